@@ -1,4 +1,4 @@
-"""``make bench-awaited``: how late a hundred casts and their one event loop are, and what lanes take beside the ideal."""
+"""``make bench-awaited``: measure the delay of turns in a hundred concurrent casts, and the overhead of lanes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LATE_S = 0.05
 
 
 async def measure(wb: Workbench, seconds: float) -> tuple[list[float], list[float], list[float]]:
-    """Cast with agents that take about so long; return how late each turn was asked, and how late the loop woke up.
+    """Run casts whose agents take about the given time; return the delays of turns and of wake-ups of the event loop.
 
     The third list has the same as the second, but no more than the processor worked for this process meanwhile: the rest
     is what else runs on the machine.
@@ -62,7 +62,7 @@ async def measure(wb: Workbench, seconds: float) -> tuple[list[float], list[floa
 
 
 def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
-    """Cast a plan whose items take so long, in so many lanes; return how many times the ideal that takes."""
+    """Run a plan of timed items in parallel lanes; return the time taken as a multiple of the ideal time."""
     plan = {
         "workItems": [{"title": f"item {n}", "context": "as asked"} for n in range(items)],
         "parallelSchedule": {
@@ -107,7 +107,7 @@ def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
 
 
 def show(title: str, late: list[float]) -> None:
-    """Print the median, the 99th of a hundred, the longest, and how many were later than they may be."""
+    """Print the median, the 99th percentile, the maximum, and how many values exceed the limit."""
     late.sort()
     at = [late[len(late) // 2], late[len(late) * 99 // 100], late[-1]]
     over = sum(delay > LATE_S for delay in late)
@@ -116,7 +116,7 @@ def show(title: str, late: list[float]) -> None:
 
 
 def main() -> None:
-    """Measure in a project of its own."""
+    """Run the measurements in a temporary project."""
     with tempfile.TemporaryDirectory() as folder, Workbench(Path(folder)) as wb:
         document = work.document()
         wb.loadouts.define("Bench", {**document["loadouts"]["Bench"], "materia": document["materia"]})

@@ -1,4 +1,4 @@
-"""``make bench``: how fast casts are, as ratios to the same work done otherwise in the same run."""
+"""``make bench``: compare the speed of casts with the same work done by other means in the same run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BURR_UP_TO = 1_000
 
 
 def per_visit(contender: Callable[[int], tuple[int, float]], items: int, min_seconds: float = 0.4) -> float:
-    """Median microseconds a visit over as many runs as fit into ``least`` seconds, at least three up to 1,000 items."""
+    """Return the median microseconds per visit of the runs that fit into ``min_seconds``, at least three."""
     timings: list[float] = []
     spent = 0.0
     while spent < min_seconds or len(timings) < (3 if items <= 1_000 else 1):
@@ -38,7 +38,7 @@ def per_visit(contender: Callable[[int], tuple[int, float]], items: int, min_sec
 
 
 def rate(micros: float) -> str:
-    """Turn microseconds a visit into visits a second."""
+    """Convert microseconds per visit to visits per second."""
     return f"{1e6 / micros:,.0f}"
 
 
@@ -93,7 +93,7 @@ def visits() -> None:
 
 
 def whole() -> None:
-    """Compare a cast as a person has it with the bare writes."""
+    """Compare a complete cast, as a user runs it, with the bare writes."""
     print("A whole cast through Workbench, function agents, until the last file is closed\n")
     rows = []
     for items in SIZES[:3]:
@@ -128,7 +128,7 @@ def _resumed(runs: list[ours.Run]) -> list[str]:
 
 
 def memory() -> None:
-    """Show what a cast takes of memory, each in a process of its own."""
+    """Print the memory that a cast needs, each measured in its own process."""
     print("\nMemory, megabytes (the peak of a process that runs one cast, derived files written)\n")
     rows = []
     for items in SIZES[1:]:
@@ -142,7 +142,7 @@ def memory() -> None:
 
 
 def panel() -> None:
-    """Show what a step costs more while the cast's panel is shown."""
+    """Print the extra cost of a step while the panel of the cast is displayed."""
     print("\nA step of a cast of 20 items with its panel shown (no browser): what the panel takes of it\n")
     cast = ours.started(20)
     cast.step()
@@ -160,7 +160,7 @@ def panel() -> None:
 
 
 def _step(cast: Cast) -> tuple[int, float]:
-    """Step three times and wait for what follows; returns calls of Python functions in all threads, and milliseconds of processor time, a step."""
+    """Take three steps and wait for their effects; return Python calls of all threads and CPU milliseconds per step."""
     calls = 0
 
     def seen(_: object, event: str, __: object) -> None:
@@ -252,7 +252,7 @@ def _disk_table(kilobytes: dict[int, dict[str, float]]) -> None:
 
 
 def imports() -> None:
-    """Show what importing costs."""
+    """Print the cost of importing the package."""
     print("\nImport, seconds of processor time (median of 7)\n")
     rows = [
         [module, f"{_import_time(module):.3f}"]
@@ -269,7 +269,7 @@ def _import_time(module: str) -> float:
 
 
 def utility() -> None:
-    """Compare a utility step with a bare process."""
+    """Compare a step of a utility with a bare process."""
     from materia_nb.cast import Plan
     from materia_nb.loadout import build_graph
 
@@ -303,7 +303,7 @@ def utility() -> None:
 
 
 def insight() -> None:
-    """Explore each bundled loadout, and simulate one."""
+    """Explore each bundled loadout and simulate one."""
     print("What is known before a cast: every way that a bundled loadout can go, with lists of 0 to 3\n")
     wb, rows = Workbench(ours.folder()), []
     for name in wb.loadouts:
@@ -323,7 +323,7 @@ CASTS = 10_000
 
 
 def kept() -> None:
-    """Time what keeping the files takes at each step, as the project grows; 100 ms at 10,000 files are wanted.
+    """Measure the cost of file snapshots per step as the project grows; the goal is 100 ms at 10,000 files.
 
     Time of the processor, Git's included, so that what else runs does not count.
     """
@@ -358,7 +358,7 @@ def _processor_ms() -> float:
 
 
 def main() -> None:
-    """Run the parts that were asked for."""
+    """Run the selected parts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parts: dict[str, Callable[[], None]] = {
         "whole": whole,

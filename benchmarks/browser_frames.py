@@ -1,4 +1,4 @@
-"""``make bench-browser``: how soon the browser shows what a call in the kernel, or a click, has drawn or changed.
+"""``make bench-browser``: measure how soon the browser shows the result of a call in the kernel or of a click.
 
 A call is timed by the kernel's clock, a frame by the browser's. Both run on one machine; how far their clocks
 are apart is measured before and after, taken off and printed with its error. A moment counts as shown in the
@@ -197,7 +197,7 @@ BROWSER_NOW: Final = "() => performance.timeOrigin + performance.now()"
 
 
 def main() -> int:
-    """Measure and print; 1 where there is no browser."""
+    """Measure and print; return 1 if there is no browser."""
     path = find_chromium() if driver_starts() else None
     if path is None:
         print("no Chromium: nothing was measured", file=sys.stderr)
@@ -215,7 +215,7 @@ def main() -> int:
 
 
 def measure(lab: Lab) -> None:
-    """Draw, step, print the tables."""
+    """Draw, take steps and print the tables."""
     lab.open(lab.notebook(SETUP, "", STEPS))
     lab.run_cell(0)
     before = clocks(lab)
@@ -256,7 +256,7 @@ def measure(lab: Lab) -> None:
 
 
 def drawn(lab: Lab) -> tuple[float, float, float]:
-    """Run the drawing cell; when it began, when it called display, when the picture last changed."""
+    """Run the cell that draws; return when it began, when it called display, and when the picture last changed."""
     lab.page.evaluate(WATCH)
     lab.run_cell(1)
     lab.page.wait_for_function(DRAWN)
@@ -265,7 +265,7 @@ def drawn(lab: Lab) -> tuple[float, float, float]:
 
 
 def highlighted(lab: Lab) -> list[float]:
-    """Step through the cast in a cell; milliseconds from each call to the highlight of the socket that is next."""
+    """Step through the cast in a cell; return the milliseconds from each call to the highlight of the next socket."""
     lab.run_cell(2)
     lab.page.wait_for_function(f"() => 'n:Socket-{SOCKETS}' in window.__seen.current")
     current = lab.page.evaluate("() => window.__seen.current")
@@ -276,7 +276,7 @@ def highlighted(lab: Lab) -> list[float]:
 
 
 def clicked(lab: Lab, sockets: int) -> list[float]:
-    """Click on Step in the whole panel of a cast; milliseconds to the frame that shows where it is then."""
+    """Click Step in the panel of a cast; return the milliseconds until a frame shows the new position."""
     lab.set_source(1, SHOW.format(sockets=sockets))
     lab.run_cell(1)
     lab.page.wait_for_function(
@@ -288,7 +288,7 @@ def clicked(lab: Lab, sockets: int) -> list[float]:
 
 
 def sought(lab: Lab) -> dict[str, list[float]]:
-    """Filter, sort and search the list of all casts; milliseconds from each act to the frame that shows what came of it."""
+    """Filter, sort and search the list of all casts; return the milliseconds from each action to its frame."""
     lab.set_source(1, MANY)
     lab.run_cell(1)
     lab.page.wait_for_function(f"() => document.querySelector('.mnb-casts')?.innerText.includes('All {CASTS:,}')")
@@ -298,7 +298,7 @@ def sought(lab: Lab) -> dict[str, list[float]]:
 
 
 def printed(lab: Lab, cell: int) -> list[float]:
-    """Read the times that a cell printed, in milliseconds."""
+    """Return the times that a cell printed, in milliseconds."""
     text = "".join(output.text for output in lab.outputs(cell) if output.kind == "stream")
     if not text:
         raise RuntimeError(f"the cell failed: {lab.outputs(cell)}")
@@ -306,7 +306,7 @@ def printed(lab: Lab, cell: int) -> list[float]:
 
 
 def clocks(lab: Lab) -> tuple[float, float]:
-    """How many milliseconds the browser's clock is ahead of this machine's, which is the kernel's, and the error."""
+    """Return how many milliseconds the browser's clock is ahead of the kernel's, and the error of that number."""
     offsets: list[tuple[float, float]] = []
     for _ in range(50):
         begin = time.time()

@@ -1,4 +1,4 @@
-"""Whether what explore and odds say is true, in large numbers: ``PYTHONPATH=tests/helpers python benchmarks/foretold.py``.
+"""Check explore and odds on many random loadouts: ``PYTHONPATH=tests/helpers python benchmarks/foretold.py``.
 
 Three claims: what explore calls impossible never happens in simulations of random loadouts; every witness, cast, does
 what it says; exact odds and simulations agree within their error. The tests say so in small numbers at each run.
@@ -33,7 +33,7 @@ SMALL = 2_000
 
 
 def never_happens(simulations: int) -> None:
-    """Draw random loadouts until so many simulations were made; raises when something impossible happened."""
+    """Simulate random loadouts the given number of times; raise if something happens that explore calls impossible."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
@@ -86,7 +86,7 @@ def never_happens(simulations: int) -> None:
 
 
 def _speaks(loadout: dict[str, Any], random: Random) -> bool:
-    """Let a loadout speak a protocol at random, and half of the time some of its sockets others; whether any is not sparse."""
+    """Give a loadout and perhaps some of its sockets random protocols; return whether any of them is not sparse."""
     loadout["handoff"] = random.choice(list(OWN_PROTOCOLS))
     for socket in loadout["sockets"].values() if random.random() < 0.5 else ():
         if random.random() < 0.5:
@@ -99,7 +99,7 @@ def _speaks(loadout: dict[str, Any], random: Random) -> bool:
 
 
 def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) -> int:
-    """Cast every witness of a loadout on disk; raises when one does not do what it says."""
+    """Cast every witness of a loadout on disk; raise if one does not do what it claims."""
     folder.mkdir(parents=True)
     wb = Workbench(folder, bundled=False)
     wb.load(document)
@@ -120,7 +120,7 @@ def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) ->
 
 
 def agrees(simulations: int, names: Sequence[str]) -> None:
-    """Simulate bundled loadouts so often, and lay the numbers beside the exact odds."""
+    """Simulate bundled loadouts and print the frequencies beside the exact odds."""
     wb = Workbench(tempfile.mkdtemp(prefix="foretold-"))
     rows, worst = [], 0.0
     for name in names:
@@ -153,7 +153,7 @@ def agrees(simulations: int, names: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Make the numbers that were asked for."""
+    """Run the selected checks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--random", type=int, default=10_000, help="simulations of random loadouts")
     parser.add_argument("--each", type=int, default=100_000, help="simulations of each loadout that is named")

@@ -1,4 +1,4 @@
-"""Our engine alone, and our casts with everything on disk."""
+"""Run this project's engine in memory, and its casts with all files on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from materia_nb.store.rundir import Mark
 
 
 def in_memory(items: int) -> tuple[int, float]:
-    """Run the pure engine; returns visits and seconds."""
+    """Run the pure engine; return the number of visits and the seconds."""
     rules = Rules(build_graph(work.document()))
     replies = {
         "Socket-1": work.plan(items),
@@ -54,29 +54,29 @@ class _Worker:
 
 
 class _Nothing:
-    """Writes no artifact."""
+    """An artifact writer that writes nothing."""
 
     def soon(self, _: object) -> None:
-        """Not now."""
+        """Do nothing."""
 
     def has_written(self, _: object) -> bool:
-        """Say that nothing is due."""
+        """Return that no write is pending."""
         return True
 
     def stop(self) -> None:
-        """There is nothing to stop."""
+        """Do nothing."""
 
 
 _ROOT = tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())
 
 
 def folder() -> Path:
-    """A directory of its own. All of them go at the end: deleting many files slows the writes that follow."""
+    """Return a temporary directory. All are deleted at the end, because deleting slows the writes that follow."""
     return Path(tempfile.mkdtemp(dir=_ROOT.name))
 
 
 class Run(NamedTuple):
-    """A cast that was run on disk, and what it took.
+    """A cast that was run on disk, with its measurements.
 
     Attributes:
         seconds: of the run: what must be on disk for a crash to lose nothing.
@@ -125,7 +125,7 @@ def durable(items: int) -> Run:
 
 
 def whole(items: int) -> tuple[int, float, Path]:
-    """Run a cast as a person in a notebook does, with function agents, until its last file is closed.
+    """Run a cast with function agents, as a user does in a notebook, until its last file is closed.
 
     Returns visits, seconds and its run directory.
     """
@@ -144,7 +144,7 @@ def whole(items: int) -> tuple[int, float, Path]:
 
 
 def resumed(run: Run) -> float:
-    """Resume a cast that was run; returns seconds."""
+    """Resume a finished cast; return the seconds."""
     begin = time.perf_counter()
     cast = resume_cast(run.path)
     seconds = time.perf_counter() - begin
@@ -155,13 +155,13 @@ def resumed(run: Run) -> float:
 
 
 def peak(items: int) -> tuple[float, float]:
-    """Run a cast as a person does; returns megabytes of this process before it and at most. For a process of its own."""
+    """Run a cast as a user does, in its own process; return the memory in megabytes before it and at its peak."""
     before = _peak()
     started(items).run()
     return before, _peak()
 
 
 def _peak() -> float:
-    """Megabytes, from Linux itself: what ``resource`` tells counts the process that started this one."""
+    """Return megabytes as Linux reports them, because ``resource`` includes the parent process."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))

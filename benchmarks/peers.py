@@ -13,7 +13,7 @@ from ours import folder
 
 
 def bare_loop(items: int) -> tuple[int, float]:
-    """Plain Python: parse the replies, look at the verdict, count."""
+    """Do the work in plain Python: parse the replies, read the verdict, count."""
     begin = time.perf_counter()
     visits, outputs = 1, 0
     for item in json.loads(work.plan(items))["workItems"]:
@@ -26,7 +26,7 @@ def bare_loop(items: int) -> tuple[int, float]:
 
 
 def bare_writes(items: int) -> tuple[int, float]:
-    """The writes of a durable visit and nothing else: one artifact file and one flushed line."""
+    """Do only the writes of a durable visit: one artifact file and one flushed line."""
     peer_folder = folder()
     begin = time.perf_counter()
     with (peer_folder / "events.jsonl").open("a", encoding="utf-8") as journal:
@@ -41,7 +41,7 @@ def bare_writes(items: int) -> tuple[int, float]:
 
 
 def same_files(run_dir: Path) -> float:
-    """Write the files of a run directory once more, plainly: the journal line by line, each flushed; returns seconds."""
+    """Write the files of a run directory again, the journal line by line with a flush after each; return the seconds."""
     contents = {path.relative_to(run_dir): path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
     lines = contents.pop(Path("events.jsonl")).splitlines(keepends=True)
     peer_folder = folder()
@@ -59,7 +59,7 @@ def same_files(run_dir: Path) -> float:
 
 
 def bare_line(visits: int, size: int) -> float:
-    """Write one flushed line of ``size`` bytes a visit, the floor of any journal; returns seconds."""
+    """Write one flushed line of ``size`` bytes per visit, the minimum for any journal; return the seconds."""
     peer_folder, line = folder(), "x" * (size - 1) + "\n"
     begin = time.perf_counter()
     with (peer_folder / "events.jsonl").open("a", encoding="utf-8") as journal:
@@ -102,7 +102,7 @@ class _Desk:
 
 
 def transitions_machine(items: int) -> tuple[int, float]:
-    """The state machine library transitions, in memory."""
+    """Do the work with the library transitions, in memory."""
     from transitions import Machine
 
     desk: Any = _Desk(items)
@@ -127,7 +127,7 @@ def transitions_machine(items: int) -> tuple[int, float]:
 
 
 def burr_machine(items: int, *, tracked: bool) -> tuple[int, float, int]:
-    """burr, in memory or with its file tracker; returns visits, seconds and bytes on disk."""
+    """Do the work with burr, in memory or with its file tracker; return visits, seconds and bytes on disk."""
     from burr.core import ApplicationBuilder, State, action, default, when
     from burr.tracking import LocalTrackingClient
 

@@ -1,4 +1,4 @@
-"""How the benchmarks print what they found."""
+"""Tables of the benchmarks."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ VERDICT = '{"satisfied": true}'
 
 
 def plan(items: int) -> str:
-    """The planner's reply: so many work items, as JSON."""
+    """Return the planner's reply with ``items`` work items, as JSON."""
     return json.dumps(
         {"workItems": [{"title": f"Item {n}", "context": f"Do part {n} of the work."} for n in range(items)]}
     )
 
 
 def document() -> dict[str, Any]:
-    """The loadout that does the work."""
+    """Return the loadout that does the work."""
 
     def agent(prompt: str, **more: Any) -> dict[str, Any]:
         return {"type": "agent", "tools": "none", "prompt": prompt, **more}

@@ -1,8 +1,8 @@
-"""Make the virtual environment of this checkout, or bring it up to date: ``bootstrap.py EXTRA...``.
+"""Create or update the virtual environment of this checkout: ``bootstrap.py EXTRA...``.
 
-Runs on a bare Python, so it uses the standard library alone. A stamp inside the environment holds the
-hash of pyproject.toml and the extras that were installed for it; with nothing new to do it costs a
-few milliseconds, so every make target can begin with it.
+It runs before anything is installed, so it uses only the standard library. A stamp in the environment holds the hash of
+pyproject.toml and the installed extras. If both are current, it ends within milliseconds, so every make target begins with
+it.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ STAMP = VENV / ".materia-nb.json"
 
 
 def main(extras_wanted: list[str]) -> int:
-    """Install the wanted extras unless the stamp says that they are there; the exit code."""
+    """Install the extras unless the stamp lists them; return the exit code."""
     project = (ROOT / "pyproject.toml").read_bytes()
     extras = with_implied(extras_wanted, tomllib.loads(project.decode())["project"])
     key = hashlib.sha256(project + str(ROOT).encode()).hexdigest()
-    installed_extras = installed(key)
-    if extras <= installed_extras and works():
+    present = installed_extras(key)
+    if extras <= present and environment_works():
         return 0
-    if not works():
-        say(f"Making {VENV.name} with Python {sys.version.split()[0]}")
+    if not environment_works():
+        log(f"Making {VENV.name} with Python {sys.version.split()[0]}")
         try:
             venv.create(VENV, clear=True, with_pip=True)
         except (OSError, subprocess.CalledProcessError) as error:
-            say(f"Cannot make {VENV}: {error}. On Debian and Ubuntu: apt-get install python3-venv")
+            log(f"Cannot make {VENV}: {error}. On Debian and Ubuntu: apt-get install python3-venv")
             return 1
     names = ",".join(sorted(extras))
-    say(f"Installing materia-nb[{names}] into {VENV.name} (the first time takes a minute or two)")
+    log(f"Installing materia-nb[{names}] into {VENV.name} (the first time takes a minute or two)")
     pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input"]
     done = subprocess.run([*pip, "--editable", f"{ROOT}[{names}]"], check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
-        say("The installation failed; pip's message above says why")
+        log("The installation failed; pip's message above says why")
         return done.returncode
-    STAMP.write_text(json.dumps({"key": key, "extras": sorted(extras | installed_extras)}))
+    STAMP.write_text(json.dumps({"key": key, "extras": sorted(extras | present)}))
     return 0
 
 
 def with_implied(extras: list[str], project: dict[str, object]) -> set[str]:
-    """The wanted extras and those that they name in turn, as ``test`` names ``materia-nb[lab]``."""
+    """Return the extras and those that they include, as ``test`` includes ``materia-nb[lab]``."""
     table = project["optional-dependencies"]
     if not isinstance(table, dict) or (unknown := set(extras) - set(table)):
         sys.exit(f"bootstrap: no such extra: {', '.join(sorted(unknown))}")
@@ -67,8 +67,8 @@ def with_implied(extras: list[str], project: dict[str, object]) -> set[str]:
     return all_extras
 
 
-def installed(key: str) -> set[str]:
-    """The extras that were installed for this very pyproject.toml."""
+def installed_extras(key: str) -> set[str]:
+    """Return the extras that were installed for the current pyproject.toml."""
     try:
         stamp = json.loads(STAMP.read_text())
         return set(stamp["extras"]) if stamp["key"] == key else set()
@@ -76,16 +76,16 @@ def installed(key: str) -> set[str]:
         return set()
 
 
-def works() -> bool:
-    """Whether the environment has a Python that starts: its base may have been removed or upgraded."""
+def environment_works() -> bool:
+    """Return whether the Python of the environment starts; its base may have been removed or upgraded."""
     if not os.access(PYTHON, os.X_OK):
         return False
     code = "import sys, importlib.util as i; sys.exit(sys.version_info < (3, 11) or not i.find_spec('pip'))"
     return subprocess.run([PYTHON, "-c", code], check=False, capture_output=True).returncode == 0
 
 
-def say(text: str) -> None:
-    """Tell what is going on, at once and apart from what the commands print."""
+def log(text: str) -> None:
+    """Print a progress message to stderr."""
     print(f"bootstrap: {text}", file=sys.stderr, flush=True)
 
 

@@ -93,7 +93,7 @@ JAVASCRIPT_BINDING = re.compile(
 
 
 class Sample(NamedTuple):
-    """A name or a text, and the place that it comes from."""
+    """A name or a text with its location."""
 
     place: str
     text: str
@@ -116,7 +116,7 @@ def javascript_names(path: Path) -> Iterator[Sample]:
 
 
 def docstrings(path: Path) -> Iterator[Sample]:
-    """Yield the first paragraph of every docstring, those of attributes included."""
+    """Yield the first paragraph of every docstring, including those of attributes."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             paragraph = node.value.value.strip().split("\n\n")[0]
@@ -124,7 +124,7 @@ def docstrings(path: Path) -> Iterator[Sample]:
 
 
 def messages(path: Path) -> Iterator[Sample]:
-    """Yield the literals of a module that have at least three words and are not docstrings."""
+    """Yield the string literals of a module that have at least three words and are not docstrings."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Expr | ast.FormattedValue):
             continue
@@ -191,7 +191,7 @@ def _is_translated(text: str) -> bool:
 
 
 def main() -> int:
-    """Print each share beside its limit; return 1 if one is above it."""
+    """Print each share and its limit; return 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", choices=list(LIMITS), help="print the places of one count")
     chosen = parser.parse_args().list

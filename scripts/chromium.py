@@ -1,7 +1,7 @@
-"""Find a Chromium for the browser tests, and install one where that can be done without asking.
+"""Find a Chromium for the browser tests, and install one if that needs no confirmation.
 
-``python scripts/chromium.py`` is what ``make test`` runs before the tests. It ends with an error where
-CI is set and no browser is to be had; elsewhere the browser tests are skipped, and it says so.
+``make test`` runs ``python scripts/chromium.py`` before the tests. Without a browser it fails if CI is set; otherwise it
+announces that the browser tests are skipped.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ MACOS = (
 
 
 def find_chromium() -> str | None:
-    """Path of a Chromium: $MATERIA_CHROMIUM, one of the system, or the one that Playwright keeps."""
+    """Return the path of a Chromium: $MATERIA_CHROMIUM, an installed one, or Playwright's own."""
     if chosen := os.environ.get("MATERIA_CHROMIUM"):
         return chosen
     for name in (*NAMES, *MACOS):
         if path := shutil.which(name):
             return path
-    return playwrights_own()
+    return playwright_chromium()
 
 
-def playwrights_own() -> str | None:
-    """Path of the Chromium that ``playwright install`` fetched, if it did."""
+def playwright_chromium() -> str | None:
+    """Return the path of the Chromium that ``playwright install`` downloaded, or None."""
     from playwright.sync_api import sync_playwright
 
     if not driver_starts():
@@ -43,13 +43,13 @@ def playwrights_own() -> str | None:
 
 
 def driver_starts() -> bool:
-    """Whether Playwright's driver, a program of its own, finds the system libraries that it needs."""
+    """Return whether Playwright's driver, a separate program, finds its system libraries."""
     version = [sys.executable, "-m", "playwright", "--version"]
     return subprocess.run(version, check=False, capture_output=True).returncode == 0
 
 
 def install() -> None:
-    """Try the system's package manager as root, else Playwright's download."""
+    """Install with the system's package manager as root, otherwise with Playwright's download."""
     if os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         apt = ["apt-get", "-qq", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=300"]
@@ -62,15 +62,15 @@ def install() -> None:
 
 
 def main() -> int:
-    """Find or install; 1 where CI needs a browser and there is none."""
+    """Find or install a browser; return 1 if CI needs one and there is none."""
     if driver_starts() and find_chromium():
         return 0
-    say("no Chromium that Playwright can drive, trying to install one")
+    log("no Chromium that Playwright can drive, trying to install one")
     install()
     if driver_starts() and (path := find_chromium()):
-        say(path)
+        log(path)
         return 0
-    say(
+    log(
         "=" * 60,
         "NO BROWSER: the browser tests are SKIPPED. Install Chromium or Chrome",
         "(Debian, Ubuntu: apt-get install " + " ".join(APT) + "), or set",
@@ -80,8 +80,8 @@ def main() -> int:
     return 1 if os.environ.get("CI") else 0
 
 
-def say(*lines: str) -> None:
-    """Tell it at once, apart from what the commands print."""
+def log(*lines: str) -> None:
+    """Print lines to stderr."""
     for line in lines:
         print(f"chromium: {line}", file=sys.stderr, flush=True)
 

@@ -13,7 +13,7 @@ DEMO = ROOT / "build" / "demo"
 
 
 def main() -> int:
-    """Run the notebook in a copy of notebooks/ and print the route, the state and the places."""
+    """Run the notebook in a copy of notebooks/ and print the route, the state and the locations of the files."""
     # The demo shows the same on every machine, whatever loadouts its user has.
     copy_apart(ROOT / "notebooks", DEMO)
 
@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def run_notebook(path: Path) -> Path:
-    """Run a notebook in its folder, keep it with its outputs, and return its HTML page."""
+    """Run a notebook in its folder, save it with its outputs, and return its HTML page."""
     from nbconvert import HTMLExporter
 
     body, _ = HTMLExporter().from_notebook_node(execute(path))
@@ -39,7 +39,7 @@ def run_notebook(path: Path) -> Path:
 
 
 def show_cast(notebook_page: Path) -> None:
-    """Print what the newest cast of the demo that came to its end did, read back from its run directory alone."""
+    """Print the newest complete cast of the demo, read from its run directory alone."""
     from materia_nb import Workbench
 
     bench = Workbench(project=DEMO)
@@ -62,7 +62,7 @@ def show_cast(notebook_page: Path) -> None:
 
 
 def shown(path: Path) -> str:
-    """The path as one would type it here."""
+    """Return the path relative to the checkout, if it is inside."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 

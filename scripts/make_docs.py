@@ -1,4 +1,4 @@
-"""Write the parts of the documentation that follow from the code: ``python scripts/make_docs.py``.
+"""Write the generated parts of the documentation: ``python scripts/make_docs.py``.
 
 Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the parts in
 docs/panel.md and docs/designing.md, the sizes in docs/what-your-agent-reads.md, the walk through the code in docs/architecture.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
@@ -80,7 +80,7 @@ magic.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write what is generated, or with ``--check`` say what is out of date; the exit code."""
+    """Write the generated parts, or with ``--check`` list the outdated ones; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail when something is out of date")
     check = parser.parse_args(arguments).check
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def generated() -> dict[Path, str]:
-    """What each generated file should hold, by its path in the project."""
+    """Return the content of each generated file, by its path in the project."""
     return {
         FORMAT: with_tables((ROOT / FORMAT).read_text(encoding="utf-8"), config_fields()),
         MAGICS: magics_page(),
@@ -123,7 +123,7 @@ def generated() -> dict[Path, str]:
 
 
 def with_events(page: str) -> str:
-    """Put the table of events between its markers."""
+    """Insert the table of events between its markers."""
     lines = ["| type | data | when |", "|---|---|---|"]
     for event in events.EVENTS.values():
         about = ["visit"] if "about" in event.forms else []
@@ -138,7 +138,7 @@ def with_events(page: str) -> str:
 
 
 def with_walk(page: str) -> str:
-    """Put the stations that an answer comes by between their markers, as a cast comes by them now."""
+    """Insert the path of an answer through the code between its markers, traced from a real cast."""
     with bench() as wb:
         cast = wb.cast("a short guide", loadout="Plan-Build-Eval", agents={"*": _answer})
         cast.run(steps=5)
@@ -150,7 +150,7 @@ def with_walk(page: str) -> str:
 
 
 def with_prompt_sizes(page: str) -> str:
-    """Put what the agents of each bundled loadout are told over ten and over forty items between its markers."""
+    """Insert the prompt sizes of each bundled loadout, with ten and with forty items, between their markers."""
     lines = ["| loadout | prompts | characters | with 40 items | times |", "|---|---|---|---|---|"]
     with bench() as wb:
         for name in wb.loadouts:
@@ -163,7 +163,7 @@ def with_prompt_sizes(page: str) -> str:
 
 
 def _items(count: int) -> list[dict[str, str]]:
-    """Items of some 470 characters each."""
+    """Return items of about 470 characters each."""
     detail = "This is what has to be done for it, and how one sees that it is done. " * 6
     return [
         {"title": f"Item {number} of the plan", "context": f"Do number {number}. {detail}"}
@@ -175,7 +175,7 @@ def _items(count: int) -> list[dict[str, str]]:
 
 
 def with_parts(page: str) -> str:
-    """Put the parts that can be shown alone between their markers."""
+    """Insert the names of the parts that can be shown alone between their markers."""
     names = ", ".join(f"`{name}`" for name in alone_names())
     return _PART.sub(lambda match: f"{match[1]}{names}\n{match[3]}", page)
 
@@ -184,7 +184,7 @@ def with_parts(page: str) -> str:
 
 
 def with_operations(page: str) -> str:
-    """Put the table of the operations of a design between its markers."""
+    """Insert the table of design operations between its markers."""
     lines = ["", "| operation | does |", "|---|---|"]
     for name, operation in OPERATIONS.items():
         parameters = ", ".join(
@@ -199,7 +199,7 @@ def with_operations(page: str) -> str:
 
 
 def with_failures(page: str) -> str:
-    """Put the acts where a cast failed, and the kinds of failure that offer each, between their markers."""
+    """Insert the actions after a failure, and the kinds of failure that offer each, between their markers."""
     descriptions = {
         "materia": "MATERIA",
         "socket": "SOCKET",
@@ -228,7 +228,7 @@ def with_failures(page: str) -> str:
 
 
 def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
-    """Put the table of each model between its markers; each model must have a place, each place a model."""
+    """Insert the table of each model between its markers; models and markers must match."""
     tables = {model: field_table(list(group)) for model, group in groupby(rows, key=lambda row: row.model)}
     tables["problems"] = code_table("is about", PROBLEM_CODES)
     tables["hints"] = code_table("says", HINT_CODES)
@@ -240,7 +240,7 @@ def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
 
 
 def code_table(about: str, codes: Mapping[str, str]) -> str:
-    """A table of the codes of findings."""
+    """Return a table of the codes of findings."""
     lines = ["", f"| code | {about} |", "|---|---|"]
     for code, description in codes.items():
         linked = re.sub(r"\bR\d+", lambda rule: rule_links([rule[0]]), description[:1].upper() + description[1:])
@@ -249,7 +249,7 @@ def code_table(about: str, codes: Mapping[str, str]) -> str:
 
 
 def field_table(rows: Sequence[FieldRow]) -> str:
-    """A table of fields, and below it a list of those that are accepted and have no effect."""
+    """Return a table of fields, and below it a list of those that are accepted without effect."""
     lines = ["| field | what it looks like | what it means | rules |", "|---|---|---|---|"]
     lines += [
         f"| `{row.field}` | {cell(row.shape)} | {cell(row.description)} | {rule_links(row.rules)} |"
@@ -266,12 +266,12 @@ def field_table(rows: Sequence[FieldRow]) -> str:
 
 
 def rule_links(rules: Iterable[str]) -> str:
-    """Link each rule to its paragraph."""
+    """Return links to the paragraphs of the rules."""
     return ", ".join(f"[{rule}](rules.md#{rule.lower()})" for rule in rules)
 
 
 def cell(text: str) -> str:
-    """Text that may stand in a table."""
+    """Return the text escaped for a table cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
@@ -279,7 +279,7 @@ def cell(text: str) -> str:
 
 
 def magics_page() -> str:
-    """The reference of the verbs, grouped and in the order of the help."""
+    """Return the reference of the verbs, grouped and in the order of the help."""
     parts = [MAGICS_HEAD]
     for title, description in GROUPS.items():
         parts.append(f"## {title}\n")
@@ -289,13 +289,13 @@ def magics_page() -> str:
 
 
 def word_section(word: str) -> str:
-    """The verbs that begin with a word."""
+    """Return the section of all verbs that begin with a word."""
     parts = [verb_section(VERBS[word])] if word in VERBS else [f"### {word}\n\n{FAMILIES[word]}\n"]
     return "\n".join([*parts, *(verb_section(VERBS[f"{word} {second}"]) for second in family(word))])
 
 
 def verb_section(verb: Verb) -> str:
-    """One verb: summary, usage, arguments, an example."""
+    """Return the section of one verb: summary, usage, arguments, an example."""
     usage = [verb.usage]
     if verb.cell == "may":
         usage.append(f"%%materia {verb.name}    with the text in the cell")
@@ -310,7 +310,7 @@ def verb_section(verb: Verb) -> str:
 
 
 def argument_words(argument: Argument) -> str:
-    """What an argument is, and whether it is needed."""
+    """Return the description of an argument, marked if it is required."""
     help_cell = cell(argument.help)
     return f"{help_cell}; needed" if argument.required else help_cell
 
@@ -319,7 +319,7 @@ def argument_words(argument: Argument) -> str:
 
 
 def cheatsheet() -> dict[Path, str]:
-    """Both forms of the page; they stand in the package, and the documentation shows the one there."""
+    """Return both formats of the cheat sheet; the documentation shows the copy in the package."""
     drawn, printed = sheet(RULES_IN_SHORT.read_text(encoding="utf-8"))
     return {CHEATSHEET / "cheatsheet.svg": drawn, CHEATSHEET / "cheatsheet.pdf": printed}
 
@@ -360,7 +360,7 @@ assert len(wb.gallery().of("mistake")) == 10
 
 
 def gallery_pages() -> dict[Path, str]:
-    """The page of the gallery and its pictures."""
+    """Return the page of the gallery and its pictures."""
     cards, parts = gallery(), [GALLERY_HEAD]
     parts += ["## Patterns\n", *map(pattern_section, cards.of("pattern"))]
     parts += ["## Classic mistakes\n", *map(mistake_section, cards.of("mistake"))]
@@ -370,7 +370,7 @@ def gallery_pages() -> dict[Path, str]:
 
 
 def gallery_tests() -> dict[Path, str]:
-    """What explore writes for each card: a case for each way in which it can end, and one of all ways."""
+    """Return the test cases that explore writes for each card: one for each way to end, and one of all routes."""
     cards = {}
     with tempfile.TemporaryDirectory() as folder:
         for card in gallery().values():
@@ -384,13 +384,13 @@ def gallery_tests() -> dict[Path, str]:
 
 
 def pattern_section(card: Card) -> str:
-    """One pattern: picture, purpose, what to look at."""
+    """Return the section of a pattern: picture, purpose, points to look at."""
     look = "".join(f"- {line}\n" for line in card.look)
     return f"### {card.name}\n\n{card.purpose}\n\n![{card.title}](images/gallery-{card.name}.svg)\n\n{look}"
 
 
 def mistake_section(card: Card) -> str:
-    """One mistake: what is complained of, the picture, what to look at, and the diagnosis, folded."""
+    """Return the section of a mistake: symptom, picture, points to look at, and the folded diagnosis."""
     parts = [f"### {card.name}", f"*{card.purpose}*"]
     if card.graph is not None:
         parts.append(f"![{card.title}](images/gallery-{card.name}.svg)")
@@ -406,7 +406,7 @@ def mistake_section(card: Card) -> str:
 
 @contextmanager
 def bench() -> Iterator[Workbench]:
-    """A workbench that is the same on every machine, whatever loadouts its user has."""
+    """Yield a workbench that does not depend on the user's loadouts."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MATERIA_PROFILE_DIR"] = folder
         os.environ.pop("MATERIA_CONFIG", None)
@@ -416,14 +416,14 @@ def bench() -> Iterator[Workbench]:
 
 
 def loadout_pictures() -> dict[Path, str]:
-    """The bundled loadouts before a cast, by the paths of their pictures; that of the README is of another kind."""
+    """Return the pictures of the bundled loadouts before a cast, by path, except the README's picture."""
     with bench() as wb:
         paths = {name: IMAGES / f"{name.lower()}.svg" for name in wb.loadouts}
         return {path: graph_svg(wb.graph(name), Marks()) + "\n" for name, path in paths.items() if path != PICTURE}
 
 
 def picture() -> str:
-    """The bundled Plan-Build-Eval loadout after a cast in which one item was reworked once."""
+    """Return the picture of Plan-Build-Eval after a cast in which one item was reworked once."""
     with bench() as wb:
         cast = wb.cast("a short guide", loadout="Plan-Build-Eval", agents={"*": _answer})
         cast.run()

@@ -24,7 +24,7 @@ CARDS: Final = ROOT / "materia_nb" / "gallery"
 
 
 def main(folder: Path = CARDS) -> int:
-    """Write all cases anew; the exit code."""
+    """Write all cases; return the exit code."""
     for old in folder.glob(f"*/*{CASES}"):
         old.unlink()
     with tempfile.TemporaryDirectory() as cast_folder:
@@ -40,7 +40,7 @@ def main(folder: Path = CARDS) -> int:
 
 
 def cases_of(card: Card, cast_folder: Path, case_folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the cases of a card: what each is called, and its text."""
+    """Yield the name and text of each case of a card."""
     follows = case_folder / f"{card.name}.json"
     if card.kind == "mistake":
         if card.graph is not None:

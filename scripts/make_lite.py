@@ -1,4 +1,4 @@
-"""Build the site that runs the notebooks without a server into build/lite: ``python scripts/make_lite.py``.
+"""Build the site that runs the notebooks without a server in build/lite: ``python scripts/make_lite.py``.
 
 JupyterLite is JupyterLab as a static page, with Python (Pyodide) in the browser. Everything that the page asks for at
 run time is put into the site: Pyodide itself from npm, the wheels from PyPI, for Pyodide's Python and not for this one.
@@ -45,7 +45,7 @@ CONTENTS: Final = ("*.ipynb", "loadouts/*.json", "recordings/*.json")
 
 
 class Wheel(NamedTuple):
-    """One wheel of the site: its file, its version, the names of what it needs there."""
+    """A wheel of the site: its file, its version, the names of its requirements."""
 
     path: Path
     version: str
@@ -53,7 +53,7 @@ class Wheel(NamedTuple):
 
 
 def main() -> int:
-    """Build it anew; the exit code."""
+    """Build the site from scratch; return the exit code."""
     if shutil.which("npm") is None or not KERNEL.is_dir():
         print(
             "make_lite: needs npm (it comes with Node.js), and the packages of materia-nb[lite]",
@@ -83,7 +83,7 @@ def main() -> int:
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> None:
-    """Run a command; where it fails, show what it wrote and end this program."""
+    """Run a command; if it fails, print its output and exit."""
     done = subprocess.run(
         [str(part) for part in command],
         check=False,
@@ -101,7 +101,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> None:
 
 
 def unpack_pyodide(target: Path) -> None:
-    """Fetch the version of Pyodide that the kernel was made for."""
+    """Download the version of Pyodide that the kernel was built for."""
     target.mkdir(parents=True)
     run("npm", "pack", "--silent", f"pyodide@{PYODIDE_VERSION}", "--pack-destination", target)
     (archive,) = target.glob("pyodide-*.tgz")
@@ -113,7 +113,7 @@ def unpack_pyodide(target: Path) -> None:
 
 
 def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
-    """Collect the wheels of this package and of all that it and the kernel need, for Pyodide's Python."""
+    """Collect the wheels of this package and of all its requirements for Pyodide's Python."""
     own, kernel = folder / "own", KERNEL / "static" / "pypi"
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", own, ROOT)
     markers = {
@@ -156,7 +156,7 @@ def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
 
 
 def download(ask: dict[str, list[str]], folder: Path, platform: dict[str, str]) -> list[Path]:
-    """Let pip choose and fetch these, without what they need in turn: pip would ask for what this system needs."""
+    """Download these packages with pip, without their requirements, because pip would resolve them for this system."""
     pins = {name: f"=={version(name)}" for name in ("ipywidgets", *EXTENSIONS) if name in ask}
     specs = [f"{name}{pins.get(name) or ','.join(filter(None, how))}" for name, how in ask.items()]
     python = platform["python"].rpartition(".")[0]
@@ -168,12 +168,12 @@ def download(ask: dict[str, list[str]], folder: Path, platform: dict[str, str]) 
 
 
 def name_of(path: Path) -> str:
-    """The normal form of the name of a wheel's project."""
+    """Return the normalized project name of a wheel."""
     return parse_wheel_filename(path.name)[0]
 
 
 def requirements(path: Path) -> Iterator[Requirement]:
-    """Read what a wheel says that it needs."""
+    """Return the requirements that a wheel declares."""
     with zipfile.ZipFile(path) as wheel:
         (name,) = (name for name in wheel.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
         head = HeaderParser().parsestr(wheel.read(name).decode())
@@ -182,7 +182,7 @@ def requirements(path: Path) -> Iterator[Requirement]:
 
 
 def applies(need: Requirement, markers: dict[str, str]) -> bool:
-    """Whether a requirement counts there, where no extra was asked for."""
+    """Return whether a requirement applies in Pyodide without extras."""
     return need.marker is None or need.marker.evaluate(markers)
 
 
@@ -190,7 +190,7 @@ def applies(need: Requirement, markers: dict[str, str]) -> bool:
 
 
 def lock_file(wheels: dict[str, Wheel], platform: dict[str, str]) -> dict[str, Any]:
-    """Tell Pyodide which packages there are: these and no others, beside the lock file itself."""
+    """Return Pyodide's lock file with exactly these packages."""
     packages = {
         name: {
             "name": name,
@@ -209,7 +209,7 @@ def lock_file(wheels: dict[str, Wheel], platform: dict[str, str]) -> dict[str, A
 
 
 def settings(wheels: dict[str, Wheel]) -> dict[str, Any]:
-    """Point the kernel to what lies in the site, and forbid it to look elsewhere."""
+    """Return the settings that point the kernel to the files of the site and forbid others."""
     kernel = {
         "pyodideUrl": "./static/pyodide/pyodide.mjs",
         "disablePyPIFallback": True,
@@ -227,7 +227,7 @@ def settings(wheels: dict[str, Wheel]) -> dict[str, Any]:
 
 
 def contents(site_folder: Path) -> None:
-    """Copy the notebooks and what they load; each asks for the kernel that is there."""
+    """Copy the notebooks and the files that they load; set each notebook's kernel to Pyodide."""
     for pattern in CONTENTS:
         for path in sorted((ROOT / "notebooks").glob(pattern)):
             target = site_folder / path.relative_to(ROOT / "notebooks")
@@ -245,7 +245,7 @@ def contents(site_folder: Path) -> None:
 
 
 def build(extensions: list[Path]) -> None:
-    """Let JupyterLite put it together."""
+    """Build the site with JupyterLite."""
     config = {
         "LiteBuildConfig": {
             "federated_extensions": [str(path) for path in extensions],

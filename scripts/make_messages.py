@@ -1,4 +1,4 @@
-"""Write what the front-end is told of the messages that it may send: their types, as TypeScript."""
+"""Write the TypeScript types of the messages that the front end may send."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ export type Send<Messages> = <Kind extends keyof Messages & string>(
 
 
 def messages_page(command: str) -> str:
-    """Return the file, which says that ``command`` makes it."""
+    """Return the content of the file; its first line names ``command`` as its generator."""
     receivers = [
         _interface(
             registry,
@@ -53,7 +53,7 @@ def messages_page(command: str) -> str:
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Write the type of an object with the arguments of an operation, which checks them itself."""
+    """Return the type of an object with the arguments of an operation; the operation validates them itself."""
     fields = [
         f"{name.strip('_')}{'' if parameter.default is parameter.empty else '?'}: {_ARGUMENTS.get(parameter.annotation, 'unknown')}"
         for name, parameter in parameters.items()
@@ -67,14 +67,14 @@ def _interface(registry: MessageRegistry, messages: Mapping[str, tuple[str, str]
 
 
 def _fields(message: PageMessage) -> str:
-    """Write the type of the fields of a message; ``seen`` is added to all of them where they are sent."""
+    """Return the type of the fields of a message; ``seen`` is added to all of them where they are sent."""
     schema = message.fields.json_schema()
     schema.get("properties", {}).pop("seen", None)
     return _object(schema)
 
 
 def _object(schema: Mapping[str, Any]) -> str:
-    """Write the type of an object with its fields."""
+    """Return the type of an object with its fields."""
     definitions, needed = schema.get("$defs", {}), schema.get("required", ())
     fields = [
         f"{name}{'' if name in needed else '?'}: {_type(property_schema, definitions)}"
@@ -84,7 +84,7 @@ def _object(schema: Mapping[str, Any]) -> str:
 
 
 def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Write the type of one value."""
+    """Return the type of one value."""
     written = "unknown"
     match schema:
         case {"$ref": str(name)}:

@@ -1,7 +1,7 @@
 """Build the site of the documentation into build/site: ``python scripts/make_site.py``.
 
-Where ``make lite`` has built the site that runs the notebooks, it becomes a part of this one, and their pages link to it.
-Every warning counts as an error: a link that leads nowhere, a name in a docstring that is not there.
+If ``make lite`` has built the site that runs the notebooks, it becomes part of this one. Every warning is an error, such as
+a broken link or an unknown name in a docstring.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 SITE: Final = ROOT / "build" / "site"
 LITE: Final = "lite"
-"""The folder beside the site that ``make lite`` fills, and its copy in the site."""
+"""The folder that ``make lite`` fills, and its copy in the site."""
 
 
 def main(site: Path = SITE) -> int:
-    """Build it anew, so that no page of an earlier build stays; the exit code."""
+    """Build the site from scratch; return the exit code."""
     shutil.rmtree(site, ignore_errors=True)
     done = subprocess.run([sys.executable, "-m", "sphinx", *arguments(site)], cwd=ROOT, check=False)
     if (lite := site.parent / LITE).is_dir():
@@ -30,7 +30,7 @@ def main(site: Path = SITE) -> int:
 
 
 def arguments(site: Path) -> list[str]:
-    """What Sphinx is told. Its cache stays out of the site, and is not used again: it costs errors their say."""
+    """Return the arguments for Sphinx. Its cache is never reused, because a cached page hides its warnings."""
     strict = ["--quiet", "--fail-on-warning", "--keep-going", "--fresh-env"]
     sphinx_options = ["--conf-dir", "docs/site", "--doctree-dir", f"{site}-cache"]
     return [*strict, "--builder", "html", *sphinx_options, ".", str(site)]

@@ -1,4 +1,4 @@
-"""Write the way of one answer through the code, as the calls of a real step come by its stations."""
+"""Write the path of one answer through the code, traced from the calls of a real step."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import materia_nb
 
 _PACKAGE: Final = Path(materia_nb.__file__).parent
 _STEP: Final = "    "
-"""How far a station stands to the right of the one that calls it: what Markdown takes for a list in a list."""
+"""Indentation of a station below its caller: a nested list in Markdown."""
 
 
 class Station(NamedTuple):
-    """A function that the answer comes by, and one sentence about what it does there."""
+    """A function on the path of the answer, and one sentence about its job."""
 
     file: str
     function: str
@@ -24,7 +24,7 @@ class Station(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of a function of the package, and how deep in the stack it was."""
+    """A call of a function of the package, and its depth in the stack."""
 
     depth: int
     file: str
@@ -77,7 +77,7 @@ STATIONS: Final = (
 
 
 def calls_of(action: Callable[[], object]) -> list[Call]:
-    """Return the calls of functions of the package while ``action`` runs, in their order, on this thread."""
+    """Return the calls of the package's functions on this thread while ``action`` runs, in order."""
     calls: list[Call] = []
     depth = 0
 
@@ -102,10 +102,10 @@ def calls_of(action: Callable[[], object]) -> list[Call]:
 
 
 def walk(calls: Sequence[Call], stations: Sequence[Station] = STATIONS) -> Iterator[str]:
-    """Yield a line for each station, under the station that called it.
+    """Yield a line for each station, indented under the station that called it.
 
     Raises:
-        SystemExit: the calls do not come by a station behind the one before it.
+        SystemExit: a station is not called after the station before it.
     """
     at, callers = -1, list[int]()
     for number, station in enumerate(stations, 1):
@@ -113,8 +113,8 @@ def walk(calls: Sequence[Call], stations: Sequence[Station] = STATIONS) -> Itera
         next_call = next(later_calls, None)
         if next_call is None:
             raise SystemExit(
-                f"The walk in docs/architecture.md loses its way: no call of {station.function} in {station.file}"
-                f" behind station {number - 1}. Mend the table STATIONS in scripts/make_walk.py."
+                f"The walk in docs/architecture.md is outdated: no call of {station.function} in {station.file}"
+                f" after station {number - 1}. Correct the table STATIONS in scripts/make_walk.py."
             )
         lowest = min(call.depth for call in calls[at + 1 : next_call + 1])
         callers = [depth for depth in callers if depth < lowest]

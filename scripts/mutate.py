@@ -1,11 +1,10 @@
-"""Break a package at random places, each in a copy, and see whether its own tests notice.
+"""Mutate a package at random places, one at a time, and see whether its tests notice.
 
-``python scripts/mutate.py store --count 30`` makes thirty small breaks in ``materia_nb/store``, one at a time: a
-comparison, an ``and``, a ``not``, a condition, a number turned round, or a statement left out. Each is run against
-``tests/store`` until the first failure: first the tests that call the broken function, the fastest before the others,
-then the rest of their files, which may share what a fixture made by it, and all tests that start a process; no other test
-can notice. What survives is printed as it is in the file: either a test is missing, or the line says nothing. The same
-seed gives the same breaks.
+``python scripts/mutate.py store --count 30`` makes thirty small mutations in a copy of ``materia_nb/store``: it inverts a
+comparison, an ``and``, a ``not`` or a condition, changes a number, or removes a statement. For each it runs the tests in
+``tests/store`` that can notice until the first failure: first the tests that call the mutated function, the fastest before
+the others; then the rest of their files, which may share fixtures, and all tests that start a process. Mutations that
+survive are printed: either a test is missing, or the line has no effect. The same seed gives the same mutations.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGE: Final = "materia_nb"
-LEFT_OUT: Final = shutil.ignore_patterns(".*", "build", "dist", "__pycache__")
+IGNORED: Final = shutil.ignore_patterns(".*", "build", "dist", "__pycache__")
 PAIRS: Final = (
     (ast.Lt, ast.LtE),
     (ast.Gt, ast.GtE),
@@ -41,12 +40,12 @@ PAIRS: Final = (
 OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {**dict(PAIRS), **{b: a for a, b in PAIRS}}
 OPTIONS: Final = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:nbval", "-o", "timeout=0"]
 NO_TESTS: Final = {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED}
-TIMES: Final = 10
-"""How many times as long as without a break the tests may take; a loop that never ends is noticed by that."""
+TIMEOUT_FACTOR: Final = 10
+"""Time limit of a run as a multiple of the time without a mutation; it stops endless loops."""
 
 
-class Break(NamedTuple):
-    """A part of a file and what takes its place."""
+class Mutation(NamedTuple):
+    """A mutation: a node of a file and its replacement."""
 
     path: Path
     node: ast.expr | ast.stmt
@@ -57,7 +56,7 @@ class Break(NamedTuple):
         return f"{self.path}:{self.node.lineno}: {old[:90]}  ->  {self.instead[:90]}"
 
     def applied(self, text: str) -> str:
-        """Return the text of the file with the break in it."""
+        """Return the text of the file with the mutation applied."""
         lines = text.encode().splitlines(keepends=True)  # columns are counted in bytes
         start = sum(map(len, lines[: self.node.lineno - 1])) + self.node.col_offset
         end = sum(map(len, lines[: (self.node.end_lineno or 0) - 1])) + (self.node.end_col_offset or 0)
@@ -65,30 +64,30 @@ class Break(NamedTuple):
         return (data[:start] + self.instead.encode() + data[end:]).decode()
 
 
-def breaks_in(path: Path, source: str) -> Iterator[Break]:
-    """Find every break that can be made in a file."""
+def mutations_of(path: Path, source: str) -> Iterator[Mutation]:
+    """Yield every possible mutation of a file."""
     for node in _live(ast.parse(source)):
         match node:
             case ast.Compare(left, [operator], [right]) if type(operator) in OPPOSITE:
                 turned = ast.Compare(left, [OPPOSITE[type(operator)]()], [right])
-                yield Break(path, node, f"({ast.unparse(turned)})")
+                yield Mutation(path, node, f"({ast.unparse(turned)})")
             case ast.BoolOp(operator, values):
                 other = ast.Or() if isinstance(operator, ast.And) else ast.And()
-                yield Break(path, node, f"({ast.unparse(ast.BoolOp(other, values))})")
+                yield Mutation(path, node, f"({ast.unparse(ast.BoolOp(other, values))})")
             case ast.UnaryOp(ast.Not(), operand):
-                yield Break(path, node, f"({ast.unparse(operand)})")
+                yield Mutation(path, node, f"({ast.unparse(operand)})")
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                yield Break(path, test, f"(not ({ast.unparse(test)}))")
+                yield Mutation(path, test, f"(not ({ast.unparse(test)}))")
             case ast.Constant(bool(value)):
-                yield Break(path, node, str(not value))
+                yield Mutation(path, node, str(not value))
             case ast.Constant(int(value)):
-                yield Break(path, node, str(value + 1))
+                yield Mutation(path, node, str(value + 1))
             case ast.Expr(ast.Call()) | ast.AugAssign() | ast.Raise() | ast.Continue() | ast.Break():
-                yield Break(path, node, "pass")
+                yield Mutation(path, node, "pass")
 
 
 def _live(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run: no annotations, no checks that types are imported for, no f-strings, which lie about places."""
+    """Yield the nodes that run: no annotations, no TYPE_CHECKING blocks, no f-strings, whose positions are wrong."""
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list"}:
             continue
@@ -104,14 +103,14 @@ def _live(node: ast.AST) -> Iterator[ast.AST]:
 # -- a plugin of pytest, in the copy: what each test calls, and in which order tests run ------------
 
 CALLED: Final = "MUTATE_CALLED"
-"""A file for what each test calls."""
+"""Environment variable: the file in which the calls of each test are recorded."""
 WANTED: Final = "MUTATE_WANTED"
-"""A file with the tests to run, in their order."""
+"""Environment variable: the file with the tests to run, in order."""
 _STARTED: Final = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec")
 
 
 class Calls(NamedTuple):
-    """What a test calls of the package, each function as ``file:first line``; its seconds; whether it starts a process."""
+    """The package's functions that a test calls (``file:first line``), its seconds, and whether it starts a process."""
 
     functions: list[str]
     seconds: float
@@ -120,7 +119,7 @@ class Calls(NamedTuple):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Write down what a test calls, where that is asked for; what it calls in other processes stays unknown."""
+    """Record the calls of a test if a record is requested; calls in other processes are not seen."""
     if CALLED not in os.environ:
         return (yield)
     called: set[str] = set()
@@ -146,7 +145,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_configure() -> None:
-    """Notice each process that is started."""
+    """Record each process that is started."""
     if CALLED in os.environ:
         sys.addaudithook(lambda event, _: _processes.append(event) if event in _STARTED else None)
 
@@ -155,14 +154,14 @@ _processes: Final[list[str]] = []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep those that may notice, the likely ones first."""
+    """Keep the tests that may notice, the likeliest first."""
     if WANTED in os.environ:
         order = {name: n for n, name in enumerate(json.loads(Path(os.environ[WANTED]).read_text()))}
         items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
 
 
-def may_notice(mutation: Break, source: str, calls: dict[str, Calls]) -> list[str]:
-    """Return the tests that may notice a break: those that call its function come first, the fastest before the others."""
+def may_notice(mutation: Mutation, source: str, calls: dict[str, Calls]) -> list[str]:
+    """Return the tests that may notice a mutation: those that call its function first, the fastest before the others."""
     around = [
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         for node in ast.walk(ast.parse(source))
@@ -183,7 +182,7 @@ def may_notice(mutation: Break, source: str, calls: dict[str, Calls]) -> list[st
 
 
 def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | None = None) -> str:
-    """Run the tests in the copy up to the first failure, with ``more`` in the environment; its name, empty when all pass."""
+    """Run the tests in the copy until the first failure; return its name, or "" if all pass."""
     command = [sys.executable, "-m", "pytest", "-p", "mutate", *OPTIONS, tests]
     paths = f"{copy}{os.pathsep}{copy / 'scripts'}"
     same = {"CI": "1", "PYTHONDONTWRITEBYTECODE": "1"}  # hypothesis tries the same examples in each run
@@ -203,26 +202,26 @@ def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | No
 
 
 def main() -> int:
-    """Break, run, print; 1 when the tests fail without any break."""
+    """Mutate, run, print; return 1 if the tests fail without a mutation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package", help="a folder in materia_nb, such as store or cast/views")
-    parser.add_argument("--count", type=int, default=30, help="how many breaks")
-    parser.add_argument("--seed", type=int, default=0, help="which ones")
+    parser.add_argument("--count", type=int, default=30, help="number of mutations")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random choice")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(shutil.copytree(ROOT, Path(folder) / "copy", symlinks=True, ignore=LEFT_OUT))
+        copy = Path(shutil.copytree(ROOT, Path(folder) / "copy", symlinks=True, ignore=IGNORED))
         tests = f"tests/{arguments.package}"
         record = Path(folder) / "called.jsonl"
         start_time = time.monotonic()
         if failed := failure(copy, tests, {CALLED: str(record)}):
             print(f"The tests fail as they are: {failed}")
             return 1
-        time_limit = TIMES * (time.monotonic() - start_time)
+        time_limit = TIMEOUT_FACTOR * (time.monotonic() - start_time)
         lines = map(json.loads, record.read_text().splitlines())
         calls = {name: Calls(*known) for name, *known in lines}
         tests_file = Path(folder) / "wanted.json"
         files = sorted((copy / PACKAGE / arguments.package).rglob("*.py"))
-        known = [mutation for path in files for mutation in breaks_in(path.relative_to(copy), path.read_text())]
+        known = [mutation for path in files for mutation in mutations_of(path.relative_to(copy), path.read_text())]
         chosen = random.Random(arguments.seed).sample(known, min(arguments.count, len(known)))  # noqa: S311 - which ones is not a secret
         caught = 0
         for mutation in chosen:

@@ -1,8 +1,8 @@
-"""Make a second, small environment whose kernel is the oldest ipykernel that pyproject.toml allows.
+"""Create a second, small environment with the oldest ipykernel that pyproject.toml allows.
 
-``python scripts/oldest_kernel.py`` is what ``make test`` runs before the tests. Where the packages cannot be
-had it ends with an error if CI is set; elsewhere the tests on that kernel are skipped, and it says so. It holds
-what a kernel needs and no more: ipykernel, and this package as its users install it.
+``make test`` runs ``python scripts/oldest_kernel.py`` before the tests. If the packages cannot be installed, it fails if CI
+is set; otherwise it announces that the tests on that kernel are skipped. The environment holds ipykernel and this package
+as its users install it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ HOME: Final = ROOT / "build" / "oldest-kernel"
 
 
 def python(home: Path = HOME) -> Path | None:
-    """Path of the environment's Python; None where it is not there, or was made for another pyproject.toml."""
+    """Return the path of the environment's Python, or None if it is missing or belongs to another pyproject.toml."""
     path, stamp = home / "bin" / "python", home / "made-for"
     try:
-        is_current = os.access(path, os.X_OK) and stamp.read_text() == made_for()
+        is_current = os.access(path, os.X_OK) and stamp.read_text() == environment_key()
     except OSError:
         is_current = False
     return path if is_current else None
 
 
-def oldest(project: Mapping[str, Any] | None = None) -> str:
-    """Version of the oldest ipykernel that is allowed, as pyproject.toml writes it: ``6.29``."""
+def oldest_version(project: Mapping[str, Any] | None = None) -> str:
+    """Return the oldest allowed version of ipykernel as written in pyproject.toml: ``6.29``."""
     if project is None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lab = project["optional-dependencies"]["lab"]
@@ -40,36 +40,36 @@ def oldest(project: Mapping[str, Any] | None = None) -> str:
     return str(requirement).removeprefix("ipykernel>=").partition(",")[0]
 
 
-def made_for() -> str:
-    """What an environment is good for: this pyproject.toml, this checkout, this Python."""
+def environment_key() -> str:
+    """Return a key of this pyproject.toml, this checkout and this Python."""
     project = (ROOT / "pyproject.toml").read_bytes()
     return hashlib.sha256(project + f"{ROOT} {sys.version}".encode()).hexdigest()
 
 
 def make(home: Path = HOME) -> bool:
-    """Make the environment; whether that went well."""
-    say(f"Making {home.name} with ipykernel {oldest()}")
-    # The pip of this environment installs into that one: it would take longer to give it one of its own.
+    """Create the environment; return whether that succeeded."""
+    log(f"Making {home.name} with ipykernel {oldest_version()}")
+    # This environment's pip installs into the other, because installing pip there takes longer.
     venv.create(home, clear=True, with_pip=False)
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install", "-qq"]
     quiet = ["--disable-pip-version-check", "--no-input", "--no-compile"]
-    packages = [f"ipykernel=={oldest()}", "--editable", str(ROOT)]
+    packages = [f"ipykernel=={oldest_version()}", "--editable", str(ROOT)]
     done = subprocess.run([*pip, *quiet, *packages], check=False, stdin=subprocess.DEVNULL)
     if done.returncode == 0:
-        (home / "made-for").write_text(made_for())
+        (home / "made-for").write_text(environment_key())
     return done.returncode == 0
 
 
 def main() -> int:
-    """Find or make it; 1 where CI needs it and it cannot be had."""
+    """Find or create the environment; return 1 if CI needs it and it cannot be created."""
     if python() is not None or make():
         return 0
-    say("pip's message above says why not: the tests on the oldest kernel are SKIPPED")
+    log("pip's message above says why not: the tests on the oldest kernel are SKIPPED")
     return 1 if os.environ.get("CI") else 0
 
 
-def say(text: str) -> None:
-    """Tell it at once, apart from what the commands print."""
+def log(text: str) -> None:
+    """Print a message to stderr."""
     print(f"oldest_kernel: {text}", file=sys.stderr, flush=True)
 
 

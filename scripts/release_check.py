@@ -1,4 +1,4 @@
-"""Say what is missing before a release: ``python scripts/release_check.py``, which ``make release-check`` calls.
+"""List what is missing for a release: ``python scripts/release_check.py``, which ``make release-check`` calls.
 
 ``[tool.home]`` in pyproject.toml holds owner and addresses; ``--write`` puts them everywhere else. Without it, what is still
 a placeholder or says something else is listed, then what others made and is shipped along, with its licence; anything
@@ -56,13 +56,13 @@ _MADE_BY_OTHERS: Final = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".wasm")
 
 
 def home(root: Path) -> dict[str, Any]:
-    """Return owner and addresses."""
+    """Return the owner and the addresses."""
     read: dict[str, Any] = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["home"]
     return read
 
 
 def missing(root: Path) -> Iterator[str]:
-    """Yield what is still a placeholder, what says something else than ``[tool.home]``, and what would be untrue."""
+    """Yield each placeholder, each value that differs from ``[tool.home]``, and each statement that is not true."""
     home_values = home(root)
     for name, value in home_values.items():
         if PLACEHOLDER.search(value):
@@ -77,7 +77,7 @@ def missing(root: Path) -> Iterator[str]:
 
 
 def write(root: Path) -> None:
-    """Put owner and addresses where they stand."""
+    """Write the owner and the addresses to the files that contain them."""
     home_values = home(root)
     for path, line, name in PLACES:
         file = root / path
@@ -88,7 +88,7 @@ def write(root: Path) -> None:
 
 
 def licences(root: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield what others made and is shipped along: file or module, licence, and where that stands."""
+    """Yield the third-party files and modules that are shipped: path, licence, location of the licence."""
     for path, (component, licence, text) in FOREIGN.items():
         yield f"{path} ({component})", licence, text if (root / text).is_file() else "MISSING"
     for file in sorted((root / "materia_nb").rglob("*")):
@@ -104,7 +104,7 @@ def licences(root: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def bundled(root: Path) -> list[str]:
-    """Return the packages of npm of which something is in the bundle; nothing where npm is not here."""
+    """Return the npm packages that are part of the bundle; empty without npm."""
     if make_front.get_tools():
         return []
     with tempfile.TemporaryDirectory() as folder:

@@ -36,7 +36,7 @@ CELL_SECONDS: Final = 120
 
 
 def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] = ()) -> int:
-    """Execute and store the notebooks of a folder, or those that are named.
+    """Execute and store the notebooks of a folder, or only the named ones.
 
     Returns:
         The exit code, 1 if a cell failed or told of this machine.
@@ -70,7 +70,7 @@ def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] 
 
 
 def copy_apart(folder: Path, scratch: Path) -> None:
-    """Copy notebooks/ without casts, and let what runs there see no loadouts of its user and no IPython settings."""
+    """Copy notebooks/ without casts and set an environment without the user's loadouts and IPython settings."""
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(folder, scratch, ignore=shutil.ignore_patterns(".ipynb_checkpoints", ".pi"))
     os.environ["MATERIA_PROFILE_DIR"] = str(scratch / "profile")
@@ -79,7 +79,7 @@ def copy_apart(folder: Path, scratch: Path) -> None:
 
 
 def execute(path: Path) -> Any:
-    """Run a notebook in its folder; the notebook with its outputs, which is written back even if a cell fails.
+    """Execute a notebook in its folder and return it; its outputs are written back even if a cell fails.
 
     Raises:
         CellExecutionError: a cell failed.
@@ -105,7 +105,7 @@ def execute(path: Path) -> Any:
 
 
 def tidy(book: Any) -> None:
-    """Take out what a reader without a kernel cannot use, and what differs from run to run."""
+    """Remove what a reader without a kernel cannot use and what differs between runs."""
     book.metadata.pop("widgets", None)
     book.metadata.get("language_info", {}).pop("version", None)
     for cell in book.cells:
@@ -118,13 +118,13 @@ def tidy(book: Any) -> None:
 
 
 def cells_that_tell(book: Any, folder: str) -> str:
-    """Name the code cells whose outputs hold the path ``place``, which no reader has."""
+    """Return the code cells whose outputs contain the path ``place``, which exists on this machine only."""
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
     return ", ".join(f"cell [{cell.execution_count}]" for cell in cells if folder in json.dumps(cell.outputs))
 
 
 def keep_what_is_the_same(book: Any, stored: Any) -> None:
-    """Put the stored outputs of a cell in place of new ones that differ only in what may differ."""
+    """Keep the stored outputs of a cell if the new ones differ only in what may differ."""
     tidy(stored)
     before = {cell.get("id"): cell for cell in stored.cells if cell.cell_type == "code"}
     patterns = may_differ()
@@ -135,14 +135,14 @@ def keep_what_is_the_same(book: Any, stored: Any) -> None:
 
 
 def may_differ(path: Path = MAY_DIFFER) -> list[tuple[re.Pattern[str], str]]:
-    """Read the patterns and replacements that the comparison of the stored notebooks uses, too."""
+    """Return the patterns and replacements that the comparison of stored notebooks uses."""
     rules = configparser.RawConfigParser()
     rules.read_string(path.read_text(encoding="utf-8"))
     return [(re.compile(rules[name]["regex"]), rules[name]["replace"]) for name in rules.sections()]
 
 
 def alike(outputs: Sequence[Mapping[str, Any]], patterns: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    """Turn outputs into a text that is the same for outputs that differ only in what the patterns find."""
+    """Return a text that is equal for outputs that differ only in what the patterns match."""
     text = json.dumps(outputs, sort_keys=True, ensure_ascii=False)
     for pattern, replacement in patterns:
         text = pattern.sub(replacement, text)

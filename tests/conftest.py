@@ -1,4 +1,4 @@
-"""What every test gets: no settings of the machine it runs on, and hypothesis without surprises in CI."""
+"""Fixtures of all tests: they isolate each test from the machine's settings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _start_kernel = nbval.kernel.start_new_kernel
 
 
 def start_kernel(*given: object, **named: object) -> object:
-    """Start a notebook's kernel, anew where it died at once.
+    """Start the kernel of a notebook, a second time if it died at once.
 
     A port that was free when it was looked for may be the kernel's of another worker by the time that this one asks for it.
     """
@@ -61,11 +61,11 @@ SHARING: Final = (
     "tests/release/test_site.py",
     "tests/release/test_wheel.py",
 )
-"""Patterns of what shares something slow to make: a server and browser, an executed notebook, the site, the wheel. The
-browser's tests are three such groups of about the same length, which as many workers as there are take one after another."""
+"""Patterns of tests that share a slow resource: a server and browser, an executed notebook, the site, the wheel. The
+browser tests form three groups of about equal length, which the workers take one after another."""
 
 EXAMPLES: Final = int(os.environ.get("MATERIA_EXAMPLES", "40"))
-"""How many a property is tried with that does not say it itself; more for a long search."""
+"""Number of examples of a property that sets no number itself; raise it for a long search."""
 
 # CI searches the same examples at each run, so that a change is judged and not luck; at home each run
 # looks elsewhere. A deadline would measure the machine, and so does the check how fast examples are drawn.
@@ -92,7 +92,7 @@ ROOM: Final = 2 * 1024**3
 
 
 def pytest_configure() -> None:
-    """Hear interrupts, and write to memory."""
+    """Enable interrupts, and put temporary files into memory."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # What a shell starts in the background ignores them, and so would every process that a test interrupts.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -100,7 +100,7 @@ def pytest_configure() -> None:
 
 
 def _write_to_memory() -> None:
-    """Let the tests write their thousands of small files to memory: on a disk that takes longer than the tests do."""
+    """Use a file system in memory for the thousands of small files of the tests, which are slow on a disk."""
     if "TMPDIR" in os.environ or not Path(MEMORY).is_dir():
         return
     there = os.statvfs(MEMORY)
@@ -110,13 +110,13 @@ def _write_to_memory() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let no collection of garbage go through the thousands of tests and what their modules imported."""
+    """Exclude the collected tests and their imports from garbage collection."""
     gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
-    """Give one worker all tests that share what is slow to start, such as a browser.
+    """Schedule all tests that share a slow resource on one worker.
 
     Not by xdist's marker for groups, which pytest 9.2 leaves without effect.
     """
@@ -134,7 +134,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
 
 @pytest.fixture(scope="session", autouse=True)
 def drawn_once() -> Iterator[None]:
-    """The same drawing gives the same picture, which takes long: it is made once for all tests of a worker."""
+    """Cache the PNG of each picture for all tests of a worker, because it is slow to make."""
     with pytest.MonkeyPatch.context() as patch:
         drawn, draw = functools.cache(blocks.png_of), blocks.png_of
         # Unless a test takes the renderer away.
@@ -144,7 +144,7 @@ def drawn_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An IPython of the tests' own; and ``python3`` is the interpreter itself, no shim that takes longer to start."""
+    """Isolate IPython's settings, and make ``python3`` the interpreter itself instead of a slower shim."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "python3").symlink_to(Path(sys.executable).resolve())
     with pytest.MonkeyPatch.context() as patch:
@@ -155,14 +155,14 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folders beside one another, one for each test. ``mktemp`` looks through all that there are for the next free name."""
+    """Yield a new folder for each test. ``mktemp`` would search all existing folders for the next free name."""
     base = tmp_path_factory.mktemp("own")
     return (base / str(number) for number in itertools.count())
 
 
 @pytest.fixture(autouse=True)
 def isolated(own_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No profile, no config and no notebook settings but the test's own, and no shell of an earlier one."""
+    """Isolate profile, config and notebook settings, and end the shells of the test."""
     own = next(own_folders)
     (own / "profile").mkdir(parents=True)
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(own / "profile"))
@@ -176,7 +176,7 @@ def isolated(own_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """An empty project folder, for loadouts to be found in and casts to be kept in."""
+    """Return an empty project folder."""
     folder = tmp_path / "project"
     folder.mkdir()
     return folder
@@ -184,7 +184,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def wb(project: Path) -> Iterator[Workbench]:
-    """A workbench of the empty project."""
+    """Return a workbench of the empty project."""
     made = Workbench(project)
     yield made
     made.close()
@@ -192,7 +192,8 @@ def wb(project: Path) -> Iterator[Workbench]:
 
 @pytest.fixture
 def bench(project: Path) -> Iterator[Workbench]:
-    """Plan-Build-Eval with agents: the plan is a, b and c, and the first evaluation wants it done again."""
+    """Return a workbench with Plan-Build-Eval and agents: the plan has the items a, b and c; the first evaluation is
+    not satisfied."""
     made = Workbench(project)
     made.use("Plan-Build-Eval")
     made.agent("Plan", lambda: {"workItems": h.items("a", "b", "c")})
@@ -206,13 +207,13 @@ def bench(project: Path) -> Iterator[Workbench]:
 
 @pytest.fixture
 def cast(bench: Workbench) -> Cast:
-    """A cast of :func:`bench` that has not taken a step."""
+    """Return a cast of :func:`bench` before its first step."""
     return bench.cast("edit me")
 
 
 @pytest.fixture
 def shell(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    """An IPython shell with the magics, in the project folder, where ``hello.json`` lies."""
+    """Return an IPython shell with the magics, in the project folder with ``hello.json``."""
     monkeypatch.chdir(project)
     (project / "hello.json").write_text(json.dumps(HELLO))
     made = new_shell()

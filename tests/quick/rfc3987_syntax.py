@@ -1,3 +1,3 @@
-"""Stands before the real one, which takes more than a second to import: jsonschema does without it."""
+"""Replaces the real module, which takes more than a second to import; jsonschema works without it."""
 
 raise ImportError("left out: slow, and nothing here is an internationalised address")

@@ -1,4 +1,4 @@
-"""An environment made from binder/ as repo2docker makes it runs the quickstart: ``make binder``.
+"""An environment built from binder/ as repo2docker builds it runs the quickstart: ``make binder``.
 
 Apart from the tests that always run: it takes a minute, and packages from an index.
 """
@@ -21,7 +21,7 @@ QUICKSTART = Path("notebooks/00-quickstart.ipynb")
 
 
 class Environment:
-    """A copy of the repository with an environment of its own, in which commands run as repo2docker runs them."""
+    """A copy of the repository with its own environment, in which commands run as in repo2docker."""
 
     def __init__(self, folder: Path) -> None:
         self.repository = folder / "repository"
@@ -41,7 +41,7 @@ class Environment:
         self.run(python_to_use(), "-m", "venv", str(made))
 
     def run(self, *command: str) -> str:
-        """What a command prints; the test fails where the command does."""
+        """Return the output of a command; fail the test if the command fails."""
         done = self.attempt(*command)
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-4000:]}"
         return done.stdout
@@ -59,14 +59,14 @@ class Environment:
         )
 
     def has_an_index(self) -> bool:
-        """Whether packages can be had at all, asked with one that is small and that postBuild needs."""
+        """Return whether packages can be downloaded, tried with a small one that postBuild needs."""
         place = self.repository / "build" / "asked"
         pip = ["python", "-m", "pip", "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0"]
         return self.attempt(*pip, "-d", str(place), "hatchling").returncode == 0
 
 
 def python_to_use() -> str:
-    """The Python that runtime.txt names where it is to be had, and else the one that runs the tests."""
+    """Return the Python of runtime.txt if it is available, otherwise the one that runs the tests."""
     named = shutil.which(f"python{PYTHON}")
     works = named and subprocess.run([named, "--version"], capture_output=True, check=False).returncode == 0
     return named if named and works else sys.executable

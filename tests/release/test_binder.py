@@ -1,4 +1,4 @@
-"""binder/ is as repo2docker reads it; binder_checks.py makes an environment from these files."""
+"""The files in binder/ are valid for repo2docker; binder_checks.py builds an environment from them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def python_of_binder() -> str:
 
 
 def test_binder_folder_has_only_known_files():
-    """An environment.yml, a Pipfile or a Dockerfile would be read in place of requirements.txt; .binder is an error."""
+    """An environment.yml, a Pipfile or a Dockerfile would replace requirements.txt; .binder is an error."""
     assert {path.name for path in BINDER.iterdir()} == {"requirements.txt", "runtime.txt", "postBuild"}
     assert not (ROOT / ".binder").exists()
 

@@ -1,4 +1,4 @@
-"""The documentation is true: generated parts are fresh, blocks run, links lead somewhere, names exist."""
+"""The documentation is true: generated parts are current, blocks run, links and names resolve."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_casting_example_shows_the_end():
-    """A cast that failed shows what an example does not mean, without a word."""
+    """A cast that failed silently would make an example misleading."""
     silent = []
     for one in blocks("python"):
         runs = set(re.findall(r"\b(\w+)\.run\(", one.text)) - {"subprocess"}
@@ -220,7 +220,7 @@ def test_smallest_loadout_is_equal_in_yaml_and_json():
 
 @each(blocks("sh"))
 def test_shell_blocks_contain_only_known_commands(one):
-    """What cannot be run here is at least there: make targets, extras, modules."""
+    """Commands that cannot run here must at least exist: make targets, extras, modules."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for line in filter(None, (line.partition("  #")[0].strip() for line in one.text.splitlines())):
@@ -242,7 +242,7 @@ def test_shell_blocks_contain_only_known_commands(one):
 
 
 def parsed_by(command, arguments, line):
-    """Fails unless a command, or the one that it leads to, takes these arguments; nothing is done."""
+    """Fail unless a command or its subcommand accepts the arguments; nothing is executed."""
     context = command.make_context("materia", arguments)
     if isinstance(command, click.Group):
         _, inner, rest = command.resolve_command(context, [*context._protected_args, *context.args])
@@ -262,7 +262,7 @@ def test_documented_conformance_command_works():
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """The anchors that GitHub makes of the headings of a page."""
+    """Return the anchors that GitHub makes for the headings of a page."""
     seen: defaultdict[str, int] = defaultdict(int)
     found = set()
     for heading in re.findall(r"^#{1,6} (.+)$", prose(page), re.MULTILINE):
@@ -353,7 +353,7 @@ def events_of_the_page() -> dict[str, set[str]]:
 
 
 def varied_casts(wb: Workbench) -> list[Any]:
-    """Casts that leave every kind of event: work items, repair, drafts, failures, budget, recast, revive."""
+    """Return casts that together write events of every kind: items, repairs, drafts, failures, budgets, retries."""
     materia = {
         "Plan": {"tools": "none", "generator": True, "prompt": "plan"},
         "Talk": {"tools": "none", "multiTurn": True, "prompt": "talk"},
@@ -460,7 +460,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
 
 
 def stream_casts(wb: Workbench) -> list[Any]:
-    """Casts that work in lanes: one whose lanes are joined, and one of whose lanes fails; and one that keeps files."""
+    """Return casts with lanes: one joins them, one has a failed lane, and one keeps files."""
     scope = '{"scopeTransition": {"kind": "replace", "scope": {"id": "here", "cwd": "."}}}'
     code = f"import sys; sys.stdin.read(); sys.stdout.write({scope!r})"
     document = streams.streams_config(build=h.python(code, parallelSafe=True, parse="json"))
@@ -476,7 +476,7 @@ def stream_casts(wb: Workbench) -> list[Any]:
 
 
 def budgeted_casts(wb: Workbench) -> list[Any]:
-    """A cast stopped by its budget, one that is warned, and one whose turn has no cost that could be counted."""
+    """Return a cast stopped by its budget, one with a budget warning, and one with a turn of unknown cost."""
     made = []
     for budget in ({"max_tokens": 5}, {"max_tokens": 10}, {"max_cost_usd": 1}):
         usage = {"input": 6, "output": 2}
@@ -488,7 +488,7 @@ def budgeted_casts(wb: Workbench) -> list[Any]:
 
 
 def asking_casts(wb: Workbench) -> list[Any]:
-    """A cast whose agent fails, is asked again, uses a tool and asks for approval."""
+    """Return a cast whose agent fails, is asked again, uses a tool and asks for approval."""
 
     class Uses:
         name = "uses"
@@ -515,7 +515,7 @@ def asking_casts(wb: Workbench) -> list[Any]:
 
 
 def held_casts(wb: Workbench) -> list[Any]:
-    """Casts whose agents pause, go on, ask for consent and want something else done first."""
+    """Return casts whose agents pause, continue, ask for approval and ask for another step first."""
 
     def report(status: str, **more: Any) -> str:
         return p.block(p.contract(agent_status__plan_status=status, **more))
@@ -558,7 +558,7 @@ def held_casts(wb: Workbench) -> list[Any]:
 
 
 def test_documented_events_and_files_match_real_casts(project):
-    """R29: what the page says of events, fields and files is what casts leave."""
+    """The events, fields and files on the page are those that casts write (R29)."""
     wb = Workbench(project)
     documented, seen = events_of_the_page(), set()
     page = text_of(RUN_PAGE)

@@ -1,4 +1,4 @@
-"""The glossary has each word of the lessons once, short and linked."""
+"""The glossary defines each term of the lessons once, briefly, with links."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def first_page(notebook: Path) -> str:
 
 
 def words_of(text: str) -> set[str]:
-    """What a text sets in italics as a word of its own, in the singular; names of materia have capitals."""
+    """Return the terms that a text sets in italics, in the singular, without names of materia, which have capitals."""
     found = re.findall(r"\*([a-z][a-z -]*)\*", re.sub(r"\*\*.*?\*\*", "", text))
     return {ALSO.get(word, word if word in ENTRIES else word.removesuffix("s")) for word in found}
 

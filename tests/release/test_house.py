@@ -1,4 +1,4 @@
-"""Limits of the package's size. A limit is only ever lowered."""
+"""Limits of the size of the package. A limit is only ever lowered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STORED_RECORDS = 600_000
 
 
 def code_lines(text: str, tree: ast.Module) -> int:
-    """Count the lines that hold more than a comment or a docstring."""
+    """Return the number of lines that hold more than a comment or a docstring."""
     docstrings = {
         line
         for node in ast.walk(tree)
@@ -40,18 +40,18 @@ def code_lines(text: str, tree: ast.Module) -> int:
 
 
 def table_lines(text: str) -> int:
-    """Count the lines of a TOML file without blank lines and comments."""
+    """Return the number of lines of a TOML file without blank lines and comments."""
     return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def script_lines() -> int:
-    """Count the lines of the front end, without the bundles made from it."""
+    """Return the number of lines of the front end, without the bundles."""
     scripts = [path for path in PACKAGE.rglob("*.js") if "bundle" not in path.parts]
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in scripts)
 
 
 def public_names(tree: ast.Module) -> set[str]:
-    """The functions, classes and constants that a module offers."""
+    """Return the public functions, classes and constants of a module."""
     names: set[str] = set()
     for node in tree.body:
         match node:
@@ -87,7 +87,7 @@ def test_docstrings_and_comments_are_not_counted():
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """The names that a module imports anywhere in it, for types too: modules, and what is taken from them."""
+    """Return the names that a module imports anywhere, including imports for types: modules and their members."""
     names: set[str] = set()
     for node in ast.walk(tree):
         match node:

@@ -1,4 +1,4 @@
-"""The count of vague names and translated phrases finds what it should, and nothing else."""
+"""The counts of vague names and translated phrases match what they should, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the site that runs in the browser alone is told: the wheels that it has, the kernel, the notebooks."""
+"""The settings of the site that runs in the browser: its wheels, kernel and notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a package index is told: one version, and a README whose links lead somewhere from there."""
+"""The metadata for a package index: one version, and a README whose links resolve there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOOK = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]
 
 @pytest.fixture
 def build(monkeypatch):
-    """hatch_build.py; hatchling itself is there only while building."""
+    """Return the module hatch_build.py; hatchling itself is available only during a build."""
     interface = types.ModuleType("hatchling.metadata.plugin.interface")
     interface.MetadataHookInterface = object
     monkeypatch.setitem(sys.modules, interface.__name__, interface)

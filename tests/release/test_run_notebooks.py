@@ -1,4 +1,4 @@
-"""Notebooks are stored with what a reader without a kernel can use, and the same each time."""
+"""Notebooks are stored with outputs that need no kernel and that are the same each time."""
 
 from __future__ import annotations
 

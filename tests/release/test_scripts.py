@@ -1,4 +1,4 @@
-"""The scripts behind the make targets."""
+"""Tests of the scripts behind the make targets."""
 
 import sys
 
@@ -36,12 +36,12 @@ def test_unknown_extra_is_an_error():
 def test_environment_stamp_belongs_to_its_project_file(tmp_path, monkeypatch):
     stamp = tmp_path / "stamp.json"
     monkeypatch.setattr(bootstrap, "STAMP", stamp)
-    assert bootstrap.installed("k") == set(), "no stamp"
+    assert bootstrap.installed_extras("k") == set(), "no stamp"
     stamp.write_text('{"key": "k", "extras": ["lab"]}')
-    assert bootstrap.installed("k") == {"lab"}
-    assert bootstrap.installed("changed") == set()
+    assert bootstrap.installed_extras("k") == {"lab"}
+    assert bootstrap.installed_extras("changed") == set()
     stamp.write_text('{"key": "k", "ext')
-    assert bootstrap.installed("k") == set(), "torn"
+    assert bootstrap.installed_extras("k") == set(), "torn"
 
 
 @pytest.mark.parametrize("ci, code", [("", 0), ("true", 1)])
@@ -61,8 +61,8 @@ def test_requested_browser_comes_first(monkeypatch):
 
 def test_oldest_kernel_is_the_one_of_the_project():
     lab = ["jupyterlab>=4,<5", "ipykernel>=6.29,<8"]
-    assert oldest_kernel.oldest({"optional-dependencies": {"lab": lab}}) == "6.29"
-    assert oldest_kernel.oldest()[0].isdigit()
+    assert oldest_kernel.oldest_version({"optional-dependencies": {"lab": lab}}) == "6.29"
+    assert oldest_kernel.oldest_version()[0].isdigit()
 
 
 def test_environment_of_another_project_file_is_ignored(tmp_path):
@@ -70,7 +70,7 @@ def test_environment_of_another_project_file_is_ignored(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to("/bin/sh")
     assert oldest_kernel.python(tmp_path) is None, "not finished"
-    (tmp_path / "made-for").write_text(oldest_kernel.made_for())
+    (tmp_path / "made-for").write_text(oldest_kernel.environment_key())
     assert oldest_kernel.python(tmp_path) == tmp_path / "bin" / "python"
     (tmp_path / "made-for").write_text("something else")
     assert oldest_kernel.python(tmp_path) is None
@@ -105,7 +105,7 @@ def test_missing_oldest_kernel_fails_only_in_ci(ci, code, monkeypatch, capsys):
     ],
 )
 def test_mutation_changes_one_executed_part(source, broken, tmp_path):
-    assert {one.applied(source) for one in mutate.breaks_in(tmp_path, source)} == broken
+    assert {mutation.applied(source) for mutation in mutate.mutations_of(tmp_path, source)} == broken
 
 
 # -- the walk through the code ---------------------------------------------------------
@@ -142,7 +142,7 @@ def test_walk_indents_a_station_under_its_caller():
     "second", [("b.py", "first"), ("a.py", "gone"), ("a.py", "first")], ids=["moved", "gone", "before"]
 )
 def test_walk_names_a_station_that_was_not_reached(second):
-    with pytest.raises(SystemExit, match=f"no call of {second[1]} in {second[0]} behind station 1"):
+    with pytest.raises(SystemExit, match=f"no call of {second[1]} in {second[0]} after station 1"):
         list(make_walk.walk(CALLS, stations(("a.py", "first"), second)))
 
 

@@ -1,4 +1,4 @@
-"""The site of the documentation is built, complete, and loads nothing from elsewhere."""
+"""The documentation site is built completely and loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.slow
 
 
 class Page(HTMLParser):
-    """What a page loads, where it links to, and the anchors that it has."""
+    """The resources, links and anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ def test_site_loads_nothing_from_other_hosts(site):
 
 
 def test_no_script_names_another_host(site):
-    """What a script would load is not seen in a page; a script that holds no address loads nothing far away."""
+    """A page does not show what a script would load; a script without an address loads nothing from elsewhere."""
     named = {}
     for path in site.rglob("*.js"):
         code = re.sub(r"/\*.*?\*/|(?<![:\"'])//[^\n]*", "", path.read_text(), flags=re.DOTALL)

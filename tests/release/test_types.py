@@ -1,4 +1,4 @@
-"""Code as people write it, checked by pyright as ``make lint`` has mypy check it: what is right passes, every slip is found."""
+"""pyright accepts correct user code and finds every mistake, as mypy does in ``make lint``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is published is complete, holds nothing else, and comes out the same from the same sources."""
+"""The published wheel is complete, contains nothing else, and is reproducible."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def in_sdist(built: Built) -> set[str]:
 
 
 def sources(folder: str) -> set[str]:
-    """The files of a folder of the repository, without what running and testing leave behind."""
+    """Return the files of a folder of the repository without leftovers of runs and tests."""
     paths = (path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*") if path.is_file())
     return {path for path in paths if not NEVER.search(path)}
 

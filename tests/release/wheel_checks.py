@@ -1,4 +1,4 @@
-"""A stranger with the wheel alone, and each extra by itself: ``make wheel-test``.
+"""Install the wheel alone and each extra by itself, as a user would: ``make wheel-test``.
 
 Not part of the test suite, since it installs environments for some minutes.
 """
@@ -86,7 +86,7 @@ def failed(cells: list[dict[str, Any]]) -> set[str]:
 
 
 def a_lesson_is_done(stranger: Stranger, name: str) -> None:
-    """As it was copied its check asks for answers and nothing else fails; with the right ones nothing does."""
+    """A copied lesson asks for answers and fails nowhere else; with the right answers nothing fails."""
     cells = cells_after_a_run(stranger, name)
     checks = {cell["id"] for cell in cells if "raises-exception" in cell["metadata"].get("tags", ())}
     assert failed(cells) == checks
