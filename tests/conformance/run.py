@@ -43,29 +43,30 @@ _ANY_JSON = Requirements("json", False, None, False, True, frozenset(), ())
 
 
 def generated(recipe: Mapping[str, Any]) -> str:
-    """Build a long text: "@@" in the template stands for the unit, repeated."""
+    """Return a long text: "@@" in the template stands for the repeated unit."""
     return str(recipe["template"]).replace("@@", recipe["unit"] * recipe["times"])
 
 
 def codes(issues: Iterable[Issue]) -> list[JSON]:
-    """Return the codes of issues, or the path of one that has none."""
+    """Return the codes of issues; for an issue without code, its path."""
     return [issue.code or issue.path for issue in issues]
 
 
 def judged(issues: Iterable[Issue], warnings: Iterable[Issue] = ()) -> dict[str, JSON]:
-    """Return why something was refused, and what is odd about it, as vectors write it."""
+    """Return the reasons of a refusal and the warnings in the form of the vectors."""
     errors = codes(issues)
     return {"accepted": not errors, "errors": errors, "warnings": codes(warnings)}
 
 
 def routing(reading: Reading) -> dict[str, JSON]:
-    """Return the part of a reading that routes, as vectors write it."""
+    """Return the routing part of a reading in the form of the vectors."""
     found: dict[str, JSON] = {"satisfied": reading.satisfied, "action": reading.action}
     return found if reading.target is None else {**found, "target": reading.target}
 
 
 def differences(found: Mapping[str, JSON], expect: Mapping[str, JSON]) -> list[str]:
-    """Say what differs from ``expect``; ``errors`` and ``warnings`` in any order, ``parsed`` where it is named."""
+    """Return the differences from ``expect``; ``errors`` and ``warnings`` in any order, ``parsed`` only if it is
+    named."""
     wrong = []
     for name, wanted in expect.items():
         if name not in found:
@@ -87,7 +88,7 @@ _NOW = 1_000_000.0
 
 
 def _run_output(vector: Mapping[str, Any]) -> list[str]:
-    """Read one reply: what is wrong with it, who repairs it, and where it leads."""
+    """Read one reply; return its problems, who repairs it, and its route."""
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
     facts = TurnFacts(agent_id=context.get("task_agent_id", ""), assignment=context.get("input_envelope") or {})
@@ -167,7 +168,7 @@ def _run_updates(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_repair(vector: Mapping[str, Any]) -> list[str]:
-    """Read one reply after another until one is accepted or the repairs are used up."""
+    """Read replies until one is accepted or the repairs are used up."""
     given, context = vector["input"], vector["input"]["context"]
     spared = contract_protocol.MAX_REPAIRS - context.get("max_repairs", contract_protocol.MAX_REPAIRS)
     repairs, seen = 0, None
@@ -210,7 +211,7 @@ def _run_approval(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_envelope(vector: Mapping[str, Any]) -> list[str]:
-    """Check an envelope that is an object already, and where it leads."""
+    """Check an envelope that is already an object, and its route."""
     given, context = vector["input"], vector["input"]["context"]
     value = json.loads(generated(given["generate_json"])) if "generate_json" in given else given["object"]
     loop = context.get("loop") or {}
@@ -243,7 +244,7 @@ def _run_parse(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
-    """Ask for the envelope until one is valid or the tries are used up; the work itself runs once."""
+    """Ask for the envelope until one is valid or the attempts are used up; the work itself runs once."""
     given = vector["input"]
     tries = given["context"].get("max_attempts", handoff_envelope.MAX_TRIES)
     kernel = given["context"].get("kernel") or {}
@@ -263,7 +264,7 @@ def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
 
 
 def run_path(vector: Mapping[str, Any]) -> list[str]:
-    """Make names from ids, read ids from a name, or look an envelope up among files."""
+    """Make names from ids, read ids from a name, or find an envelope among files."""
     try:
         found = _path(vector["input"])
     except MateriaError as error:
@@ -312,7 +313,7 @@ _LONG = re.compile(r"(.*)…\[string of (\d+) chars\]", re.DOTALL)
 
 
 def run_vector(vector: Mapping[str, Any]) -> list[str]:
-    """Run one vector and say what differed from what it expects."""
+    """Run one vector and return its differences from the expected result."""
     kind = vector.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         return [f"kind: {kind!r} is not one of {', '.join(_KINDS)}"]
@@ -325,7 +326,7 @@ def run_vector(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_validate(vector: Mapping[str, Any]) -> list[str]:
-    """Check a config: whether it is valid, and that the named problems are among those found."""
+    """Check a config: whether it is valid, and whether the named problems are found."""
     report = check_config(vector["config"])
     expect = vector["expect"]
     found = {(problem.code, problem.source) for problem in report.problems}
@@ -369,7 +370,7 @@ def _run_handoff(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _socket_of(document: JSON) -> Socket:
-    """Resolve the socket of a vector; one of a parallel generator lacks the loop that its loadout would have."""
+    """Resolve the socket of a vector; for a parallel generator, add the loop that its loadout would have."""
     try:
         graph = build_graph(document)
     except LoadoutError:
@@ -378,7 +379,7 @@ def _socket_of(document: JSON) -> Socket:
 
 
 class _VectorAgent:
-    """Gives the n-th turn of a socket its n-th reply, and notes what the engine told it."""
+    """Gives the n-th reply at the n-th turn of a socket, and records what the engine sent."""
 
     name = "vector"
 
@@ -404,14 +405,14 @@ class _VectorAgent:
         return Reply(entry["text"], Usage(usage["input"], usage["output"]) if usage else None)
 
     def peek(self, socket: str) -> Any:
-        """The next reply of a socket, None when there is none."""
+        """Return the next reply of a socket, or None."""
         replies = self.replies.get(socket, [])
         index = self.given.get(socket, 0)
         return replies[index] if index < len(replies) else None
 
 
 def _run_cast(vector: Mapping[str, Any]) -> list[str]:
-    """Run a whole cast with real utilities and the vector's replies, and compare how it went."""
+    """Run a whole cast with real utilities and the vector's replies, and compare its route and result."""
     expect = vector["expect"]
     try:
         graph = build_graph(vector["config"])
@@ -471,7 +472,7 @@ def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list
 
 
 def _abbreviated(found: JSON, wanted: JSON) -> JSON:
-    """Write a long string the way the vector does, when it is the string that the vector means."""
+    """Return a long string in the abbreviated form of the vector, if it is the string that the vector means."""
     if isinstance(found, str) and isinstance(wanted, str) and (match := _LONG.fullmatch(wanted)):
         head, length = match.group(1), int(match.group(2))
         return wanted if len(found) == length and found.startswith(head) else found
@@ -505,7 +506,7 @@ _USAGE: Final = "usage: python tests/conformance/run.py FILE...\n\nFILE holds on
 
 
 class UnusableInput(Exception):
-    """A file cannot be read, or a line of it is not a vector; the message names the place."""
+    """A file cannot be read, or one of its lines is not a vector; the message names the location."""
 
 
 def main(arguments: Sequence[str]) -> int:

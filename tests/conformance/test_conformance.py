@@ -1,4 +1,4 @@
-"""How a vector is compared, and the command that runs them; the tests of each package run those about it."""
+"""The comparison of vectors and the command that runs them; the tests of each package run its vectors."""
 
 from __future__ import annotations
 

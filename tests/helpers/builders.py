@@ -1,4 +1,4 @@
-"""Small configs for all tests, and a player for those of the engine: no files, no processes, no agents."""
+"""Build small configs for all tests, and play casts on the bare engine: no files, no processes, no agents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ YES, NO = '{"satisfied": true}', '{"satisfied": false}'
 
 
 def resolved_materia(**fields: Any) -> Materia:
-    """A materia as a graph holds it: a utility that runs nothing, but for ``fields``."""
+    """Return a resolved materia: a utility that runs nothing, changed by ``fields``."""
     given: JSONObject = {
         "id": "U",
         "label": "U",
@@ -65,13 +65,13 @@ def exit_route(source: str, condition: str, target: str, **more: Any) -> JSONObj
 
 
 def at(materia: str, *edges: JSONObject | tuple[Any, ...], **fields: Any) -> JSONObject:
-    """A socket; ``edges`` in order, as :func:`edge` makes them or as (when, to) or (when, to, maxTraversals)."""
+    """Return a socket; ``edges`` in order, made by :func:`edge` or as (when, to) or (when, to, maxTraversals)."""
     made = [one if isinstance(one, dict) else edge(one[1], one[0], *one[2:]) for one in edges]
     return {"materia": materia, "edges": made, **fields}
 
 
 def asks(*edges: JSONObject, materia: str = "P", **fields: Any) -> JSONObject:
-    """A socket that answers in JSON."""
+    """Return a socket that answers in JSON."""
     return at(materia, *edges, parse="json", **fields)
 
 
@@ -83,7 +83,7 @@ def document(
     entry: str | None = None,
     **top: Any,
 ) -> JSONObject:
-    """One loadout, T, with the materia that are given and no others."""
+    """Return one loadout, T, with exactly the given materia."""
     loadout: JSONObject = {"entry": entry or next(iter(sockets)), "sockets": sockets}
     if loops is not None:
         loadout["loops"] = loops
@@ -93,7 +93,7 @@ def document(
 def config(
     sockets: JSONObject, loops: JSONObject | None = None, *, materia: JSONObject | None = None, **more: Any
 ) -> JSONObject:
-    """One loadout; materia P agent, G generator, U utility, T text utility, UG utility generator, M multi-turn."""
+    """Return one loadout; materia P agent, G generator, U utility, T text utility, UG utility generator, M multi-turn."""
     known = {
         "P": agent(),
         "G": agent(generator=True),
@@ -106,13 +106,13 @@ def config(
 
 
 def loop(*members: str, exits: list[JSONObject] | None = None, source: str = "Plan", **fields: Any) -> JSONObject:
-    """A loop over the work items of ``source``."""
+    """Return a loop over the work items of ``source``."""
     whole = {"sockets": list(members), "consumes": {"from": source, **fields.pop("consumes", {})}, **fields}
     return whole | ({} if exits is None else {"exits": exits})
 
 
 def retry_loop(most: int | None = None, exits: list[JSONObject] | None = None, **top: Any) -> JSONObject:
-    """Plan, then Build and Eval for each item; not_satisfied goes back to Build; done is Tell."""
+    """Plan, then Build and Eval for each item; not_satisfied leads back to Build; Tell follows the loop."""
     exits = exits if exits is not None else [exit_route("Eval", "satisfied", "Tell")]
     return config(
         {
@@ -131,12 +131,12 @@ def say(**fields: Any) -> str:
 
 
 def items(*titles: str, **fields: Any) -> str:
-    """What a generator answers."""
+    """Return a generator's answer."""
     return say(workItems=[{"title": title, "context": f"about {title}"} for title in titles], **fields)
 
 
 def wanted(socket: JSONObject, **materia: Any) -> Requirements:
-    """The requirements of one socket whose materia is as given (an agent by default)."""
+    """Return the requirements of one socket with the given materia (an agent by default)."""
     one = materia.pop("materia", None) or agent(**materia)
     names = {e["to"] for e in socket.get("edges", []) if e["to"] != "end"} - {"Socket-1"}
     sockets = {"Socket-1": {"materia": "X", **socket}} | {name: at("P") for name in names}
@@ -144,7 +144,7 @@ def wanted(socket: JSONObject, **materia: Any) -> Requirements:
 
 
 class Play:
-    """A cast on the bare engine: it is always at a socket that owes an output, or over."""
+    """A cast on the bare engine: it waits for an output of a socket, or has ended."""
 
     def __init__(self, document: JSONObject, *answers: Any, request: str = "the request") -> None:
         self.rules = Rules(build_graph(document))
@@ -175,7 +175,7 @@ class Play:
         return self.take(outputs.output(self.rules, self.state, text, usage, self.prompt))
 
     def take(self, step: Transition) -> Transition:
-        """Go on from a transition, entering the next socket when the cast is ready for it."""
+        """Apply a transition, and enter the next socket when the cast is ready for it."""
         self.state, self.last = step.state, step
         self.prompt = step.prompt or self.prompt
         if self.state.status == "ready":
@@ -194,7 +194,7 @@ class Play:
 
     @property
     def at(self) -> str:
-        """The socket that owes an output, or how the cast ended."""
+        """Return the socket that waits for an output, or how the cast ended."""
         return self.visit.socket if self.visit else self.failure or self.state.status
 
     @property
@@ -215,7 +215,7 @@ class Play:
 
 
 class Folded:
-    """A cast without a disk: a session, and the events that made it."""
+    """A cast without a disk: a session and the events that made it."""
 
     def __init__(self, document: JSONObject, request: str = "the request") -> None:
         self.rules = Rules(build_graph(document))
@@ -223,14 +223,14 @@ class Folded:
         self.session = evolve.begin_session(self.rules, self.events[0])
 
     def do(self, command: Any, *given: Any, ts: int = 0) -> Folded:
-        """Carry out a command of ``decide``."""
+        """Apply a command of ``decide``."""
         made = command(self.rules, self.session, *given, ts)
         self.session = evolve.fold(self.rules, self.session, made)
         self.events += made
         return self
 
     def answers(self, *given: Any) -> Folded:
-        """Enter a socket and answer it, one after the other."""
+        """Enter and answer one socket after another."""
         for answer in given:
             if self.state.status == "ready":
                 self.do(decide.enter)

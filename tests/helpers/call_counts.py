@@ -1,4 +1,4 @@
-"""Counts of calls, for limits that do not depend on the machine."""
+"""Count calls, for limits that do not depend on the speed of the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import materia_nb
 
 
 def calls_of(act):
-    """The number of calls of the package's functions that ``act`` makes."""
+    """Return how many functions of the package ``act`` calls."""
     package = str(Path(materia_nb.__file__).parent)
     count = 0
 

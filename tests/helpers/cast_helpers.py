@@ -1,4 +1,4 @@
-"""Loadouts, agents and comparisons for the tests of casts and of what they leave on disk."""
+"""Loadouts, agents and comparisons for the tests of casts and of their files."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def agent(prompt: str = "Do {{request}}", **fields: Any) -> Json:
 
 
 def python(code: str, **fields: Any) -> Json:
-    """A utility that runs ``code`` without looking for site packages, which is fast."""
+    """Return a utility that runs ``code`` without site packages, which is fast."""
     return {"type": "utility", "command": [sys.executable, "-I", "-S", "-c", code], **fields}
 
 
 def loop_config(**top: Any) -> Json:
-    """Plan items; for each: build, then check; when all are done, tell. All are agents."""
+    """Plan items; for each: build, then check; then tell. All are agents."""
     return config(
         {
             "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
@@ -70,12 +70,12 @@ def loop_config(**top: Any) -> Json:
 
 
 def one_config(materia: Json | None = None, **socket: Any) -> Json:
-    """A single socket."""
+    """Return a config with a single socket."""
     return config({"Socket-1": at("M", **socket)}, {"M": materia or agent()})
 
 
 def chain_config(count: int = 3, **socket: Any) -> Json:
-    """Text agents one behind the other."""
+    """Return a chain of text agents."""
     sockets = {
         f"Socket-{n}": at("M", *([("always", f"Socket-{n + 1}")] if n < count else []), **socket)
         for n in range(1, count + 1)
@@ -98,7 +98,7 @@ def start(
 
 
 class Until:
-    """Answers with these texts, only turns of the kinds named if any are; then a person must answer."""
+    """Answers with the given texts, for all or for the named kinds of turns; after that a person must answer."""
 
     name = "until"
 
@@ -111,7 +111,7 @@ class Until:
 
 
 def table(agents: Mapping[str, object] | object = None) -> AgentTable:
-    """Agents by socket or materia, or one for all."""
+    """Return a table of agents by socket or materia, or with one agent for all."""
     if not isinstance(agents, Mapping):
         return AgentTable(agents)
     made = AgentTable()
@@ -121,7 +121,7 @@ def table(agents: Mapping[str, object] | object = None) -> AgentTable:
 
 
 def loop_agents(count: int = 2, refuse: Sequence[int] = (), long: str = "") -> dict[str, Callable[..., str]]:
-    """Agents of :func:`loop_config` that say the same when asked again.
+    """Return agents for :func:`loop_config` that give the same answer each time.
 
     Args:
         count: how many items are planned.
@@ -152,12 +152,12 @@ def types_of(cast: Cast | Path) -> list[str]:
 
 
 def timeless(state: CastState) -> CastState:
-    """A state without how long its agents and processes were at work."""
+    """Return a state without the durations of agents and processes."""
     return state._replace(usage=state.usage._replace(worked=0, untimed=0))
 
 
 def facts(cast: Cast) -> dict[str, Any]:
-    """Everything that a cast knows, but for times."""
+    """Return the whole content of a cast except times."""
     found = cast.runner.session._asdict()
     found["steps"] = [
         step._replace(
@@ -175,7 +175,7 @@ def facts(cast: Cast) -> dict[str, Any]:
 
 
 def assert_same(one: Cast, other: Cast) -> None:
-    """Check that two casts know the same in every field."""
+    """Assert that two casts are equal in every field."""
     found = facts(one)
     for name, wanted in facts(other).items():
         assert found[name] == wanted, name
@@ -183,7 +183,7 @@ def assert_same(one: Cast, other: Cast) -> None:
 
 
 class WatchedCast(Cast):
-    """A cast that notes its session after every change: (lines so far, session)."""
+    """A cast that records (number of lines, session) after every change."""
 
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner)
@@ -196,7 +196,7 @@ def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object
 
 
 def prefix(cast_dir: Path, count: int, to: Path) -> Path:
-    """Copy a run directory with only the first ``count`` events, as it was before it first paused."""
+    """Copy a run directory with only its first ``count`` events, as it was before its first pause."""
     shutil.copytree(cast_dir, to)
     (to / "manifest.json").unlink(missing_ok=True)
     kept = (cast_dir / "events.jsonl").read_bytes().splitlines(keepends=True)[:count]

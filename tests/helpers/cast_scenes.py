@@ -1,4 +1,4 @@
-"""Casts that stand still, each for another reason: a scene takes a folder and gives the cast."""
+"""Casts that have stopped for different reasons: a scene takes a folder and returns the cast."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def aborted(tmp_path):
 
 
 def opened(tmp_path):
-    """One that is only looked at."""
+    """Return a cast that is open for reading only."""
     cast = after_a_step(tmp_path)
     cast.close()
     return open_cast(cast.run_dir)

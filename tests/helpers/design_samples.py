@@ -1,4 +1,4 @@
-"""What the tests of designs share."""
+"""Helpers of the tests of designs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from loadout_samples import valid_configs
 
 
 def plainly(value: Any) -> str:
-    """A value as a file holds it; raises ValueError for NaN."""
+    """Return a value as a file stores it; raise ValueError for NaN."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value can be written as it is: no NaN, no half of a surrogate pair."""
+    """Return whether a value can be written unchanged: no NaN, no half of a surrogate pair."""
     try:
         plainly(value).encode()
     except ValueError:

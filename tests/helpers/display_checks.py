@@ -1,4 +1,4 @@
-"""Checks on layouts: what must not overlap, sampled along the drawn curves."""
+"""Check layouts for overlaps, sampled along the drawn curves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from materia_nb.display.layout import GraphLayout
 
 
 def points_of(d: str, steps: int = 12) -> Iterator[Point]:
-    """Sample points along SVG path data made of M, L and C."""
+    """Return sample points along SVG path data made of M, L and C."""
     at = (0.0, 0.0)
     for kind, values in re.findall(r"([MLC])([^MLC]*)", d):
         n = [float(value) for value in values.split()]
@@ -39,7 +39,7 @@ def inside(box: Box, point: Point, margin: float = 1.0) -> bool:
 
 
 def faults(placed: GraphLayout) -> list[str]:
-    """List what overlaps in a layout and should not; empty when it is clean."""
+    """List forbidden overlaps in a layout; the list is empty if there are none."""
     found = []
     solid = {**placed.nodes, **placed.signs}
     labels = {line.link.key: line.label for line in placed.edges if line.label}
@@ -66,7 +66,7 @@ def faults(placed: GraphLayout) -> list[str]:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast of two colours by WCAG 2."""
+    """Return the contrast ratio of two colours (WCAG 2)."""
 
     def light(colour):
         parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]

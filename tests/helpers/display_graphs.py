@@ -1,4 +1,4 @@
-"""Graphs built by hand for the display tests."""
+"""Graphs for the display tests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def loop(id_: str, members: Iterable[str], generator: str | None, *exits: tuple[
 
 
 def hello() -> Graph:
-    """Two utilities in a row."""
+    """Return a graph of two utilities in a row."""
     return graph(
         "hello-world",
         [
@@ -83,7 +83,7 @@ def hello() -> Graph:
 
 
 def rework() -> Graph:
-    """A generator and a loop of three with a rework edge, two exits and a derived advance."""
+    """Return a generator and a loop of three with a rework edge, two exits and a derived advance."""
     made = graph(
         "software-workflow",
         [
@@ -114,7 +114,7 @@ def rework() -> Graph:
 
 
 def chain(length: int) -> Graph:
-    """Sockets one after the other."""
+    """Return a chain of sockets."""
     return graph(
         "chain",
         [
@@ -125,7 +125,7 @@ def chain(length: int) -> Graph:
 
 
 def tangle(size: int, seed: int = 7) -> Graph:
-    """A deterministic branching graph with loops, rework edges, self loops and jumps."""
+    """Return a deterministic branching graph with loops, rework edges, self loops and jumps."""
     state = seed
 
     def number(below: int) -> int:
@@ -151,7 +151,7 @@ def tangle(size: int, seed: int = 7) -> Graph:
 
 
 def nested() -> Graph:
-    """A loop inside another."""
+    """Return a graph with a loop inside another."""
     return graph(
         "nested",
         [

@@ -1,4 +1,4 @@
-"""Text that tries to be more than text, a graph that has it in every field, and HTML that stays harmless."""
+"""Hostile texts, a graph that has them in every field, and checks that the HTML stays harmless."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HOSTILE = [
 
 
 def hostile_graph(texts: list[str]) -> Graph:
-    """Put texts into every text field of a graph with two sockets and a loop."""
+    """Return a graph with two sockets and a loop whose text fields hold the given texts."""
 
     def text(number: int) -> str:
         return texts[number % len(texts)]
@@ -55,7 +55,7 @@ def hostile_graph(texts: list[str]) -> Graph:
 
 
 def hostile_marks(made: Graph) -> Marks:
-    """Mark everything in a hostile graph."""
+    """Return marks for every part of a hostile graph."""
     a, b = made.sockets
     (loop,) = made.loops.values()
     return Marks(
@@ -85,18 +85,18 @@ IMAGE = re.compile(r'(?:src="|url\()data:image/svg\+xml;base64,([A-Za-z0-9+/=]*)
 
 
 def drawn_in(html):
-    """The SVG of each image of an output, that for the dark first."""
+    """Return the SVG of each image of an output, that of the dark theme first."""
     return [b64decode(data).decode() for data in IMAGE.findall(html)]
 
 
 def sanitized(html):
-    """The text and the images that are left of an output where style sheets and SVG are removed, as in an untrusted notebook."""
+    """Return the text and images of an output without style sheets and SVG, as an untrusted notebook shows it."""
     html = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
     return re.sub(r"</?(?:svg|g|path|rect|circle|line|polyline|polygon|text|tspan|title|desc|defs)\b[^>]*>", "", html)
 
 
 def harmless(html):
-    """Only our own elements, no handler, and links that stay inside the project; of style sheets only colours for the dark."""
+    """Assert that HTML has only our elements, no handlers, only local links, and no styles but dark-theme colours."""
     for svg in drawn_in(html):
         harmless(svg)
     html = re.sub(

@@ -1,4 +1,4 @@
-"""Random loadouts that hypothesis draws, and answers that their sockets may give."""
+"""Strategies of hypothesis for loadouts, and for answers of their sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ most = st.none() | st.integers(1, 3)
 
 @st.composite
 def edges(draw, targets):
-    """Edges in an order that is allowed: nothing behind an always edge."""
+    """Draw edges in a valid order: none follows an always edge."""
     whens = draw(st.lists(st.sampled_from(GUARDED), max_size=3))
     whens += draw(st.sampled_from([["always"], ["always"], []]))
     return [edge(draw(st.sampled_from(targets)), when, draw(most)) for when in whens]
@@ -30,7 +30,7 @@ def edges(draw, targets):
 
 @st.composite
 def loadouts(draw):
-    """A plan, a loop over its items (a ring and random edges), sockets outside, a foreach, random exits."""
+    """Draw a plan, a loop over its items (a ring and random edges), sockets outside, a foreach, random exits."""
     members = [f"In{n}" for n in range(draw(st.integers(1, 3)))]
     outside = [f"Out{n}" for n in range(draw(st.integers(1, 3)))]
     everywhere = [*members, "Plan", *outside, *members, *outside, "end"]
@@ -80,7 +80,7 @@ protocols = st.sampled_from([DEFAULT_HANDOFF, *OWN_PROTOCOLS])
 
 
 def spoken(document, name):
-    """The same loadout, whose agents speak another protocol."""
+    """Return the same loadout with another protocol for its agents."""
     document["loadouts"]["T"]["handoff"] = name
     return document
 
@@ -93,7 +93,7 @@ def rules_of(document):
 
 
 def answer(rng, here):
-    """Something a socket might say: mostly fit for it, now and then not."""
+    """Return a random answer of a socket: usually a valid one."""
     if rng.random() < 0.03:
         return rng.choice(["", "no", "{", '{"a": {"satisfied": true}', "[]", '{"satisfied": 1}', '{"odd": 1}'])
     value = {}

@@ -1,4 +1,4 @@
-"""Graphs of other tools, as these write them."""
+"""Graphs in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def langgraph(*edges: str) -> dict[str, Any]:
-    """Return the JSON of a graph whose edges are written ``a -> b`` or, where they are conditional, ``a -label> b``."""
+    """Return LangGraph's JSON of edges written ``a -> b`` or, if conditional, ``a -label> b``."""
     nodes: dict[str, None] = {}
     written = []
     for edge in edges:

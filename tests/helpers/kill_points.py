@@ -1,4 +1,4 @@
-"""Processes that are killed at a named moment: before, in the middle of or after the n-th write of their main thread."""
+"""Kill processes at a named moment: before, during or after the n-th write of their main thread."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _reached: list[Callable[[str], None]] = []
 
 
 def moment(name: str) -> None:
-    """Name a moment at which a child may be killed; nothing happens in other processes."""
+    """Name a moment at which a child may be killed; it has no effect in other processes."""
     for reach in _reached:
         reach(name)
 
@@ -56,7 +56,7 @@ def run_until(act: Callable[..., Any], *args: Any, at: int | None = None, of: st
 
 
 def spread(names: list[str], count: int, *, first: int = 0) -> Iterator[int]:
-    """Yield the numbers of at most ``count`` moments from the number ``first`` on, evenly distributed."""
+    """Yield the indices of at most ``count`` evenly spaced moments, beginning with ``first``."""
     moments = range(first, len(names))
     count = min(count, len(moments))
     return (moments[place * len(moments) // count] for place in range(count))

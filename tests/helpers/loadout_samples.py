@@ -1,4 +1,4 @@
-"""Configs that the loadout tests start from, and a strategy for valid ones."""
+"""Configs for the loadout tests, and a strategy for valid ones."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ UTILITY = utility()
 
 
 def config(sockets: JSONObject, *, loops: JSONObject | None = None, entry: str = "Socket-1", **top: Any) -> JSONObject:
-    """One loadout T with materia P (agent), G (generator), U (utility) and UG (utility generator)."""
+    """Return one loadout T with materia P (agent), G (generator), U (utility) and UG (utility generator)."""
     known = {"P": AGENT, "G": agent(generator=True), "U": UTILITY, "UG": utility(generator=True)}
     return copy.deepcopy(document(sockets, top.pop("materia", known), loops, entry=entry, **top))
 
 
 def looped(loop: JSONObject | None = None, **changed: Any) -> JSONObject:
-    """Plan, then build and eval for each item, then tell: with more fields on the loop, and sockets changed."""
+    """Plan, then build and eval for each item, then tell; with extra fields on the loop and changed sockets."""
     sockets: JSONObject = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
@@ -105,7 +105,7 @@ CONDITIONS = ["always", "satisfied", "not_satisfied"]
 
 @st.composite
 def valid_configs(draw: st.DrawFn) -> JSONObject:
-    """A chain of stages, each one socket or a generator with its loop; retries and unknown fields at random."""
+    """Draw a chain of stages, each one socket or a generator with its loop, with random retries and unknown fields."""
     sockets: JSONObject = {}
     loops: JSONObject = {}
     stages = draw(st.lists(st.sampled_from(["plain", "loop", "legacy"]), min_size=1, max_size=5))

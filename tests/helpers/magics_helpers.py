@@ -1,4 +1,4 @@
-"""Helpers for tests of %materia: a shell, a line, a cell, a whole notebook cell as typed, and the text of a value."""
+"""Helpers for tests of %materia: run a line magic, a cell magic or a whole cell, and read the text of a value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ materia:
 
 
 def new_shell(bench=None):
-    """An IPython shell with the magics, without a history in a file; ``bench`` is its workbench. It ends with the test."""
+    """Return an IPython shell with the magics and no history file; ``bench`` is its workbench. It ends with the test."""
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
@@ -44,7 +44,7 @@ def new_shell(bench=None):
 
 
 def end_shells():
-    """Let go of all shells that were made: each would be kept, with all that its cells named, until the process ends."""
+    """Release all shells, because each would keep its cells' variables until the process ends."""
     while SHELLS:
         made = SHELLS.pop()
         materia_nb.unload_ipython_extension(made)
@@ -62,7 +62,7 @@ def cell(shell, first, body):
 
 
 def run(shell, source):
-    """Run a cell as a person typed it; what it gives, or the error that it ends in."""
+    """Run a cell as typed; return its value or its error."""
     done = shell.run_cell(source)
     if done.error_before_exec or done.error_in_exec:
         raise done.error_before_exec or done.error_in_exec
@@ -70,5 +70,5 @@ def run(shell, source):
 
 
 def text(value):
-    """The plain text of a value."""
+    """Return the plain text of a value."""
     return value._repr_mimebundle_()["text/plain"]

@@ -1,4 +1,4 @@
-"""An MCP server for tests, as small as the protocol allows, so that it starts at once: over stdio, or inside a test over HTTP."""
+"""A minimal MCP server for tests that starts at once: over stdio, or inside a test over HTTP."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ def append(path: str, text: str) -> str:
 
 
 def environment(name: str) -> str:
-    """Tell a variable of the environment, and where the server runs."""
+    """Return an environment variable and the server's working directory."""
     return f"{os.environ.get(name)} in {Path.cwd()}"
 
 
 def much() -> str:
-    """Say more than anybody wants, with control characters."""
+    """Return a very long text with control characters."""
     return "\x1b[31m" + "x" * 100_000 + "end"
 
 
 def picture() -> Json:
-    """Give a picture."""
+    """Return an image."""
     return {"type": "image", "data": "QUJD", "mimeType": "image/png"}
 
 
 def fail() -> str:
-    """Fail."""
+    """Raise an error."""
     raise ValueError("no such thing")
 
 
 def leave() -> str:
-    """End the server in the middle of a call."""
+    """Exit the server during the call."""
     os._exit(3)
 
 
 def wait(path: str) -> str:
-    """Take long; says in a file that it began."""
+    """Take a long time; create a file at the start."""
     Path(path).write_text(str(os.getpid()), encoding="utf-8")
     time.sleep(60)
     return "waited"
@@ -80,7 +80,7 @@ def called(params: Json) -> Json:
 
 
 def reply(message: Json) -> Json | None:
-    """Answer a message of the client; None where it wants no answer."""
+    """Answer a message of the client, or return None for a notification."""
     match message.get("method"):
         case "initialize":
             about = {"name": "stand-in", "version": "1"}
@@ -100,7 +100,7 @@ def reply(message: Json) -> Json | None:
 
 @contextmanager
 def over_http() -> Iterator[tuple[str, list[str | None]]]:
-    """Serve in a thread: the address, and the header X-Word of each request."""
+    """Serve in a thread; yield the address, and the header X-Word of each request."""
     words: list[str | None] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Bodies of flowcharts with the graph that each shows, as ``nodes | links``; and bodies that are refused.
+"""Bodies of flowcharts, each with the graph that it shows as ``nodes | links``; and bodies that are refused.
 
 A node is written ``id`` or ``id=label``; a link ``a>b``, with a label ``a>b:label``, and ``a.>b`` if it is dotted.
 """

@@ -1,4 +1,4 @@
-"""Turns for a model agent, and an agent that asks the server on loopback."""
+"""Turns for a model agent, and an agent that uses the local model server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model_server import ModelServer
 
 
 class Heard(list[Any]):
-    """What an agent told, in order."""
+    """Records what an agent reports, in order."""
 
     def of(self, kind: type) -> list[Any]:
         return [one for one in self if isinstance(one, kind)]
@@ -26,7 +26,7 @@ class Heard(list[Any]):
 
     @property
     def calls(self) -> list[Any]:
-        """The calls as they ended; one that changes something is told when it begins, too."""
+        """Return the finished calls; a call that changes something is also reported when it begins."""
         return list({one.call.id: one.call for one in self.of(Called)}.values())
 
     @property
@@ -51,12 +51,12 @@ def turn(heard: Heard | None = None, **fields: Any) -> Turn:
 
 
 def agent(server: ModelServer, **fields: Any) -> ModelAgent:
-    """An agent that asks the server, with pauses too short to notice."""
+    """Return an agent that uses the server and waits only briefly between attempts."""
     return ModelAgent("openai:tiny", **{"base_url": server.url, "first_pause_s": 0.001, **fields})
 
 
 def failed(agent: ModelAgent, turn: Turn) -> AgentError:
-    """The error that an answer ends with."""
+    """Return the error that an answer ends with."""
     try:
         answer = agent.answer(turn)
     except AgentError as error:

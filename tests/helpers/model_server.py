@@ -1,4 +1,4 @@
-"""A server on loopback that speaks the chat completions protocol and answers from a script.
+"""A local server of the chat completions protocol that answers from a script.
 
 It is real HTTP, so the tests drive the client library as it is. What it has been asked is kept in
 ``asked``; each request takes the next answer of the script.
@@ -22,7 +22,7 @@ LONG_S = 30.0
 
 @dataclass
 class Exchange:
-    """One request, and the connection that it is answered on."""
+    """A request and the connection for its answer."""
 
     handler: BaseHTTPRequestHandler
     body: Json
@@ -39,7 +39,7 @@ class Exchange:
         self.handler.wfile.write(data)
 
     def begin(self, *, framed: bool = True) -> None:
-        """Begin a stream; one that is not framed ends when the connection does."""
+        """Begin a stream; an unframed one ends with the connection."""
         self.handler.send_response(200)
         self.handler.send_header("content-type", "text/event-stream")
         self.handler.send_header(*(("transfer-encoding", "chunked") if framed else ("connection", "close")))
@@ -75,7 +75,7 @@ class Exchange:
             self.handler.wfile.write(b"0\r\n\r\n")
 
     def cut(self) -> None:
-        """Break off: nothing more comes, and what was framed has no end."""
+        """Close the connection; a framed stream stays incomplete."""
         self.handler.close_connection = True
 
 
@@ -83,7 +83,7 @@ Answer = Callable[[Exchange], None]
 
 
 def says(*pieces: str, finish: str = "stop", tokens: tuple[int, int] | None = (10, 5)) -> Answer:
-    """Answer with text, in these pieces."""
+    """Answer with text in the given pieces."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin()
@@ -96,7 +96,7 @@ def says(*pieces: str, finish: str = "stop", tokens: tuple[int, int] | None = (1
 
 
 def calls(*wanted: tuple[str, Any], said: str = "", ids: Sequence[str] | None = None) -> Answer:
-    """Answer with tool calls: (name, arguments); arguments that are text are sent as they are."""
+    """Answer with tool calls as (name, arguments); arguments given as text are sent unchanged."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin()
@@ -121,12 +121,12 @@ def refuses(code: int, message: str, *, error: str | None = None, **headers: str
 
 
 def whole(body: Json) -> Answer:
-    """Answer with one object and status 200, as servers do that do not stream."""
+    """Answer with one object and status 200, as servers without streaming do."""
     return lambda exchange: exchange.status(200, body)
 
 
 def completion(message: Json, finish: str = "stop") -> Json:
-    """The whole reply of a server of chat completions that does not stream."""
+    """Return the reply of a chat completions server without streaming."""
     return {
         "id": "chat-1",
         "object": "chat.completion",
@@ -149,7 +149,7 @@ def declines(text: str) -> Answer:
 
 
 def breaks_off(*pieces: str, framed: bool = True) -> Answer:
-    """Begin to answer and close the connection in the middle."""
+    """Begin an answer and close the connection in the middle."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin(framed=framed)
@@ -162,7 +162,7 @@ def breaks_off(*pieces: str, framed: bool = True) -> Answer:
 
 @dataclass
 class Slow:
-    """Begins to answer, and goes on when the test says so; ``gone`` is set when the client hung up."""
+    """Begins an answer and continues when the test allows it; ``gone`` is set when the client disconnects."""
 
     pieces: tuple[str, ...] = ("so far",)
     begun: threading.Event = field(default_factory=threading.Event)
@@ -223,7 +223,7 @@ class ModelServer:
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
     def messages(self, place: int = -1) -> list[Json]:
-        """The conversation that a request brought."""
+        """Return the conversation in a request."""
         return self.asked[place]["messages"]
 
     def __enter__(self) -> Self:

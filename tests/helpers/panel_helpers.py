@@ -1,4 +1,4 @@
-"""Sending messages to panels as their page does."""
+"""Send messages to panels as their page does."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def from_page(panel: Any, kind: str, **values: Any) -> dict[str, Any]:
-    """Return a message of a page: it brings the identity of the frame that the page shows."""
+    """Return a message of a page with the identity of the frame that the page shows."""
     return {"kind": kind, "seen": panel.front.surface["seen"], **values}
 
 
 def from_list(panel: Any, kind: str, **values: Any) -> dict[str, Any]:
-    """Return a message of the list of casts: about a cast, it brings the identity that the list shows of it."""
+    """Return a message of the list of casts; a message about a cast has the identity that the list shows."""
     shown = {row[0]: row[-1] for row in panel.front.casts["rows"]}
     if "a" in values:
         return {"kind": kind, "shown": [shown.get(values[name], "") for name in "ab"], **values}

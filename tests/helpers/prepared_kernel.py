@@ -1,4 +1,4 @@
-"""Kernels that are forked from a process that has imported what they need: a test's kernel starts in no time.
+"""Fork kernels from a process with all imports done, so that a test's kernel starts at once.
 
 :func:`serve` is that process. :func:`start` is what Jupyter runs as the kernel: it has the fork made, passes signals on
 to it, and lives as long as it does. Linux only. The interpreter of an old kernel runs this file too, so it imports
@@ -30,7 +30,7 @@ MOST_BYTES = 1 << 20
 
 
 class PreparedKernels:
-    """The process that kernels of one interpreter are forked from.
+    """The process from which the kernels of one interpreter are forked.
 
     Args:
         python: the interpreter.
@@ -54,12 +54,12 @@ class PreparedKernels:
             )
 
     def stop(self) -> None:
-        """End it; its kernels end with what Jupyter started for them."""
+        """Stop the process; its kernels end with the processes that Jupyter started for them."""
         self._process.communicate()
 
 
 def serve(number: int) -> None:
-    """Fork for whoever asks at this socket, until the input ends; returns in the fork, which then is the kernel."""
+    """Fork for each request at this socket until the input ends; return in the fork, which becomes the kernel."""
     for name in IMPORTED:
         __import__(name)
     listening = socket.socket(fileno=number)
@@ -77,7 +77,7 @@ def serve(number: int) -> None:
 
 
 def become(asking: socket.socket) -> None:
-    """Take over the folder, the environment and the output of who asks, and end when that one does."""
+    """Take over the folder, environment and output of the requesting process, and end when it ends."""
     os.setsid()
     sent, files, *_ = socket.recv_fds(asking, MOST_BYTES, 3)
     for number, file in enumerate(files):
@@ -98,7 +98,7 @@ def become(asking: socket.socket) -> None:
 
 
 def start(address: str, arguments: list[str]) -> None:
-    """Be a kernel to Jupyter."""
+    """Act as a kernel for Jupyter."""
     asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     asking.connect(address)
     request = {"cwd": str(Path.cwd()), "environ": dict(os.environ), "arguments": arguments}

@@ -1,4 +1,4 @@
-"""Real processes that tell their numbers, and waiting until they live or are gone."""
+"""Real processes that report their ids, and functions that wait until they run or have ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def wait_for(condition, seconds: float = 5):
-    """Poll until the condition gives something true, and return it; fail at the deadline."""
+    """Poll until the condition is true and return its value; fail at the deadline."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := condition():
@@ -20,7 +20,7 @@ def wait_for(condition, seconds: float = 5):
 
 
 def lives(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not collected does not."""
+    """Return whether a process runs; a zombie does not."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
 

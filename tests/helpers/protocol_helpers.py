@@ -1,4 +1,4 @@
-"""Envelopes, contracts, casts that speak them, and nasty values for the tests of the handoff protocols."""
+"""Envelopes, contracts, casts that use them, and malformed values for the tests of the handoff protocols."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ABSENT = object()
 
 
 def changed(value: JSONObject, changes: JSONObject) -> JSONObject:
-    """A copy with the dotted paths set, or taken out."""
+    """Return a copy with the dotted paths set or removed."""
     made = copy.deepcopy(value)
     for path, new in changes.items():
         *owners, last = path.split(".")
@@ -80,23 +80,23 @@ def changed(value: JSONObject, changes: JSONObject) -> JSONObject:
 
 
 def envelope(**changes: Any) -> JSONObject:
-    """An envelope; ``summary__evidence`` stands for the path ``summary.evidence``."""
+    """Return an envelope; ``summary__evidence`` stands for the path ``summary.evidence``."""
     return changed(ENVELOPE, {path.replace("__", "."): new for path, new in changes.items()})
 
 
 def contract(**changes: Any) -> JSONObject:
-    """A contract, paths as in :func:`envelope`."""
+    """Return a contract; paths are written as in :func:`envelope`."""
     return changed(CONTRACT, {path.replace("__", "."): new for path, new in changes.items()})
 
 
 def block(value: Any) -> str:
-    """A reply that ends with the contract."""
+    """Return a reply that ends with the contract."""
     body = value if isinstance(value, str) else json.dumps(value)
     return f"I did it.\n\n```agent_contract_handoff\n{body}\n```\n"
 
 
 def paths_of(value: Any, path: str = "") -> list[str]:
-    """Every path in a value, each object and list included."""
+    """Return every path in a value, including each object and list."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found = []
     for key, child in children:
@@ -139,12 +139,12 @@ ASK = {
 
 
 def report(status, **more):
-    """A reply whose contract has this plan status."""
+    """Return a reply whose contract has this plan status."""
     return block(contract(agent_status__plan_status=status, **more))
 
 
 def start(tmp_path, protocol, replies, **sockets):
-    """Work, then Check in the protocol under test, then Done; Check sends work back; Fix is for detours."""
+    """Start a cast of Work, Check in the protocol under test, and Done; Check sends work back; Fix is a detour."""
     document = h.config(
         {
             "Work": h.at("M", ("always", "Check")),
@@ -165,7 +165,7 @@ def start(tmp_path, protocol, replies, **sockets):
 
 
 def same_when_opened(cast):
-    """Open the cast once more, from its journal, and check that it stands where it did."""
+    """Open the cast again from its journal and assert that nothing has changed."""
     other = open_cast(cast.run_dir)
     assert other.now.engine == cast.now.engine
     assert [step.socket for step in other.steps] == [step.socket for step in cast.steps]
@@ -175,7 +175,7 @@ def same_when_opened(cast):
 
 
 def asking(tmp_path, *then):
-    """A cast whose check has asked for consent to ASK and then answers ``then``; and the turns that it is given."""
+    """Return a cast whose check asks for approval of ASK and then answers ``then``; and the turns that it gets."""
     seen = []
     replies = iter([report("APPROVAL_REQUEST", approval_request=ASK), *then])
 

@@ -1,4 +1,4 @@
-"""Random casts of a loadout, and the check that each route they take is one that explore calls possible."""
+"""Random casts of a loadout, and the check that explore calls each of their routes possible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAILURE_KINDS = ["outside", *(kind for result in Result for kind in result.kinds
 
 
 def check_every_route_is_possible(document: dict[str, Any], seed: int) -> None:
-    """Explore a loadout, and check that random casts go nowhere else, and that the odds of its ends sum to 1."""
+    """Assert that random casts take only routes that explore lists, and that the odds of all ends sum to 1."""
     explored, rng = Exploration(rules_of(document).graph, range(3), MAX_STATES), Random(seed)
     assume(explored.complete_search)
     for _ in range(20):
@@ -39,7 +39,7 @@ def check_every_route_is_possible(document: dict[str, Any], seed: int) -> None:
 
 
 def _take_turn(play: Play, rng: Random) -> None:
-    """Let anything happen to the visit that waits but a failure that no edge waits for."""
+    """Apply a random result to the waiting visit, except a failure that no edge handles."""
     here, number = play.rules.sockets[play.visit.socket], rng.random()
     kind = rng.choice(FAILURE_KINDS)
     if play.visit.mode == "draft" and play.visit.drafts:
@@ -54,7 +54,7 @@ def _take_turn(play: Play, rng: Random) -> None:
 
 
 def well_formed(rng: Random, here: SocketRules, *, rows: bool) -> dict[str, Any]:
-    """An output that fits its socket: its lists have one length, and it has those that only it can give."""
+    """Return whether an output fits its socket: lists of equal length, and nothing that only others can give."""
     count = rng.randrange(3)
     value: dict[str, Any] = {}
     if here.wanted.why_satisfied or rng.random() < 0.5:

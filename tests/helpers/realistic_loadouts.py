@@ -1,4 +1,4 @@
-"""Three loadouts of the size that people design: a release, a paper with critics, and the cleaning of tables."""
+"""Three loadouts of realistic size: a release, a paper with critics, and the cleaning of tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _critic(onward: str, back: str, limit: int, **fields: Any) -> dict[str, Any]
 
 
 def release() -> dict[str, Any]:
-    """Changes are implemented and reviewed one by one; the whole is reviewed, described and published."""
+    """Changes are implemented and reviewed one by one; then the release is reviewed, described and published."""
     return config(
         {
             "Socket-1": at("G", edge("Socket-2")),
@@ -82,7 +82,7 @@ def cleaning() -> dict[str, Any]:
 
 
 def critics_in_a_row(count: int) -> dict[str, Any]:
-    """A pipeline of writers, each with a critic of its own."""
+    """Return a pipeline of writers, each with its own critic."""
     sockets = {}
     for number in range(1, 2 * count, 2):
         onward = f"Socket-{number + 2}" if number + 2 < 2 * count else "end"
@@ -92,7 +92,7 @@ def critics_in_a_row(count: int) -> dict[str, Any]:
 
 
 def critics_in_a_loop(count: int) -> dict[str, Any]:
-    """Each work item goes through the same pipeline of writers with critics."""
+    """Return a loop that sends each work item through the same pipeline of writers with critics."""
     names = [f"Socket-{number}" for number in range(2, 2 * count + 2)]
     sockets: dict[str, Any] = {"Socket-1": at("G", edge("Socket-2"))}
     for writer, critic, onward in zip(names[::2], names[1::2], [*names[2::2], ""], strict=True):

@@ -1,4 +1,4 @@
-"""What the pure packages say of many inputs, beside what was stored of it: as in ``shown_texts``, but each line once."""
+"""Compare lines about many inputs with a stored record, as ``shown_texts`` does, but with each line once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 20
 
 
 def check_record(name: str, lines: Iterable[str]) -> None:
-    """Compare lines with those that are kept, each once with how often it is said, in the order of the first time."""
+    """Compare lines with the stored ones: each line once with its count, in order of first occurrence."""
     counted = Counter(line.replace("\n", "\\n") for line in lines)
     now = [f"{count} {line}" for line, count in counted.items()]
     path = FOLDER / f"{name}.txt"
@@ -29,7 +29,7 @@ def check_record(name: str, lines: Iterable[str]) -> None:
 
 
 def written(value: Any) -> str:
-    """Write a value in one line; of a record only the fields that are not their defaults, without the raw config."""
+    """Return a value in one line; of a record only fields that differ from their defaults, without the raw config."""
     if is_dataclass(value):
         told = [
             f"{one.name}={written(getattr(value, one.name))}"
@@ -59,5 +59,5 @@ def _is_default(one: Any, value: Any) -> bool:
 
 
 def as_line(value: Any) -> str:
-    """Write a JSON value in one line."""
+    """Return a JSON value in one line."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Running shipped utility scripts and making real Git repositories for their tests."""
+"""Run shipped utility scripts, and create real Git repositories for their tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIT = {
 
 
 class Told(NamedTuple):
-    """How a script ended and what it wrote."""
+    """The exit code and the output of a script."""
 
     code: int
     answer: Any
@@ -60,7 +60,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def repository(folder: Path, *options: str) -> Path:
-    """Make a real Git repository with one commit on the branch ``main`` (none when it is bare)."""
+    """Create a real Git repository with one commit on the branch ``main`` (none if it is bare)."""
     folder.mkdir(parents=True, exist_ok=True)
     git(folder, "init", "--quiet", "--initial-branch=main", *options)
     if "--bare" not in options:
@@ -71,7 +71,7 @@ def repository(folder: Path, *options: str) -> Path:
 
 
 def ignored(folder: Path, path: str) -> bool:
-    """Ask git itself whether it would leave a path out."""
+    """Return whether Git ignores a path."""
     done = subprocess.run(["git", "check-ignore", "--quiet", path], cwd=folder, env={**os.environ, **GIT}, check=False)
     return done.returncode == 0
 
@@ -89,16 +89,16 @@ class StandIn:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment in which it is found, and nothing but it."""
+        """Return an environment whose PATH contains only the stand-in."""
         return {"PATH": str(self.folder), "JJ_LOG": str(self._log)}
 
     def calls(self) -> list[list[str]]:
-        """The calls since the last look."""
+        """Return the calls since the last request."""
         lines = self._log.read_text().splitlines() if self._log.exists() else []
         self._log.unlink(missing_ok=True)
         return [json.loads(line) for line in lines]
 
     @staticmethod
     def repo(root: Path) -> Any:
-        """What the repository in ``root`` holds."""
+        """Return the content of the repository in ``root``."""
         return json.loads((root / ".jj" / "store.json").read_text())

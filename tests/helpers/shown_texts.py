@@ -1,4 +1,4 @@
-"""What is shown, whole, beside what was stored of it: ``MATERIA_SHOWN=write`` stores it anew, to be read before it is kept.
+"""Compare whole outputs with stored ones; ``MATERIA_SHOWN=write`` stores them again, to be reviewed before a commit.
 
 A view says dozens of small things. Each of them by itself is seldom worth a test, and all of them together are worth one:
 they stand in a file of ``tests/data/shown``, one line for each block, so that a change of any of them shows in a diff.
@@ -38,7 +38,7 @@ CHANGING = (
 
 
 def matches(name: str, parts: Iterable[tuple[str, Any]]) -> None:
-    """Check that what is shown is what the file of that name has, or write it where that is asked for."""
+    """Assert that the output equals the stored file of that name, or write the file if that is requested."""
     said = "\n".join(line for title, value in parts for line in (f"## {_stable(title)}", *_lines(value))) + "\n"
     path = FOLDER / f"{name}.txt"
     if os.environ.get("MATERIA_SHOWN") == "write":
@@ -49,7 +49,7 @@ def matches(name: str, parts: Iterable[tuple[str, Any]]) -> None:
 
 
 def _lines(value: Any) -> list[str]:
-    """One line for each block of a view, each entry of an object, each element of a list; else the value itself."""
+    """Return one line for each block of a view, entry of an object or element of a list; otherwise the value."""
     if isinstance(value, Block):
         drawn = value.as_json()
         inside = drawn.get("blocks", drawn.get("inside")) if drawn.get("is") == "fold" else None
@@ -75,7 +75,7 @@ def _stable(text: str) -> str:
 
 
 def _steady(value: Any) -> Any:
-    """What a picture says stands in its text; the drawing has tests of its own."""
+    """Replace a picture by its text; the drawing has its own tests."""
     if isinstance(value, dict):
         return {key: _steady(one) for key, one in value.items() if key not in ("svg", "dark")}
     if isinstance(value, list | tuple):

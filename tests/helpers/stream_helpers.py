@@ -1,4 +1,4 @@
-"""A loadout whose items are worked on in lanes, and agents for it."""
+"""A loadout whose items are worked on in lanes, and its agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def streams_config(limit: int | None = None, *, build: Json | None = None, **top: Any) -> Json:
-    """Plan items in streams; each lane sets up once, then builds and checks its items; when all are joined, tell."""
+    """Plan items in streams; each lane sets up once, then builds and checks its items; after the join, tell."""
     return config(
         {
             "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
@@ -43,7 +43,7 @@ def streams_config(limit: int | None = None, *, build: Json | None = None, **top
 
 
 def plan_of(streams: Mapping[str, Sequence[int]]) -> str:
-    """What the planner answers: as many items as the streams name."""
+    """Return the planner's answer, with one item for each name in the streams."""
     count = sum(map(len, streams.values()))
     return json.dumps(
         {
@@ -61,7 +61,7 @@ TWO = {"ui": [2, 0], "api": [1]}
 
 
 def stream_agents(streams: Mapping[str, Sequence[int]] = TWO, **others: object) -> dict[str, object]:
-    """Agents that say the same when asked again."""
+    """Return agents that give the same answer each time."""
     return {
         "Plan": lambda: plan_of(streams),
         "Setup": lambda lane: f"ready for {lane}",

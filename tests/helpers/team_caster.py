@@ -1,4 +1,5 @@
-"""A cast of a model with an MCP server, then of the coding agents' stand-ins: ``... URL PROJECT`` casts until it is killed."""
+"""A cast of a model with an MCP server, then of stand-ins for coding agents, that runs until it is killed: ``... URL
+PROJECT``."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ SERVER = {
 
 
 def document() -> dict[str, Any]:
-    """Plan by the clock, let each program work, and tell: six programs cost 5.2 cents, as far as it is known."""
+    """Plan by the clock, let each program work, and tell: six programs cost 5.2 cents, as far as the cost is known."""
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"))}
     for number, _ in enumerate(PROGRAMS, 2):
         sockets[f"Socket-{number}"] = h.at("Work", ("always", f"Socket-{number + 1}"))
@@ -33,7 +34,7 @@ def document() -> dict[str, Any]:
 
 
 def agents(url: str) -> AgentTable:
-    """Who answers."""
+    """Return the agents of the cast."""
     model = ModelAgent("openai:tiny", base_url=url, first_pause_s=0.001)
     programs = {f"Socket-{number}": f"command:{name}+tools" for number, name in enumerate(PROGRAMS, 2)}
     return h.table({"Plan": model, "Tell": model, **programs})

@@ -1,4 +1,4 @@
-"""Code as people write it, which mypy checks with the package: what is right passes, and every slip is found.
+"""User code that mypy checks together with the package: correct code passes, and every mistake is found.
 
 Each slip is ignored by its code, and an ignore that is not needed is an error: so one that is no longer found fails
 ``make lint``. Nothing runs this.

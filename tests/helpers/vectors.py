@@ -1,4 +1,4 @@
-"""The conformance vectors, for the tests of the package that each file is about."""
+"""Load the conformance vectors for the tests of the package that each file covers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def read(name: str) -> list[dict[str, Any]]:
 
 
 def each_vector(*names: str) -> pytest.MarkDecorator:
-    """Run a test with every vector of some files."""
+    """Parametrize a test with every vector of the named files."""
     vectors = [vector for name in names for vector in read(name)]
     return pytest.mark.parametrize("vector", vectors, ids=lambda one: f"{one['kind']}-{one['id']}")

@@ -1,4 +1,4 @@
-"""Building what is published, and environments that hold nothing but that."""
+"""Build the published files, and environments that contain nothing else."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ OURS = {"PYTHONPATH", "PYTHONHOME", "MATERIA_CONFIG", "MATERIA_PROFILE_DIR", "JU
 
 
 class Built(NamedTuple):
-    """The two files that are published."""
+    """The two published files."""
 
     sdist: Path
     wheel: Path
 
 
 def build(source: Path, out: Path, epoch: str = EPOCH) -> Built:
-    """Build the source distribution, and from it the wheel, with the hatchling that is installed here."""
+    """Build the source distribution, and from it the wheel, with the installed hatchling."""
     run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)],
         env={**os.environ, "SOURCE_DATE_EPOCH": epoch},
@@ -34,7 +34,7 @@ def build(source: Path, out: Path, epoch: str = EPOCH) -> Built:
 
 
 def run(command: list[str], **more) -> str:
-    """What a command prints; the test fails where the command does."""
+    """Return the output of a command; fail the test if the command fails."""
     done = attempt(command, **more)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-4000:]}"
     return done.stdout
@@ -53,7 +53,7 @@ def attempt(command: list[str], **more) -> subprocess.CompletedProcess[str]:
 
 
 class Stranger:
-    """Somebody with a wheel, an empty folder, and an environment of their own; the repository is not there."""
+    """A user with a wheel, an empty folder and a new environment, without the repository."""
 
     def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self.home = folder / "home"
@@ -83,7 +83,7 @@ class Stranger:
         return self.run("python", "-c", code).strip()
 
     def install(self, wheel: Path, extra: str = "") -> None:
-        """Install the wheel with an extra; the test is skipped where no index can be reached, except in CI."""
+        """Install the wheel with an extra; skip the test if no package index can be reached, except in CI."""
         wanted = f"{wheel}[{extra}]" if extra else str(wheel)
         done = self.attempt("python", "-m", "pip", "install", "-q", wanted)
         small = ["python", "-m", "pip", "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0"]
@@ -93,7 +93,7 @@ class Stranger:
 
 
 def pythons() -> dict[str, str]:
-    """The Pythons of this machine that the package says it runs on, by version: on PATH, or kept by pyenv or uv."""
+    """Return the supported Pythons of this machine by version: those on PATH, of pyenv and of uv."""
     kept = [Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python"]
     found = {}
     for minor in range(11, 15):

@@ -1,4 +1,4 @@
-"""A condition `unsaid`: one more row in the table of conditions, as somebody would add it.
+"""A condition `unsaid`, added as one more row of the table of conditions.
 
 Each step of a condition's way is walked: it is checked, routed, told by why, drawn, and offered by the designer.
 """

@@ -1,4 +1,4 @@
-"""A verb `rename-socket`, for what the designer can do already."""
+"""A verb `rename-socket` for an existing operation of the designer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A field `note` of a socket: what a person wants to remember of it."""
+"""A field `note` of a socket, for a person's remarks."""
 
 from __future__ import annotations
 

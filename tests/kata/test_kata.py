@@ -1,4 +1,4 @@
-"""Changes as somebody would make them, each in few files, to a copy of the package: what should follow from them does.
+"""Apply typical changes, each in few files, to a copy of the package, and check everything that should follow.
 
 Each is a script here: its ``EDITS`` are by file what is replaced and by what, and run, it checks what has come of it.
 All are made to one copy, since they are made in one house.
@@ -27,7 +27,7 @@ PAGE = HERE.parents[1] / "docs" / "architecture.md"
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """The folder of a copy of the package with all the changes."""
+    """Return the folder of a copy of the package with all changes applied."""
     folder = tmp_path_factory.mktemp("kata")
     package = folder / "materia_nb"
     unneeded = shutil.ignore_patterns("__pycache__", "gallery", "cheatsheet")

@@ -1,4 +1,4 @@
-"""Two conditions that wait for failures, `timed_out` for a result of its own: routed, explained, explored and weighed."""
+"""A condition `timed_out` for failures by timeout, with its own result: routed, explained, explored and weighed."""
 
 from __future__ import annotations
 

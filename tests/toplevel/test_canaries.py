@@ -1,4 +1,4 @@
-"""A key and hostile text in everything that comes in; then every byte that was written or shown is searched for them."""
+"""Put a key and hostile text into every input; then search every byte that was written or shown for them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOSTILE = "\x1b[31m\u202e</script><script>owned()</script>\nFAKE LINE"
 
 
 def key(place: str) -> str:
-    """A key with signs that each escape of a standard library writes in another way."""
+    """Return a key with characters that each escape of the standard library writes differently."""
     return f"sk-Grü/ß+a b&<'\"\\-{place}-{TAIL}"
 
 
@@ -73,7 +73,7 @@ def keys(monkeypatch):
 
 @pytest.fixture
 def log():
-    """Everything that is logged, at any level."""
+    """Collect everything that is logged at any level."""
     handler, root = logging.StreamHandler(io.StringIO()), logging.getLogger()
     level = root.level
     root.addHandler(handler)
@@ -89,7 +89,7 @@ def bad(place: str) -> str:
 
 
 class Named:
-    """An agent whose name tries to be more than a name."""
+    """An agent with a hostile name."""
 
     def __init__(self, answer):
         self.name, self.answer = bad("name"), answer
@@ -158,7 +158,7 @@ SERVER = {
 
 
 def leak() -> str:
-    """Fail with a key."""
+    """Fail with a key in the message."""
     raise LookupError(bad("function"))
 
 
@@ -203,7 +203,7 @@ VERBS = (
 
 
 def searched(where: str, text: str, *, shown: bool = True) -> None:
-    """Nothing that came in leaves with a key; nothing that is shown acts on a terminal or a page."""
+    """Assert that no input leaves with a key, and that nothing shown acts on a terminal or a page."""
     found = [place for place in INPUTS if f"{place}-{TAIL}" in text]
     assert not found, f"{where} has the key of {found}"
     if shown:
@@ -217,7 +217,7 @@ def shown_as(value: object) -> list[str]:
 
 
 def all_errors(cast):
-    """The errors that a person meets who goes on with what cannot go on."""
+    """Return the errors that a user gets for continuing where that is impossible."""
     for act in (cast.step, cast.run, lambda: cast.at(99), lambda: cast.why(99), cast.edit.undo):
         try:
             act()

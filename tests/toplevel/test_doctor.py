@@ -1,4 +1,4 @@
-"""The check of what is here and works; programs that stand in for real ones answer for their versions."""
+"""The check of the installation; stand-ins for real programs report their versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET = "sk-very-secret-value"
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """An empty path, and a way to put a Python program of some name on it."""
+    """Return an empty PATH and a function that puts a Python program on it."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -81,7 +81,7 @@ def test_hanging_program_is_stopped(programs, wb, monkeypatch):
 
 
 def test_programs_are_queried_in_parallel(monkeypatch, wb):
-    """Each waits for all others, so that one after another would never end."""
+    """Each program waits for all others, so sequential queries would never end."""
     together = threading.Barrier(len(doctor.PRESETS) + 2, timeout=30)
 
     def which(_):

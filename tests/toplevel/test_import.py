@@ -1,4 +1,4 @@
-"""What importing the package costs: slow libraries load on first use."""
+"""The cost of importing the package: slow libraries load on first use."""
 
 import subprocess
 import sys

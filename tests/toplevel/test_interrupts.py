@@ -1,4 +1,4 @@
-"""Interrupts at any moment: no cast gets stuck, and no handle stays open."""
+"""Interrupts at any moment leave no cast stuck and no file handle open."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_interrupt_is_delivered_at_the_end_of_the_block():
 
 
 def test_inner_block_sees_an_earlier_interrupt():
-    """Else a command would run to its end although a person has interrupted the tool that began it."""
+    """Otherwise a command would run to its end although its tool was interrupted."""
     counts = []
 
     def act():
@@ -80,7 +80,7 @@ def test_a_stop_is_set_waited_for_and_cleared():
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 def test_randomly_interrupted_casts_can_continue(tmp_path):
-    """Functions, coroutines and processes; the one who interrupts is a process of its own."""
+    """Functions, coroutines and processes, interrupted by a separate process."""
     materia = {"Say": h.agent("Say"), "Wait": h.agent("Wait"), "Run": h.python("print(1)")}
     sockets = {f"Socket-{n}": h.at(("Say", "Wait", "Run")[n % 3], ("always", f"Socket-{n + 1}")) for n in range(1, 9)}
     document = h.config({**sockets, "Socket-9": h.at("Say")}, materia)

@@ -1,4 +1,4 @@
-"""The ladder of weak models, climbed with a served script in place of a model: what it counts."""
+"""The ladder of small models counts correctly, tried with a scripted server instead of a model."""
 
 from __future__ import annotations
 

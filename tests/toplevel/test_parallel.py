@@ -1,4 +1,4 @@
-"""Jobs in threads: in any order, and none more than wanted; the bar that reports them."""
+"""Jobs in threads finish in any order and within the limit, and report progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without threads, processes or file locks a loadout is cast, resumed and listed just the same."""
+"""Loadouts are cast, resumed and listed without threads, processes or file locks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ threading.Thread.start = subprocess.Popen.__init__ = refuse
 
 @pytest.fixture
 def bare(monkeypatch):
-    """A platform without threads and processes."""
+    """Simulate a platform without threads and processes."""
     monkeypatch.setattr(platform, "THREADS", False)
     monkeypatch.setattr(platform, "PROCESSES", False)
 
@@ -75,7 +75,7 @@ def run(code, cwd, *, stdin=b"", name="script.py", options=()):
 
 
 def test_only_platform_starts_threads_and_timers():
-    """The tests above can block what the package goes round only by its own way."""
+    """The tests above are valid only if the package starts threads through this module alone."""
     package = Path(platform.__file__).parent
     starts = re.compile(r"threading\.(Thread|Timer)\(")
     found = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if starts.search(path.read_text())}
