@@ -1,4 +1,4 @@
-"""R45: what is odd about a cast that is complete, as data, in words, in the journal and in the list of casts."""
+"""The warnings of a complete cast (R45) as data, in words, in the journal and in the list of casts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from materia_nb.store.catalogue import cast_entry
 
 
 def odd(tmp_path, sockets, answers, loops=None, **fields):
-    """Cast agents M, and G which generates, until the end; then its warnings."""
+    """Cast the agents M and the generator G until the end; return the warnings."""
     materia = {"M": h.agent(), "G": h.agent(generator=True)}
     cast = h.start(tmp_path, h.config(sockets, materia, loops), scripted(answers), **fields)
     assert cast.run() == "complete"
@@ -65,7 +65,7 @@ def test_r45_finished_list_is_not_an_empty_loop(tmp_path):
 
 
 def walk(*edges, advance, exits):
-    """A generator and one socket that works on its items."""
+    """Return a generator and one socket that works on its items."""
     sockets = {
         "Socket-1": h.at("G", ("always", "Socket-2"), parse="json"),
         "Socket-2": h.at("M", *edges, parse="json", advance={"when": advance}),

@@ -1,4 +1,4 @@
-"""What a command does: the events that it leads to, and when it is refused."""
+"""The events of each command, and when a command is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECOND = ToolCall(id="2", tool="write", args={"path": "a"})
 
 
 def refused(cast, command, *given):
-    """The kind of the error; nothing has changed."""
+    """Return the kind of the error, and assert that nothing has changed."""
     before = cast.session
     with pytest.raises(MateriaError) as caught:
         cast.do(command, *given)

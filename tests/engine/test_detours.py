@@ -1,4 +1,4 @@
-"""A detour: what an output asks to run first, and the way back from there."""
+"""Detours: an output asks to run another socket first, and the cast returns from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person changes between steps: what is asked then, an output decided again, going back, patches."""
+"""Edits between steps: the next prompt, corrected outputs, going back, patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as the journal has them: every field is written and read again, and what is of another kind is refused."""
+"""Every field of every event is written and read again, and values of another type are refused."""
 
 import copy
 import dataclasses
@@ -60,7 +60,7 @@ ONE_OF_EACH = [
 
 
 def full(kind):
-    """Return an event with a value in every field, all of them such that none is left out as empty."""
+    """Return an event with a non-empty value in every field."""
     given = {name: VALUES[form] for owner, name, form in ONE_OF_EACH if owner is kind}
     if "about" in kind.forms:
         given["about"] = dict.fromkeys(ABOUT, "x")

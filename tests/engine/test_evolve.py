@@ -1,4 +1,4 @@
-"""The fold: nothing else makes a session, and what cannot follow is refused."""
+"""The fold alone makes sessions, and it refuses events that cannot follow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 
 
 def again(cast):
-    """The session of the events as a journal would have them."""
+    """Return the session of the events after writing and reading them."""
     events = [from_json(one.type, to_json(one), one.ts) for one in cast.events]
     assert all(one.transition is None for one in events)
     return evolve.fold(cast.rules, evolve.begin_session(cast.rules, events[0]), events[1:])
@@ -29,7 +29,7 @@ def again(cast):
 
 @pytest.fixture
 def only_the_fold(monkeypatch):
-    """Refuse every session that is made or changed by anything but ``evolve``."""
+    """Fail if anything but ``evolve`` makes or changes a session."""
     made = []
 
     def guarded(function):

@@ -1,4 +1,4 @@
-"""An edge that waits for ``failed`` is taken where an agent or a process gives no output (R60)."""
+"""An edge with the condition ``failed`` is taken if an agent or a process gives no output (R60)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_why_shows_the_failure_and_the_targets_of_other_results():
 
 
 def test_a_retry_is_bounded_by_its_edge_for_each_item():
-    """The item is not done where its visit failed: the same one is tried again."""
+    """The item of a failed visit is not done: it is tried again."""
     document = config(
         {
             "Plan": asks(edge("Try"), materia="G"),
@@ -106,7 +106,7 @@ def test_a_retry_is_bounded_by_its_edge_for_each_item():
 
 
 def test_a_failure_that_a_utility_reports_takes_the_edge_and_its_item_is_not_done():
-    """R48: unless something waits for ``not_satisfied``."""
+    """Unless an edge has the condition ``not_satisfied`` (R48)."""
     sockets = {
         "Plan": asks(edge("Try"), materia="G"),
         "Try": asks(edge("Mend", "failed"), edge("Try"), materia="U"),
@@ -144,7 +144,7 @@ def test_advances_and_exits_follow_an_output_so_they_cannot_wait_for_a_failure()
 
 
 def test_failed_edge_requires_nothing_of_outputs():
-    """R7: a socket whose edges for outputs are all guarded must be told which it is."""
+    """A socket needs a verdict only if all its edges for outputs are guarded (R7)."""
     guarded = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed"), materia="P")).rules.sockets["Try"]
     assert guarded.wanted.only_guarded
     assert guarded.wanted.why_satisfied

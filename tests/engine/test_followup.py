@@ -1,4 +1,4 @@
-"""R22: why work came back, who is told, for how long, and how much of it."""
+"""Why work came back (R22): who is told, for how long, and how much of the reason."""
 
 from __future__ import annotations
 

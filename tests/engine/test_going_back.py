@@ -1,4 +1,4 @@
-"""After going back to a step a session is as it was then, except for the fields that are declared to stay."""
+"""After going back, a session equals the earlier one except for the fields that are declared to stay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLLOWS_STEPS = {name for name, lifetime in lifetimes().items() if isinstance(li
 
 
 def random_command(rng: Random, rules, session: Session):
-    """A command that may be given now, with its arguments."""
+    """Return a random valid command with its arguments."""
     number, visit = rng.random(), session.state.at
     key = rng.choice([(0, 0), *((step.branch, step.number) for step in session.steps)])
     command = {

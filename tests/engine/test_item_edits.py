@@ -1,4 +1,4 @@
-"""R46: work items keep what was done to them, whatever a person does to the list and whenever."""
+"""Work items keep their history (R46), however and whenever a person edits the list."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BEHIND = ("done", "skipped")
 
 
 def two_loops():
-    """Each item is built in one loop; when all are, each is checked in another, with a cursor of its own."""
+    """Each item is built in one loop; after that each is checked in another, with its own cursor."""
     made = h.loop_config()
     place = made["loadouts"]["T"]
     place["sockets"]["Socket-4"] = h.at("Build", ("always", "Socket-5"))
@@ -51,7 +51,7 @@ def two_loops():
 
 
 def of_foreach():
-    """A socket with a foreach of its own."""
+    """Return a socket with its own foreach."""
     sockets = {
         "Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json"),
         "Socket-2": h.at(
@@ -66,7 +66,7 @@ def of_foreach():
 
 
 def nested():
-    """Rows; each row has parts, which a socket within goes over."""
+    """Return rows that each have parts, which an inner socket iterates over."""
     sockets = {
         "Socket-1": h.at("Work", ("always", "Socket-2")),
         "Socket-2": h.at(
@@ -102,7 +102,7 @@ RULES = {name: Rules(build_graph(make())) for name, make in KINDS.items()}
 
 
 class Played:
-    """A cast without a disk: its session, its events, and how often each item was begun, counted from outside."""
+    """A cast without a disk: its session, its events, and how often each item was begun, counted independently."""
 
     def __init__(self, kind: str, rng: random.Random) -> None:
         self.rules, self.rng, self.path = RULES[kind], rng, "rows" if kind == "nested" else "workItems"
@@ -139,7 +139,7 @@ class Played:
         return self.rules.lists[self.path,]
 
     def step(self):
-        """Enter, or answer; what is begun and what advances is counted from the state around it."""
+        """Enter or answer; count begun and advanced items from the state before and after."""
         before = self.state
         if before.status == "ready":
             self.keep(decide.enter(self.rules, self.session, 0))
@@ -164,7 +164,7 @@ class Played:
         return self.listed[id_[1]]["title"]
 
     def edit(self):
-        """Reorder, put in, take out, again, abandon, or change what an item says; some of it is refused."""
+        """Reorder, insert, remove, repeat, abandon or change items; some edits are refused."""
         rng, old = self.rng, list(self.listed)
         kept = [place for place in range(len(old)) if rng.random() < 0.85]
         rng.shuffle(kept)
@@ -206,14 +206,14 @@ class Played:
         return True
 
     def refused(self, error, places, stands):
-        """Only what is being worked on, or what the cast stopped at, may not be taken away."""
+        """Assert that only the current item, or the one where the cast stopped, may not be removed."""
         assert error.kind == "working", error
         taken = [place for place in range(len(self.listed)) if place not in places]
         busy = [place for place in taken if any(how[place] == "being worked on" for how in stands.values())]
         assert busy or self.state.shown
 
     def expect(self, old, places, stands, renamed, again):
-        """An item that was done, or begun, and is open by now is to be begun once more."""
+        """Expect that an item that was done or begun and is now open will be begun once more."""
         after = self.stands()
         now = {one["title"]: place for place, one in enumerate(self.listed)}
         for cursor, how in stands.items():
@@ -232,7 +232,7 @@ class Played:
                     )
 
     def laid_out(self, governed, given):
-        """Done first, then what is being worked on, then the open ones in the order given."""
+        """Return the order: done items, then the current one, then the open ones as given."""
         how = standings(self.state, governed)
         rank = [0 if one in BEHIND else 1 if one == "being worked on" else 2 for one in how]
         assert rank == sorted(rank), how
@@ -244,7 +244,7 @@ class Played:
         return {walk.iterator.cursor: standings(self.state, walk) for walk in self.walks()}
 
     def check(self):
-        """Nothing is ticked that was not worked on, and nothing that was entered is shown as never begun."""
+        """Assert that no untouched item is ticked and no entered item is shown as never begun."""
         for cursor, how in self.stands().items():
             for one, stands in zip(self.listed, how, strict=True):
                 begun = self.begun[cursor, one["title"]] > self.expected[cursor, one["title"]]
@@ -263,7 +263,7 @@ class Played:
         return session
 
     def finished(self):
-        """Each item that is left was entered exactly once, or once more for each time that was asked for, or is named."""
+        """Assert that each remaining item was entered once, plus once for each requested repetition, or is named."""
         assert self.state.status in ("complete", "failed"), self.state.status
         if self.state.status == "failed":
             return
@@ -321,7 +321,7 @@ def built(cast, socket="Socket-2"):
 
 @pytest.fixture
 def at_c(tmp_path):
-    """A and B are done, C is next and not begun."""
+    """Return a cast in which A and B are done and C is next."""
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"ABC")})}
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 2)
@@ -448,12 +448,12 @@ def test_r46_item_is_identified_by_equality_then_by_title():
 
 @pytest.fixture(scope="module")
 def two_done():
-    """A cast that has worked on the first two of eight items."""
+    """Return a cast that has finished the first two of eight items."""
     return Folded(retry_loop()).answers(items(*"abcdefgh"), "built", YES, "built", YES)
 
 
 def laid(cast, order, again=()):
-    """The items of a cast in another order, by the places where they stood; one from elsewhere is new."""
+    """Return the items of a cast in another order, by position; an item from elsewhere is new."""
     listed = dict(enumerate(cast.state.data["workItems"]))
     new = [listed.get(origin, h.item("new")) for origin in order]
     wanted = {"workItems": ListEdit(tuple(order), tuple(again))}
@@ -487,7 +487,7 @@ def test_r46_places_that_do_not_fit_the_list_are_refused(two_done, order, again)
 
 
 def test_loops_that_were_never_entered_are_counted_and_not_called_done(tmp_path):
-    """Many loops that share a list and its cursor: the first one works it off, the others are skipped."""
+    """Many loops share a list and its cursor: the first works through it, the others are skipped."""
     count = 34
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json")}
     loops = {}

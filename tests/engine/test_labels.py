@@ -1,4 +1,4 @@
-"""What a label may say, and what is left of one when some of it is changed."""
+"""Valid labels, and what remains of a label when a part of it changes."""
 
 from __future__ import annotations
 

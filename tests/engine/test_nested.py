@@ -1,4 +1,4 @@
-"""R34: an inner list that is read through the alias of an outer item; R12: what dotted aliases leave behind."""
+"""Inner lists that are read through the alias of an outer item (R34), and dotted aliases (R12)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = say(state={"rows": [{"n": "a", "subs": [1, 2]}, {"n": "b", "subs": [3]}, 
 
 
 def nested(inner="state.row.subs", outer_as="row", *, more=(), **fields):
-    """Rows; for each row its subs; behind the last sub the next row, behind the last row Out."""
+    """Return rows with subs; after the last sub follows the next row, after the last row Out."""
     sockets = {
         "Rows": at("U", edge("Row")),
         "Row": at("Outer", edge("Sub"), foreach={"items": "state.rows", "as": outer_as, "cursor": "o"}),
@@ -177,7 +177,7 @@ def test_r12_values_assigned_next_to_a_dotted_alias_stay():
 
 
 def nested_in_work_items():
-    """Work items that each have parts, which a socket within the loop works on."""
+    """Return work items with parts, which a socket in the loop works on."""
     sockets = {
         "Plan": at("U", edge("Do")),
         "Do": at("P", edge("Part"), foreach={"items": "state.workItems", "as": "task", "cursor": "w"}),
@@ -224,7 +224,7 @@ def test_r46_edit_of_an_inner_list_changes_its_outer_item_too():
 
 
 def warned_entries(document, *answers):
-    """The entries that a complete cast warns of, by their label and key."""
+    """Return the entries that a complete cast warns of, by label and key."""
     cast = Folded(document).answers(*answers).do(decide.enter)
     assert cast.state.status == "complete"
     warnings = find_warnings(cast.rules, cast.session)

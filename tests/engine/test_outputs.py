@@ -1,4 +1,4 @@
-"""The states of plain steps are not kept; whoever looks gets the same ones again."""
+"""The states of plain steps are not stored but computed again, with equal results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def told(step):
 
 @pytest.fixture
 def long(tmp_path):
-    """A cast of more steps than are computed again at once, with each step as it was when it was the latest."""
+    """Return a cast longer than the cache of states, with each step as it was when it was the latest."""
     cast = h.start(tmp_path, h.loop_config(), answers)
     had = []
     while cast.status != "complete":
@@ -52,7 +52,7 @@ def test_states_and_prompts_are_recomputed_from_outputs(long):
 
 
 def kept_of(items):
-    """Return the bytes that a cast keeps which hands on nine thousand characters for each of so many items."""
+    """Return the bytes kept by a cast that hands over nine thousand characters for each item."""
     cast = Folded(h.loop_config())
     gc.collect()
     tracemalloc.start()
@@ -72,7 +72,7 @@ def test_handoffs_are_not_stored_with_each_state():
 
 
 def read_of(tmp_path, count):
-    """Return a cast whose plan is gone and that hands on much for each item, as it is read, and the bytes that it keeps."""
+    """Return a reopened cast with large handoffs whose plan is gone, and the bytes that it keeps."""
 
     def handing_on(turn):
         if turn.socket_id == "Socket-1":

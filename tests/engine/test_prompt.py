@@ -1,4 +1,4 @@
-"""R31: what a materia prompt may name, and the parts around it."""
+"""The variables that a materia prompt may use, and the parts around it (R31)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_state_too_deep_to_write_is_a_clear_error():
 
 
 def test_state_that_is_too_deep_is_refused_before_an_agent_is_asked():
-    """A socket puts the state into itself at each round; when it can no longer be asked, it is not entered."""
+    """A socket puts the state into itself each round; when the prompt becomes impossible, it is not entered."""
     sockets = {"Go": at("A", edge("Go"), parse="json", assign={"into.it": "state"})}
     rules = Rules(build_graph(config(sockets, materia={"A": agent("{{stateJson}}")})))
     assert rules.nests

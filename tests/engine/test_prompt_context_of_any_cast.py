@@ -1,4 +1,4 @@
-"""R50 of any cast, with a person's edits in between: each value once, nothing stale, the newest handoff whole, bounds kept."""
+"""The context of any cast with edits (R50): each value once, nothing stale, the newest handoff whole, limits kept."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PROMPTS = [
 
 
 class Said(NamedTuple):
-    """What a step handed over, as the test knows it."""
+    """The handoff of a step, as the test knows it."""
 
     step: int
     socket: str
@@ -58,7 +58,7 @@ class Said(NamedTuple):
 
 @st.composite
 def documents(draw):
-    """A drawn loadout whose agents' prompts tell this and that, and whose assignments copy outputs."""
+    """Draw a loadout whose prompts use variables and whose assignments copy outputs."""
     made = draw(loadouts())
     for one in made["materia"].values():
         if one["type"] == "agent":
@@ -74,7 +74,7 @@ def documents(draw):
 
 
 class PromptContext:
-    """A cast without a disk whose every value is marked."""
+    """A cast without a disk whose values are all marked."""
 
     def __init__(self, rules, seed):
         self.rules, self.rng, self.made = rules, random.Random(seed), 0
@@ -134,7 +134,7 @@ class PromptContext:
         self.take(text, lambda: decide.answer(self.rules, self.session, decide.Answer(text), 0))
 
     def take(self, text, make):
-        """Keep an answer and what it handed over, if it was taken."""
+        """Record an accepted answer and its handoff."""
         before = self.state
         outcome = make()
         self.keep(outcome)
@@ -148,7 +148,7 @@ class PromptContext:
                 self.said.append(Said(step.number, step.socket, title, said.get("satisfied"), said.get("context", "")))
 
     def edit(self):
-        """Change the list, set a value, set the handoffs, correct the output, go back."""
+        """Change the list, set a value, set the handoffs, correct the output, or go back."""
         rng = self.rng
         how = rng.choice(["items", "items", "items", "value", "value", "context", "output", "back"])
         data = self.state.data
@@ -203,7 +203,7 @@ class PromptContext:
         return self.rules.sockets[self.state.at.socket].context.own
 
     def told_once(self, prompt):
-        """What an author's own prompt tells by a variable, and what an excerpt of an output quotes, is theirs."""
+        """Assert that each value appears once, except in the author's own prompt and in quoted excerpts."""
         counts = Counter(mark for part in prompt.parts for mark in sorted(marks(part)))
         authors = marks(part_of(prompt, "task"))
         if "no context was given" in part_of(prompt, "reasons").text:
@@ -234,7 +234,7 @@ class PromptContext:
                 assert one.text not in prompt.text, (one, prompt.text)
 
     def superseded(self):
-        """What refused an item that the same socket was content with later."""
+        """Return refusals of an item that the same socket accepted later."""
         for place, one in enumerate(self.said):
             later = self.said[place + 1 :]
             if (

@@ -1,4 +1,4 @@
-"""Whatever the loadout and whatever is answered: pure, bounded, and true to its decisions."""
+"""Properties of any loadout with any answers: pure, bounded, and consistent with its decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from materia_nb.insight.why import explain
 
 
 def most_steps(graph):
-    """How many steps a cast can take when nobody revives it, generously.
+    """Return an upper bound of the steps of a cast without retries.
 
     Outside items every edge is counted. Each time the plan completes there are at most
     ROWS new items; a foreach has ROWS in all. Within one item, each counted cycle is one
@@ -35,7 +35,7 @@ def most_steps(graph):
 
 
 def transition(rng, rules, state, prompt):
-    """The next transition of a cast, as a function that can be called twice."""
+    """Return the next transition of a cast, as a function that can be called twice."""
     if state.status == "ready":
         return lambda: entering.enter(rules, state)
     visit = state.at
@@ -56,7 +56,7 @@ def transition(rng, rules, state, prompt):
 
 
 def run(rules, seed, revivals=0, *, twice=False):
-    """Run to the end, and yield every (state before, step); each step is made once more where ``twice`` is set."""
+    """Run to the end and yield every (state before, step); repeat each step if ``twice`` is set."""
     rng = random.Random(f"{seed} {rules.graph}")
     state, prompt = entering.begin(rules, "r"), None
     while state.status != "complete":
@@ -78,7 +78,7 @@ seeds = st.integers(0, 2**32)
 
 
 def casts(rules, seed, revivals=0):
-    """Several casts of one loadout; drawing a loadout takes longer than running it."""
+    """Run several casts of one loadout, because drawing a loadout takes longer than running it."""
     return [run(rules, f"{seed} {lap}", revivals) for lap in range(5)]
 
 
@@ -148,7 +148,7 @@ def test_every_step_can_be_explained(document, seed):
 
 @given(loadouts(), seeds)
 def test_session_has_no_leftovers_that_grow_with_the_cast(document, seed):
-    """The books hold the current items only, and follow-up is bounded by items and targets."""
+    """Only current items are tracked, and follow-ups are bounded by items and targets."""
     rules = rules_of(document)
     for _, step in chain(*casts(rules, seed)):
         state = step.state

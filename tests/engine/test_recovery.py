@@ -1,4 +1,4 @@
-"""Stopping a cast, and going on with one that stopped."""
+"""Stopping a cast, and continuing a stopped one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are refused: how often they are asked for again, what the events say of it, and when a person is called."""
+"""Refused answers: the number of repairs, their events, and when a person is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cast that is resumed from its journal is the live one, in every field, after any commands, at every prefix."""
+"""A cast that is resumed from any prefix of its journal equals the live one in every field, after any commands."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OUTPUTS = (
 
 
 def document(protocol: str, assign: h.Json | None = None) -> h.Json:
-    """A planner, a loop of a worker and a checker, a multi-turn end, and a socket of another protocol.
+    """Return a planner, a loop of a worker and a checker, a multi-turn end, and a socket of another protocol.
 
     ``assign`` is for the checker; a target without segments fails the cast behind its output (R54).
     """
@@ -61,7 +61,7 @@ def document(protocol: str, assign: h.Json | None = None) -> h.Json:
 
 
 class Anybody:
-    """Answers what the test says next; may use a tool that asks, or fail, on the way."""
+    """Answers what the test says next; may use a tool that asks for approval, or fail."""
 
     name = "anybody"
 
@@ -165,7 +165,7 @@ def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, assign
 
 
 def folds(cast, lines):
-    """Yield the session after each line of a journal, by nothing but the fold."""
+    """Yield the session after each line of a journal, made by the fold alone."""
     session = None
     for line in lines:
         event = from_json(line.type, line.data, line.ts)
@@ -176,7 +176,7 @@ def folds(cast, lines):
 
 
 def assert_found_again(sessions):
-    """The states and the prompt of a step that lies behind are those that it had when it was the latest."""
+    """Assert that earlier steps have the states and the prompt that they had when they were the latest."""
     had = {}
     for session in sessions:
         for step in session.steps[:-1]:
@@ -190,7 +190,7 @@ def assert_found_again(sessions):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_has_an_effect_in_some_session(name, tmp_path):
-    """The property must not hold because a command is always refused."""
+    """The property must not hold merely because a command is always refused."""
     begun_item = [("step", 0, OUTPUTS[2], "answer"), ("enter", 0, "", "answer")]
     ways = {
         "reply": ([("enter", 0, "", "answer")], 2),

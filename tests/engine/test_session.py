@@ -1,4 +1,4 @@
-"""What is to be done next with a session, and how its files are named."""
+"""The next action of a session, and the names of its files."""
 
 from __future__ import annotations
 

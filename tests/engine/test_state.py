@@ -1,4 +1,4 @@
-"""R2, R4, R10, R11: what an output does to the state."""
+"""The effect of an output on the state (R2, R4, R10, R11)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from materia_nb.errors import MateriaError
 
 
 def after(answers, *sockets, materia=None, **top):
-    """The state after a chain of sockets, each given its answer."""
+    """Return the state after a chain of sockets with the given answers."""
     names = [f"S{n}" for n in range(len(sockets))]
     chain = {
         name: {**socket, "edges": [edge(to)]}
@@ -21,7 +21,7 @@ def after(answers, *sockets, materia=None, **top):
 
 
 def assigned(output, *pairs, before=None):
-    """The state after a utility with these assignments; ``before`` is patched in by one in front."""
+    """Return the state after a utility with these assignments; an earlier one patches ``before`` in."""
     first = say(state=before or {})
     play = after([first, say(**output)], at("U"), at("X"), materia={"X": utility(assign=dict(pairs))})
     assert play.at == "complete"

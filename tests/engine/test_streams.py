@@ -1,4 +1,4 @@
-"""Lanes are folded by the same functions as a cast: any interleaving of their events gives the same session (P9)."""
+"""Any interleaving of the events of lanes gives the same session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ YES, NO = '{"satisfied": true, "context": "good"}', '{"satisfied": false, "conte
 
 
 class Folded:
-    """A cast in memory: its events so far, and the session that they make."""
+    """A cast in memory: its events so far and their session."""
 
     def __init__(self, rules):
         self.rules, self.events = rules, []
@@ -57,7 +57,7 @@ def forked(streams=STREAMS, **top):
 
 
 def worked(choose, **top):
-    """A cast whose lanes make one step after the other, as ``choose`` says of those that wait."""
+    """Return a cast whose lanes step in the order that ``choose`` gives."""
     cast = forked(**top)
     while lanes_at_work(cast.session).status == "running":
         due = [one for one in pending(cast.rules, cast.session) if one.lane]
@@ -73,7 +73,7 @@ def worked(choose, **top):
 
 
 class InOrder:
-    """Takes the first lane that waits; a check of one item refuses once, and one lane fails by a bad answer."""
+    """Chooses the first waiting lane; one check refuses once, and one lane fails by an invalid answer."""
 
     def __init__(self, fails=""):
         self.fails, self.refused = fails, set()
@@ -100,7 +100,7 @@ def in_order(fails):
 
 
 def by_lane(events):
-    """The events before, of each lane, and behind them; those of the whole cast stay behind the lanes."""
+    """Return the events before the lanes, those of each lane, and those after; events of the cast come last."""
     first = next(n for n, one in enumerate(events) if one.lane)
     last = max(n for n, one in enumerate(events) if one.lane)
     lanes = {}
@@ -218,7 +218,7 @@ def lanes(cast):
 
 
 def since(cast, command):
-    """The events that a command makes, with their lanes."""
+    """Return the events of a command, with their lanes."""
     known = len(cast.events)
     cast.do(command)
     return [(one.type, one.lane) for one in cast.events[known:]]

@@ -1,4 +1,4 @@
-"""A cast with lanes that is resumed from its journal is the live one, after any commands, at every prefix."""
+"""A cast with lanes that is resumed from any prefix of its journal equals the live one, after any commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LANES = {"a": [2, 0], "b": [1]}
 
 
 class Anybody:
-    """Answers as is said, at its place in the loadout."""
+    """Gives the answers for its position in the loadout."""
 
     name = "anybody"
     how = "answer"

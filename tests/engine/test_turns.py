@@ -1,4 +1,4 @@
-"""R19, R20, and the turns of multi-turn sockets; failing, aborting, recasting, reviving."""
+"""Turns of multi-turn sockets (R19, R20); failing, aborting, retrying."""
 
 from __future__ import annotations
 

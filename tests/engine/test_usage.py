@@ -1,4 +1,4 @@
-"""What was used, in numbers and words; the maxima of a budget; and a pin as the journal keeps it."""
+"""Usage in numbers and words, the limits of a budget, and a pin as it is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectors of whole casts, through the public API."""
+"""The conformance vectors of whole casts, through the public API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is odd about a complete cast, said of its session."""
+"""The warnings of a complete cast, computed from its session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from materia_nb.engine.cast_warnings import FEWER, emptied_fields, find_warnings
 
 
 def said(cast):
-    """The warnings once the cast is complete, by code, with what they are about."""
+    """Return the warnings of the complete cast by code, with their subjects."""
     return {one.code: (one.socket, one.step, one.item, one.message) for one in find_warnings(cast.rules, cast.session)}
 
 

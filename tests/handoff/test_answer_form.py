@@ -1,4 +1,4 @@
-"""R51: the form of a turn shows what is legal in it; filled in it is never refused, copied as it stands always."""
+"""The form in a prompt shows the valid answers (R51): filled in it is accepted, copied unchanged it is refused."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ TURNS = [
 
 
 def copied(form):
-    """What an agent copies: all that stands between the first brace and the last one, with its fence if it has one."""
+    """Return what an agent copies: the text between the first and the last brace, with its fence if it has one."""
     return form[form.index("\n") + 1 :] if "```" in form else form[form.index("{") : form.rindex("}") + 1]
 
 

@@ -1,4 +1,4 @@
-"""Agent contract rules, by section: the block, its fields, repair, the state machine, and where it leads."""
+"""Agent contract rules, by section: the block, its fields, repair, the state machine, and its routes."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ FULL = {
 
 
 def told(**assignment):
-    """What the agent of a socket with this assignment is given."""
+    """Return the prompt of the agent of a socket with this assignment."""
     return contract_fields.assignment_of(Task("g", "Socket-1", "T", assignment))
 
 

@@ -1,4 +1,4 @@
-"""Agent contract rules, sections 7, 9 and 10: consent to a command, memories, and updates of project context."""
+"""Agent contract rules, sections 7, 9 and 10: approval of a command, memories, updates of the project context."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_10_the_table(stored, update, expected):
 
 
 def kept(stored, update, merged):
-    """Whether every key of ``stored`` that ``update`` does not replace by something else is still there."""
+    """Return whether the merge keeps every key of ``stored`` that ``update`` does not replace."""
     if isinstance(stored, dict) and isinstance(update, dict):
         return all(
             key in merged and (key not in update or kept(child, update[key], merged[key]))
@@ -154,7 +154,7 @@ def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
 
 @given(documents, documents)
 def test_10_merging_twice_changes_nothing_more(stored, update):
-    """The second time may still sort and unite a list that the first time added as it was."""
+    """The second merge may still sort and unite a list that the first one added unchanged."""
     twice = runtime_rules.merged_context(runtime_rules.merged_context(stored, update), update)
     assert same(runtime_rules.merged_context(twice, update), twice)
 

@@ -1,4 +1,4 @@
-"""What to change in text that is nearly JSON."""
+"""Advice on how to correct text that is almost JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R5, R6: strict JSON, and finding the one object in what an agent wrote."""
+"""Strict JSON, and finding the one object in an agent's text (R5, R6)."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ UNITS = [
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_r5_scanning_is_linear_in_time(unit):
-    """Twice the text may take a few times as long, not the square; the floor and the processor's own time keep noise out."""
+    """Twice the text may take a few times as long, not the square; CPU time and a minimum exclude noise."""
 
     def seconds(characters):
         text = "x " + unit * (characters // len(unit))

@@ -1,4 +1,4 @@
-"""What a person is shown of an envelope and of a contract: sections and their rows, in order, nothing twice or empty."""
+"""The sections and rows of an envelope and a contract for people: in order, none repeated or empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LAYOUTS = {"envelope": ENVELOPE, "agent-contract": CONTRACT}
 
 
 def shown(name, value, files=()):
-    """The sections by their titles, a file that is there as its path."""
+    """Return the sections by title; an existing file is replaced by its path."""
     protocol_ = protocol(name)
     found = protocol_.layout(value, lambda text: f"/there/{text}" if text in files else None)
     return {one.title: (one.headers, one.rows, one.lines) for one in found}

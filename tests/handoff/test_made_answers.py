@@ -1,4 +1,4 @@
-"""Answers that a protocol writes itself: made up for exploring, or in the place of a person; and what it makes of reports."""
+"""Answers that a protocol creates itself: for exploring, in place of a person, and from reports."""
 
 from __future__ import annotations
 

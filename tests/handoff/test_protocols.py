@@ -1,4 +1,4 @@
-"""What holds for every handoff protocol: nasty text, the registry, and a cast that speaks one."""
+"""Rules for every handoff protocol: malformed text, the registry, and a cast that uses it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_no_damage_to_a_valid_output_makes_a_reader_raise(name, text, cut, put):
 @pytest.mark.parametrize("unit", NASTY_UNITS, ids=ascii)
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_megabyte_of_anything_is_answered(name, unit):
-    """A reader that were quadratic would take hours for some of these, and be stopped by the time limit."""
+    """A quadratic reader would take hours for some of these texts and run into the time limit."""
     many = unit * (MEGABYTE // len(unit))
     for text in (
         many,
@@ -121,7 +121,7 @@ class Explosive:
 
 @pytest.fixture
 def offer(monkeypatch):
-    """Have packages offer protocols; the answers of the registry are not remembered beyond the test."""
+    """Let packages offer protocols; the registry is reset after the test."""
     monkeypatch.setitem(sys.modules, "shouting", sys.modules[__name__])
 
     def install(*offers):
@@ -143,7 +143,7 @@ def test_another_package_offers_a_class_or_an_object(offer, value):
 
 
 class Thorough(Shout):
-    """One that does whatever a protocol may do."""
+    """A protocol that implements every optional method."""
 
     needs_changed_files = True
 
@@ -293,7 +293,7 @@ AGAIN = {"agent_status__plan_status": "IN_PROGRESS", "evidence_report__verificat
 
 
 def speaking(name):
-    """The loadout above in which Plan and Review speak the protocol."""
+    """Return the loadout above with the protocol for Plan and Review."""
     document = json.loads(json.dumps(REVIEWED))
     document["loadouts"]["T"]["handoff"] = name
     return document
@@ -371,7 +371,7 @@ def test_a_held_cast_can_be_opened_again_and_asked_again(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["sparse", *OTHERS])
 def test_only_fields_of_the_sparse_form_are_listed_as_required(name, tmp_path):
-    """An envelope or a contract has no top-level ``satisfied``, so nobody may be told to write one."""
+    """An envelope or a contract has no top-level ``satisfied``, so no agent may be asked for one."""
     told = []
     sockets = {"Socket-1": h.at("A", ("satisfied", "end"), parse="json", handoff=name)}
     cast = h.start(tmp_path, h.config(sockets, {"A": h.agent()}), lambda turn: told.append(turn.wants) or "x")

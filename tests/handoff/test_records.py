@@ -1,4 +1,4 @@
-"""The parts of a form and the answers that are made up, with every protocol."""
+"""Stored records of the parts of a form and of created answers, for every protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schedule of a parallel generator: all issues at once, at their paths; nothing is corrected or sorted."""
+"""The schedule of a parallel generator: all issues at once with their paths; nothing is corrected or sorted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT = "$.parallelSchedule"
 
 
 def wanted(**materia):
-    """What the generator of a loop of one socket must return."""
+    """Return the requirements of the generator of a loop of one socket."""
     document = {
         "loadouts": {
             "T": {

@@ -1,4 +1,4 @@
-"""What a handoff must be, as a JSON Schema: an answer that fits is accepted, and drafts are free."""
+"""The JSON Schema of a handoff: every valid answer fits, and drafts are not restricted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def socket(parse: str = "json", *, assign: dict | None = None, guarded: bool = F
 
 
 def example(schema):
-    """The smallest value that a schema asks for."""
+    """Return the smallest value that fits a schema."""
     if not schema:
         return None
     if "enum" in schema:
@@ -43,7 +43,7 @@ def example(schema):
     ],
 )
 def test_the_sparse_schema_has_the_required_fields(fields, names, is_open):
-    """R7, R8, R9"""
+    """The required fields of a socket (R7, R8, R9)."""
     here = socket(**fields)
     assert list(here.schema["properties"]) == here.schema["required"] == names
     assert here.schema["additionalProperties"] is False

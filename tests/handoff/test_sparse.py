@@ -1,4 +1,4 @@
-"""R4, R7, R8, R9: what a socket requires of an output, and the issues of one that breaks it."""
+"""The requirements of a socket, and the issues of an output that breaks them (R4, R7, R8, R9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectors of what an agent hands over, through the public API."""
+"""The conformance vectors of handoffs, through the public API."""
 
 from __future__ import annotations
 

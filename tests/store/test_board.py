@@ -1,4 +1,4 @@
-"""The quest board in its file: what is kept, what is refused, and that nothing is lost."""
+"""The file of the quest board: what is stored, what is refused, and that nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listing casts from the ends of their journals, and finding one by what a person writes."""
+"""Casts are listed from the ends of their journals and found by what a user types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def only(root: Path) -> catalogue.CastEntry:
 
 
 def stages(tmp_path):
-    """A cast at every way of standing, with the status that the list must give."""
+    """Yield a cast in every possible status, with the status that the list must show."""
     cast = h.start(tmp_path, h.chain_config(2) | {"budget": {"maxTokens": 9}}, lambda: Reply("x", Usage(5, 0)))
     yield cast, "ready"
     cast.step(ask=False)

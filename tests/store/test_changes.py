@@ -1,4 +1,4 @@
-"""Which files changed: made and written ones, within bounds, and without following what a project holds."""
+"""Detect changed files: created and written ones, within limits, without following the project's links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts of designs: a kernel killed at any act loses nothing; what is damaged, foreign or busy is left alone."""
+"""Autosaved designs: a kernel killed at any moment loses nothing; damaged, foreign or locked drafts stay untouched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MATERIA = ("Plan", "Build", "Eval", "Maintain")
 
 
 def some_act(wb: Workbench, design: Design, chance: random.Random) -> None:
-    """Do one act drawn at random, as a person might; one that is refused changes nothing."""
+    """Apply one random operation of a user; a refused one changes nothing."""
     ids = [*design.document.get("sockets", {}), "Socket-1"]
     one, other = chance.choice(ids), chance.choice(ids)
     acts = {
@@ -54,7 +54,7 @@ def begun(project) -> tuple[Workbench, Design]:
 
 
 def designs_for_ever(project, seed: int, told: int) -> None:
-    """What the child does: one act after another, each acknowledged by a byte once it is done."""
+    """Run in the child: apply operations one after another and acknowledge each with a byte."""
     wb, design = begun(project)
     chance = random.Random(seed)
     while True:
@@ -103,7 +103,7 @@ def test_a_kernel_killed_at_any_act_of_a_design_loses_nothing(tmp_path):
 
 @pytest.fixture
 def left(project):
-    """A draft with three steps, one of them undone again, that nobody has open; and the file."""
+    """Return a draft with three steps, one of them undone, that nobody has open; and its file."""
     _, design = begun(project)
     for materia in ("Plan", "Build", "Eval", "Maintain"):
         design.add_socket(materia)

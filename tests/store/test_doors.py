@@ -1,4 +1,4 @@
-"""One door for reading and one for writing: plain files only, bounded; and casts that let go of theirs."""
+"""Files are read and written through one module: plain files only, with size limits; casts release their handles."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_line_is_appended_after_a_torn_line(tmp_path):
 
 @pytest.fixture
 def left(tmp_path):
-    """A cast that stands before its last socket, with every file that a run makes."""
+    """Return a cast that waits before its last socket, with every file that a run makes."""
     cast = h.start(tmp_path, h.chain_config(3, artifacts="all") | {"artifacts": "all"}, lambda visit: "x" * 70_000)
     cast.run(steps=2)
     cast.close()
@@ -108,7 +108,7 @@ LEFT_OUT = {
 
 
 def put_no_file(path, kind):
-    """Let something be there that cannot be read to its end."""
+    """Create something at ``path`` that cannot be read to its end."""
     path.unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(path)
@@ -119,7 +119,7 @@ def put_no_file(path, kind):
 
 
 def ends_of(*acts):
-    """What each gives, or the MateriaError that it raises, within half a minute."""
+    """Return each result, or the MateriaError that was raised, within half a minute."""
     ends = []
 
     def use():
@@ -189,7 +189,7 @@ def open_files():
 
 @pytest.fixture
 def few_handles():
-    """As many handles as are open, and 30 more."""
+    """Limit the process to 30 more handles than are open."""
     gc.collect()  # what earlier tests have left open closes now, and not while this one counts
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 30, before[1]))
@@ -282,7 +282,7 @@ def test_forked_process_does_not_write(tmp_path):
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt, MateriaError, OSError])
 def test_failed_resume_releases_its_lock(left, what):
-    """At each line of what resumes a cast, with the traceback held: then it can be resumed."""
+    """Fail at each line of the resume code while the traceback is held; afterwards the cast can be resumed."""
     (left / "manifest.json").unlink()
     at, lines, wanted = 0, [0], [0]
     while at <= lines[0]:

@@ -1,4 +1,4 @@
-"""Every call into the system for files fails once, in every way: nothing is lost, locked or left open.
+"""Every system call for files fails once, in every way: nothing is lost, locked or left open.
 
 A cast is started, stepped, edited, forked, resumed, closed. For each of its calls the process dies before it, or in the
 middle of it where it writes, or the call is refused (no room, no handle, broken disk), or Ctrl-C comes right then. After
@@ -41,7 +41,7 @@ READS = {"read", "pread", "open", "scandir", "listdir"}
 
 
 class Shim:
-    """Does ``fault`` around each call of some names, in place of the call."""
+    """Replaces the named calls by ``fault`` around the call."""
 
     looks = False
     """Whether the test itself looks at the disk."""
@@ -80,7 +80,8 @@ FAULTS = {
 
 
 class Never:
-    """The timer of what is written soon, which the next pause writes anyway: else the clock would count calls."""
+    """A timer that never fires, because the number of calls must not depend on the clock; the next pause writes
+    instead."""
 
     def __init__(self, seconds, act):
         pass
@@ -105,7 +106,7 @@ AGENTS = h.table(ANSWERS)
 
 
 def begun(root):
-    """The directories of the casts in which something was recorded, the first one first, its fork behind it."""
+    """Return the directories of casts with recorded events, the original before its fork."""
     Shim.looks = True
     try:
         return [path.parent for path in sorted(root.glob("casts/*/events.jsonl")) if b"\n" in path.read_bytes()]
@@ -114,7 +115,7 @@ def begun(root):
 
 
 def go_on(root, held, sync=False, *, at_once=False):
-    """Do what was not done yet; casts that are at hand go into ``held``."""
+    """Do what was not done yet; open casts are added to ``held``."""
 
     def kept(cast):
         held.append(cast)
@@ -148,7 +149,7 @@ def go_on(root, held, sync=False, *, at_once=False):
 
 
 def told(root):
-    """What must be the same in the end."""
+    """Return what must be equal at the end."""
     found = []
     for path in begun(root):
         cast = open_cast(path)
@@ -177,12 +178,12 @@ def told(root):
 
 
 def handles(root):
-    """What of the casts is open in this process."""
+    """Return the open handles of this process on files of the casts."""
     return [found for one in Path("/proc/self/fd").glob("*") if (found := os.path.realpath(one)).startswith(str(root))]
 
 
 def gone_on(root, wanted, what):
-    """Go on with what is left in ``root``, which must come to the wanted end."""
+    """Continue with what is left in ``root`` and assert that it ends as wanted."""
     go_on(root, [], at_once=True)
     assert told(root) == wanted, what
     assert handles(root) == [], what
@@ -191,7 +192,7 @@ def gone_on(root, wanted, what):
 
 @pytest.fixture(scope="module")
 def wanted(tmp_path_factory, no_timers):
-    """What a run ends with that nothing disturbs."""
+    """Return the result of an undisturbed run."""
     root = tmp_path_factory.mktemp("undisturbed")
     go_on(root, [])
     return told(root)
@@ -201,7 +202,7 @@ def test_nothing_is_lost_whenever_the_process_dies(tmp_path, wanted):
     root, left, seen = tmp_path / "run", [], set()
 
     def keep(name):
-        """Copy the directory, unless it is what it was at the call before."""
+        """Copy the directory unless it is unchanged since the last call."""
         Shim.looks = True
         try:
             files = [

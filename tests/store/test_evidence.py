@@ -1,4 +1,4 @@
-"""Files that an output names: found within the project and the run directory, and nowhere else; names in file names."""
+"""Files named by an output are found only in the project and the run directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from materia_nb.store.rundir import file_within, find_evidence, step_names
 
 @pytest.fixture
 def project(tmp_path):
-    """A project with a run directory in it, and a file beside it."""
+    """Return a project with a run directory, next to a file outside it."""
     made = tmp_path / "project"
     run_dir = made / "casts" / "one"
     run_dir.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Disks that refuse and interrupts at the worst moment: one clear error, and a cast that can be resumed."""
+"""Full and read-only disks and interrupts give one clear error, and the cast can be resumed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reply(visit):
 
 
 class Quota:
-    """Lets os.write take so many bytes in all, in short writes, then says that the disk is full."""
+    """Limits os.write to a number of bytes, in short writes; after that the disk is full."""
 
     def __init__(self, monkeypatch, room):
         self.room, self.real = room, os.write
@@ -78,7 +78,7 @@ def test_disk_full_from_the_start_leaves_no_files(tmp_path, monkeypatch):
 
 @pytest.fixture
 def mounted(tmp_path):
-    """A file system of 256 kB that can be made read-only; only root can mount one."""
+    """Mount a file system of 256 kB that can be made read-only; this needs root."""
     folder = tmp_path / "small"
     folder.mkdir()
     mount = shutil.which("mount")
@@ -143,7 +143,7 @@ except DiskError as error:
 
 
 def test_file_size_limit_gives_one_error(tmp_path):
-    """The limit of a file's size cuts a write short, as a full disk does, without needing root."""
+    """The limit cuts a write short, as a full disk does, without needing root."""
     code = LIMITED.format(tests=str(Path(h.__file__).parent), root=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     path, told = done.stdout.split("\n", 1)
@@ -179,7 +179,7 @@ class Interrupted:
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize("function", ["append", "replace_file", "folded", "entered", "output"])
 def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, function, at, after):
-    """Between artifact and journal, between journal and what this object believes, and everywhere else."""
+    """Between artifact and journal, between journal and session, and everywhere else."""
     from materia_nb.cast import runner
     from materia_nb.engine import entering, outputs
     from materia_nb.store import rundir
@@ -246,7 +246,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("utility", [False, True])
 def test_a_real_interrupt_leaves_the_socket_waiting(tmp_path, utility):
-    """The agent, or the utility, sends it itself: so it comes while it is at work, however busy the machine is."""
+    """The agent or the utility sends the signal itself, so it always arrives during the work."""
     code = CASTING.format(tests=str(Path(h.__file__).parent), root=str(tmp_path), utility=utility)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     path, status, socket, steps = done.stdout.split()

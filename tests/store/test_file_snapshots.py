@@ -1,4 +1,4 @@
-"""Files as they were after each step, byte for byte, with nothing of the person's Git touched."""
+"""Files are restored byte for byte as they were after each step; the user's Git data stays untouched."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = ["a.txt", "b.py", "deep/er/c", "deep/d", "ä ö\n\"'", "-x", "sub/a.txt"
 
 
 def act(folder, choose):
-    """Do something to the files: write, run together, link, rename, take away, make a program of one, put a folder in its place."""
+    """Change the files at random: write, join, link, rename, delete, make executable, or replace a file by a folder."""
     path = folder / choose.choice(NAMES)
     what = choose.choice(["write", "write", "bytes", "link", "rename", "delete", "mode", "folder", "crlf"])
     try:
@@ -58,7 +58,7 @@ def act(folder, choose):
 
 
 def seen(folder):
-    """Everything that is in a folder but for casts and Git: kind, whether it is a program, content."""
+    """Return everything in a folder except casts and Git: kind, executable bit, content."""
     found = {}
     for path in folder.rglob("*"):
         parts = path.relative_to(folder).parts
@@ -71,7 +71,7 @@ def seen(folder):
 
 
 def tree_of(cast):
-    """The modes of the files in the latest snapshot of a cast."""
+    """Return the modes of the files in the latest snapshot of a cast."""
     listed = file_snapshots.git(cast.runner.file_snapshots().git_dir, "ls-tree", "-r", "-z", cast.runner.session.files)
     return {line.partition(b"\t")[2]: line[:6].decode() for line in listed.split(b"\0")[:-1]}
 
@@ -81,7 +81,7 @@ def start(project, document, agents, files="kept"):
 
 
 def of_git(project):
-    """Everything of a repository, byte for byte, and when it was written."""
+    """Return all files of a repository, byte for byte, with their modification times."""
     return {
         path.relative_to(project): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in sorted((project / ".git").rglob("*"))
@@ -120,7 +120,7 @@ def test_snapshots_restore_files_of_every_step_without_touching_git(tmp_path, se
 
 
 def writer(*files):
-    """An agent that writes one of these files at each turn."""
+    """Return an agent that writes one of these files at each turn."""
     left = list(files)
 
     def agent(turn):
@@ -364,7 +364,7 @@ def test_git_in_a_fork_does_not_change_the_repository_of_the_user(tmp_path):
 
 
 def write_three_files(project):
-    """Start a cast of three steps, each of which writes a file of its own."""
+    """Start a cast of three steps that each write a different file."""
     return start(project, h.chain_config(3), write_own_file)
 
 
@@ -374,7 +374,7 @@ def write_own_file(turn):
 
 
 def files_of_steps(cast, steps):
-    """The names of the files after each step."""
+    """Return the names of the files after each step."""
     listed = []
     for number in range(steps + 1):
         fork = cast.fork(number)
@@ -387,7 +387,7 @@ EACH_STEP_ITS_FILE = [sorted(f"Socket-{n}.txt" for n in range(1, last + 1)) for 
 
 
 def at_snapshot(number, act):
-    """Make the snapshot with this number, from 1 after that of the start, do ``act`` before or after it is taken."""
+    """Call ``act`` before or after a snapshot is taken; number 1 is the first after the initial one."""
     take, calls = FileSnapshots.take, count()
 
     def taken(self, *arguments):

@@ -1,4 +1,4 @@
-"""JSON as files have it."""
+"""JSON as it is stored in files."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Run directories that somebody else made: nothing is written outside, waited for, or taken for our own consent."""
+"""Run directories made by others: no write outside, no endless wait, no approval taken over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def edit_journal(path, change):
 
 @pytest.fixture
 def begun(tmp_path):
-    """The run directory of a cast that waits at its first item."""
+    """Return the run directory of a cast that waits at its first item."""
     cast = h.start(tmp_path, h.loop_config(), {"Plan": h.loop_agents(long="x" * 70_000)["Plan"]})
     cast.run()
     cast.close()
@@ -142,7 +142,7 @@ def test_fork_contains_no_links_or_pipes(tmp_path):
 
 
 class Runs:
-    """Asks for approval to run a command, and notes what it was allowed."""
+    """Asks for approval to run a command, and records the answer."""
 
     name = "runs"
 
@@ -158,7 +158,7 @@ class Runs:
 
 @pytest.fixture
 def allowed(tmp_path):
-    """A cast whose person has allowed a command that has not run yet, and a tool for good."""
+    """Return a cast with an approved command that has not run yet, and a tool that is approved permanently."""
     cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), Runs())
     cast.run()
     with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The journal: whole lines or none, and what is done about damage."""
+"""The journal has whole lines or none, and damage is handled."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_text_outside_utf8_is_stored_as_escapes(journal):
 
 
 class Disk:
-    """Stands in for os.write: takes ``room`` bytes in short writes, then fails."""
+    """Replaces os.write: accepts ``room`` bytes in short writes, then fails."""
 
     def __init__(self, monkeypatch, room, error=errno.ENOSPC, piece=7):
         self.room, self.error, self.piece, self.real = room, error, piece, os.write
@@ -113,7 +113,7 @@ def test_partial_line_is_removed_before_the_next_write(journal, monkeypatch):
 
 @pytest.mark.parametrize("sync", [False, True])
 def test_sync_setting_flushes_to_disk(tmp_path, monkeypatch, sync):
-    """R29, part 7: flushed at every step, forced to the disk when asked."""
+    """Each step is flushed, and forced to the disk if requested (R29)."""
     synced = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x", sync=sync)
@@ -134,7 +134,7 @@ def test_sync_setting_flushes_to_disk(tmp_path, monkeypatch, sync):
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """A cast that stands before its fourth socket, and the states that it had."""
+    """Return a cast that waits before its fourth socket, and its earlier states."""
     root = tmp_path_factory.mktemp("torn")
     cast = h.WatchedCast(start_runner(h.plan(root, h.chain_config(4)), "é🜁", h.table(lambda visit: f"ü{visit}")))
     cast.run(steps=3)
@@ -242,7 +242,7 @@ def test_folding_may_consume_the_list_of_lines(tmp_path):
 
 
 def test_each_line_is_encoded_once_and_each_step_once_more(tmp_path):
-    """A step has its lines in the journal and its row in the manifest; nothing else is encoded for each step."""
+    """A step is encoded for its journal lines and its manifest row, and for nothing else."""
     items = h.items(*[f"Part {number}" for number in range(1, 51)])
     answers = {"A": lambda turn: {"workItems": items}, "B": lambda turn: h.YES, "C": lambda turn: "done"}
     document = h.config(

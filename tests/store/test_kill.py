@@ -1,4 +1,4 @@
-"""A process that casts, resumes or forks, killed with SIGKILL at a named moment: nothing recorded is lost (R29).
+"""A process that casts, resumes or forks is killed at a named moment: nothing recorded is lost (R29).
 
 Each child process is forked from this one, which has everything loaded already; it runs a generator,
 a loop of function agents and a utility that is a real process. Its moments are counted in a run without a kill.
@@ -65,7 +65,7 @@ def document() -> h.Json:
 
 
 def agents(project: Path) -> dict[str, object]:
-    """Agents that say the same when asked again, and note each time that they are asked."""
+    """Return agents that always give the same answer and record each request."""
 
     def noted(turn):
         handle = os.open(project / "ran.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -82,7 +82,7 @@ def agents(project: Path) -> dict[str, object]:
 
 
 def cast_it(project: str, _: object = None) -> None:
-    """What the child process does."""
+    """Run in the child: one cast."""
     root = Path(project)
     runs = sorted((root / "casts").glob("2*Z"))
     if runs:
@@ -94,13 +94,13 @@ def cast_it(project: str, _: object = None) -> None:
 
 
 def cast_lanes(project: str) -> None:
-    """What the child process does that works in lanes."""
+    """Run in the child: a cast with lanes."""
     h.start(Path(project), streams_config(3), stream_agents(LANES)).run()
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """A cast that was not killed, how often each visit was made, and the moments of its process."""
+    """Return a cast that was not killed, the number of requests per visit, and the moments of its process."""
     project = tmp_path_factory.mktemp("whole")
     names = run_until(cast_it, str(project))
     (run,) = (project / "casts").glob("2*Z")
@@ -108,7 +108,7 @@ def undisturbed(tmp_path_factory):
 
 
 def begun(names: list[str]) -> int:
-    """The number of the first moment after which there is a cast: its first line is written."""
+    """Return the number of the first moment at which the journal has a line."""
     return names.index("wrote 1 lines")
 
 
@@ -163,7 +163,7 @@ def test_repeatedly_killed_cast_completes(undisturbed, tmp_path, at):
 
 @needs_fork
 def test_killed_lanes_give_the_same_result(tmp_path):
-    """Each lane goes on where its lines end, and those that are over stay."""
+    """Each lane continues after its last line, and finished lanes stay finished."""
     names = run_until(cast_lanes, str(tmp_path))
     (run,) = (tmp_path / "casts").glob("2*Z")
     whole = open_cast(run)
@@ -192,7 +192,7 @@ def test_killed_lanes_give_the_same_result(tmp_path):
 
 
 def write_files(turn):
-    """Write the same files whenever the same socket is asked, and remove one of two sockets before."""
+    """Write the same files for the same socket, and first remove the file of one of two sockets."""
     number = int(turn.socket_id.removeprefix("Socket-"))
     for path in (turn.project / "latest", turn.project / "deep" / str(number)):
         path.parent.mkdir(exist_ok=True)
@@ -203,7 +203,7 @@ def write_files(turn):
 
 
 def cast_with_files(project: Path) -> None:
-    """What the child process does that keeps files: a cast, files of a person, and going back with the files of then."""
+    """Run in the child: a cast that keeps files, with files of a person, and going back with their restoration."""
     plan = h.plan(project, h.chain_config(6), files="kept")
     cast = Cast(start_runner(plan, "x", h.table(write_files)))
     cast.run(steps=3)
@@ -216,7 +216,7 @@ def cast_with_files(project: Path) -> None:
 
 
 def trees(cast: Cast) -> list[str]:
-    """The tree of the files after each step, 0 for the start."""
+    """Return the tree of the files after each step; 0 is the start."""
     git_dir = cast.runner.file_snapshots().git_dir
     commits = [files_after(cast.runner.session, number) for number in range(len(cast.steps) + 1)]
     return [git(git_dir, "rev-parse", f"{commit}^{{tree}}").decode().strip() for commit in commits]
@@ -254,12 +254,12 @@ def test_each_step_keeps_its_files_after_kills(tmp_path):
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
-    """Return what the files of a folder hold."""
+    """Return the contents of the files in a folder."""
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def tree_without(cast: Cast, tree: str, name: str) -> str:
-    """Return the id that a tree would have without one of its files."""
+    """Return the id of a tree without one of its files."""
     git_dir = cast.runner.file_snapshots().git_dir
     lines = git(git_dir, "ls-tree", tree).splitlines(keepends=True)
     kept = [line for line in lines if not line.endswith(f"\t{name}\n".encode())]
@@ -267,7 +267,7 @@ def tree_without(cast: Cast, tree: str, name: str) -> str:
 
 
 def kept_contents(cast: Cast, path: Path) -> set[str]:
-    """Return what a file of repeated lines holds, and what it held in each snapshot of a cast."""
+    """Return the content of a file of repeated lines, now and in each snapshot of a cast."""
     lines = read_journal(cast.run_dir / "events.jsonl").lines
     commits = {line.data["commit"] for line in lines if line.data.get("commit")}
     git_dir = cast.runner.file_snapshots().git_dir
@@ -284,7 +284,7 @@ AGENTS = h.table(answer)
 
 
 def resume_and_fork(run: Path) -> None:
-    """What the child process does until it is killed; it says what is done."""
+    """Run in the child until it is killed: resume and fork, and report what is done."""
     for number in (1, 2):
         cast = resume_cast(run, AGENTS)
         cast.edit.set("number", number)

@@ -1,4 +1,4 @@
-"""What a cast leaves on the disk, and what is made of a journal that lacks a line: whole, beside what was stored of it."""
+"""Stored records of a cast's files, and of how a journal with a missing line is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """A clock that goes on by a second whenever an agent answers."""
+    """Replace the clock by one that advances a second at each answer of an agent."""
     now = [1_700_000_000_000]
     monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0] * 1_000_000)
 
@@ -36,7 +36,7 @@ def clock(monkeypatch):
 
 
 def files_of(cast):
-    """Each file of a run directory but its config, line by line."""
+    """Return each file of a run directory except its config, line by line."""
     for path in sorted(cast.run_dir.rglob("*")):
         if path.is_file() and path.name not in ("cast.lock", "config.resolved.json"):
             lines = path.read_text("utf-8", "replace").splitlines()
@@ -124,7 +124,7 @@ def test_run_directory_has_the_documented_files(tmp_path, clock, scene):
 
 
 def told(path):
-    """What is made of a run directory: where the cast went and how it stands, or why it cannot be read."""
+    """Return the route and status read from a run directory, or why it cannot be read."""
     try:
         cast = open_cast(path)
     except MateriaError as error:
@@ -139,7 +139,7 @@ def told(path):
 
 
 def without_each_line(path):
-    """Yield each variant of a journal that lacks one line, or the data of one line, and what is made of it."""
+    """Yield the result of reading the journal without each line, and without the data of each line."""
     lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
     for number, line in enumerate(lines):
         event = json.loads(line)
@@ -155,7 +155,7 @@ ODD = (None, 7, "x")
 
 
 def with_each_field_odd(path):
-    """Yield each variant of a journal in which one field of an event is gone or of a wrong type: each field of a type once."""
+    """Yield the result of reading the journal with each field of each event type removed or of a wrong type."""
     lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
     seen = set()
     for number, line in reversed(list(enumerate(lines))):
@@ -178,7 +178,7 @@ def recorded(tmp_path, name):
 
 
 def is_clear(told, listed):
-    """Whether a journal is refused with one clear error, or shown as far as it can be read; a raw error fails the test itself."""
+    """Return whether a journal is refused with one clear error or shown as far as it can be read."""
     return bool(told[0]) and (listed.outcome is not None or listed.problem)
 
 

@@ -1,4 +1,4 @@
-"""A journal vouches for itself: what is changed, taken out, put in or exchanged in it is noticed, up to the step."""
+"""The links of a journal reveal changed, missing, added and exchanged lines, up to the step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = int(os.environ.get("MATERIA_FLIPS", "60"))
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """The lines of a finished cast, and its directory."""
+    """Return the lines of a finished cast, and its directory."""
     cast = h.start(tmp_path_factory.mktemp("links"), h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run()
     cast.close()
@@ -30,7 +30,7 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture
 def changed(recorded, tmp_path):
-    """A copy of the directory with other lines in its journal."""
+    """Return a copy of the directory with other lines in its journal."""
 
     def make(lines, *, manifest=True):
         folder = tmp_path / "run"

@@ -1,4 +1,4 @@
-"""One writer a cast, and everybody can see who it is."""
+"""A cast has one writer, and others can see who it is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """Another process that holds the lock of tmp_path until its stdin ends."""
+    """Start another process that holds the lock of tmp_path until its stdin ends."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -103,7 +103,7 @@ def test_lock_without_an_owner_record_is_reported(tmp_path, content):
 
 
 def test_reading_the_lock_does_not_acquire_it(tmp_path):
-    """A resume that meets someone who lists the casts must not be refused."""
+    """Listing the casts at the same time must not make a resume fail."""
     stop = threading.Event()
 
     def look():
@@ -150,7 +150,7 @@ def test_forked_child_neither_holds_nor_opens_the_lock(tmp_path):
 
 
 def test_two_casts_in_one_millisecond_have_different_ids(tmp_path, monkeypatch):
-    """R29: the id is a time, so the second of a millisecond has to wait for the next one."""
+    """The id is a time, so the second cast of a millisecond waits for the next one (R29)."""
     plan = h.plan(tmp_path, h.chain_config(1))
     made, wrong = [], []
 

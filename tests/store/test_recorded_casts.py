@@ -1,4 +1,4 @@
-"""Opening run directories that the reference engine wrote: the route is rebuilt, and differences explained."""
+"""Run directories of the reference engine open: their route is rebuilt, and differences are explained."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_recording_gives_route_state_and_outcome(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_recording_of_a_running_cast_shows_its_current_state(name, copied):
-    """Without cast_end, and cut anywhere: the steps so far, and no difference that is not in the whole."""
+    """Without cast_end, and cut anywhere: the steps so far, and no difference that the whole recording lacks."""
     path = copied(name)
     content = h.lines_of(path)
     whole = open_cast(RECORDED / name)
@@ -81,7 +81,7 @@ def test_recording_of_a_running_cast_shows_its_current_state(name, copied):
 
 
 def test_limit_counted_differently_by_an_older_version_is_explained():
-    """R18: maxTraversals belongs to an item; the older version counted it over the whole cast."""
+    """maxTraversals counts per item (R18); the older version counted over the whole cast."""
     cast = open_cast(RECORDED / "limit-total-thirty-retry")
     (difference,) = cast.now.differences
     assert difference.step == 9
@@ -181,7 +181,7 @@ def test_changed_verdict_is_a_difference_at_its_step(copied):
 
 
 def test_continued_exhausted_loop_is_a_difference(copied):
-    """One output changed in the middle: our list is shorter, so our cast leaves the loop there."""
+    """One output is changed: our list is shorter, so our cast leaves the loop there."""
     path = copied("loop-three-members")
     generator = next(line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete")
     plan = json.loads((path / generator["artifact"]).read_text())
@@ -206,7 +206,7 @@ def test_refused_recorded_output_is_shown_with_its_issues(copied):
 
 
 def test_a_changed_item_is_realigned(copied):
-    """The recording took its second item again; from there on the engine follows it."""
+    """The recording repeated its second item; after that the engine follows it again."""
     path = copied("foreach-advance")
 
     def skip(lines):
@@ -286,7 +286,7 @@ NOT_CASTABLE = RECORDED / "not-castable-legacy-exit"
 
 
 def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
-    """R41: every recorded step with its output, how it ended, and what is wrong with the loadout."""
+    """Every recorded step with its output, its end, and the problems of the loadout (R41)."""
     cast = open_cast(NOT_CASTABLE)
     assert cast.route == starts(NOT_CASTABLE)
     assert cast.status == "failed"
@@ -297,7 +297,7 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
 
 
 def test_resume_of_an_uncastable_loadout_states_the_reason(tmp_path):
-    """R41: as when its config was changed, or a later version checks more."""
+    """For example if its config was changed, or a later version checks more (R41)."""
     cast = h.start(tmp_path, h.one_config(), lambda: "done")
     cast.run()
     cast.close()
@@ -310,7 +310,6 @@ def test_resume_of_an_uncastable_loadout_states_the_reason(tmp_path):
 
 
 def test_every_view_of_an_uncastable_cast_can_be_drawn():
-    """R41."""
     cast = open_cast(NOT_CASTABLE)
     for view in (cast_view(cast.now), status_view(cast.now), step_view(cast.now), steps_view(cast.now)):
         assert repr(view)
@@ -323,7 +322,7 @@ def test_every_view_of_an_uncastable_cast_can_be_drawn():
 
 @pytest.mark.parametrize("config", ["{}", "[]", '{"loadouts": {"T": {"sockets": [], "loops": {"L": 3}}}}'])
 def test_recorded_steps_are_shown_with_any_config(config, copied):
-    """R41: sockets that only the journal knows are drawn as well."""
+    """Sockets that only the journal knows are drawn as well (R41)."""
     path = copied("not-castable-legacy-exit")
     (path / "config.resolved.json").write_text(config)
     edit(path, lambda lines: [{**line, "data": {**line["data"], "pipeline": None}} for line in lines])

@@ -1,4 +1,4 @@
-"""Recordings of every ending that the reference engine has, and recordings that lie."""
+"""Recordings with every ending of the reference engine, and forged recordings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from materia_nb.errors import MateriaError
 
 
 class Recording:
-    """Writes a run directory the way the reference engine does."""
+    """Writes a run directory as the reference engine does."""
 
     def __init__(self, path: Path, document: h.Json, **start) -> None:
         self.path, self.visits = path, {}
@@ -314,7 +314,7 @@ KINDS = [
 @pytest.mark.parametrize("value", WILD)
 @pytest.mark.parametrize("kind", KINDS)
 def test_fields_of_any_type_never_raise(tmp_path, kind, value):
-    """Each field of each event, each value of each field and each value in each event; not all three by one another."""
+    """Each field of each event, each value of each field and each value in each event, but not all combinations."""
     names = (
         "itemKey", "itemLabel", "visit", "usage", "error", "ok", "kind", "text", "maxTokens", "request", "owners",
         "project", "pipeline", "loadout", "engine", "code", "validationKind", "recoveryKind", "next", "hint", "step",

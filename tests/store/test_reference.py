@@ -1,4 +1,4 @@
-"""What this engine does where a recording goes another way, and why, in words."""
+"""Explanations of where this engine's route differs from a recording, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run directory, file by file (R29), and what it costs (R30)."""
+"""The files of the run directory (R29) and their cost (R30)."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_r30_derived_files_are_written_at_pauses_only(tmp_path):
 
 
 def sizes(tmp_path, count: int) -> tuple[int, int, int]:
-    """Visits, bytes of the outputs, and bytes of everything else in the run directory of a finished cast."""
+    """Return the visits, the bytes of the outputs and the bytes of all other files of a finished cast."""
     cast = h.start(tmp_path, h.loop_config(limits={"maxEdgeTraversals": 10**6}), h.loop_agents(count))
     assert cast.run() == "complete"
     outputs = {turn.artifact for step in cast.steps for turn in step.turns}
@@ -223,7 +223,7 @@ def sizes(tmp_path, count: int) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("count", [40])
 def test_r30_what_a_visit_costs_does_not_grow(tmp_path, count):
-    """Prompts that show the growing context are outputs shown again; of the state each keeps a part only."""
+    """Prompts that show the growing context repeat outputs; each keeps only a part of the state."""
     visits, _, overhead = sizes(tmp_path, count)
     twice, _, overhead_twice = sizes(tmp_path, 2 * count)
     assert overhead / visits < 5_000

@@ -1,4 +1,4 @@
-"""What the files of a cast, of a project and of a board are read as, and what is refused of them, whole."""
+"""Stored records of how files of casts, projects and boards are read, and what is refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from materia_nb.store.rundir import (
 
 
 def tried(*steps):
-    """What each step gives, or why it is refused; a step is its words and what is done."""
+    """Return the result of each step, or why it is refused; a step is a text and an action."""
     for words, act in steps:
         try:
             gave = act()
@@ -792,7 +792,7 @@ def test_autosaved_step_with_a_missing_target_is_dropped(project):
 
 
 class Naming:
-    """A protocol that names files."""
+    """A protocol whose outputs name files."""
 
     def artifacts(self, value):
         return value["files"]
