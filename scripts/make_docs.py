@@ -30,8 +30,9 @@ from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine import events
-from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.loadout.design import OPERATIONS
+from materia_nb.loadout.fields import FieldRow
+from materia_nb.loadout.models import config_fields
 from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from builders import asks, at, config, edge, exit_route, utility
 from materia_nb.engine.rules import Rules
-from materia_nb.loadout import CONDITIONS, LoadoutError, build_graph
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OF_OUTPUTS, OWN_PROTOCOLS, described
+from materia_nb.loadout import LoadoutError, build_graph
+from materia_nb.loadout.vocabulary import CONDITIONS, DEFAULT_HANDOFF, OF_OUTPUTS, OWN_PROTOCOLS, described
 
 ROWS = 3
 """The longest list that an answer gives."""

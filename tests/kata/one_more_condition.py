@@ -14,8 +14,9 @@ from materia_nb import Workbench
 from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text
 from materia_nb.insight.why import explain
-from materia_nb.loadout import CONDITIONS, build_graph, check_config, config_schema
-from materia_nb.loadout.vocabulary import GUARDS, WAITING_FOR, Result
+from materia_nb.loadout import build_graph, check_config
+from materia_nb.loadout.json_schema import config_schema
+from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS, WAITING_FOR, Result
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice
 from materia_nb.widgets.graph_panel import GraphPanel

@@ -11,8 +11,8 @@ from materia_nb.engine import recovery
 from materia_nb.engine.state import Failure
 from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.insight.why import explain
-from materia_nb.loadout import CONDITIONS, build_graph, check_config
-from materia_nb.loadout.vocabulary import Result
+from materia_nb.loadout import build_graph, check_config
+from materia_nb.loadout.vocabulary import CONDITIONS, Result
 from random_routes import check_every_route_is_possible
 
 REFUSED = '    REFUSED = "refused", "a refused output", "the output was refused"\n'

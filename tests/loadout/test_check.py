@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loadout_samples import AGENT, UTILITY, config, edge, json_values, looped, route
-from materia_nb.loadout import LoadoutError, build_graph, check_config, config_fields
+from materia_nb.loadout import LoadoutError, build_graph, check_config
 from materia_nb.loadout.check_fields import check_fields
-from materia_nb.loadout.models import MODELS
+from materia_nb.loadout.models import MODELS, config_fields
 from materia_nb.loadout.report import Findings, Report
 from materia_nb.loadout.topology import SHIPPED_SCRIPTS
 

@@ -9,8 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from loadout_samples import config, edge
-from materia_nb.loadout import check_config, config_fields, config_schema, read_config
-from materia_nb.loadout.json_schema import main
+from materia_nb.loadout import check_config, read_config
+from materia_nb.loadout.json_schema import config_schema, main
+from materia_nb.loadout.models import config_fields
 
 HERE = Path(__file__).parents[1]
 BUNDLED = HERE.parent / "materia_nb" / "loadout" / "bundled" / "default.json"

@@ -319,8 +319,7 @@ def test_import_and_build_load_no_slow_library():
         "assert 'pydantic' not in sys.modules;"
         "loadout.build_graph(document, 'Plan-Build-Eval');"
         "slow = {'ruamel', 'jsonpath_ng', 'platformdirs'} & sys.modules.keys();"
-        "assert not slow, slow;"
-        "assert loadout.Config.__name__ == 'Config'"
+        "assert not slow, slow"
     )
     subprocess.run([sys.executable, "-c", program, str(BUNDLED)], check=True)
 

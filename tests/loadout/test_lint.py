@@ -8,7 +8,8 @@ import pytest
 
 from loadout_samples import AGENT, UTILITY, config, edge, looped, route
 from materia_nb.insight.explore import Exploration
-from materia_nb.loadout import build_graph, check_config, config_schema
+from materia_nb.loadout import build_graph, check_config
+from materia_nb.loadout.json_schema import config_schema
 from materia_nb.loadout.models import MODELS, config_fields
 from stream_helpers import streams_config
 

@@ -13,17 +13,9 @@ from hypothesis import given
 
 from loadout_samples import CONDITIONS, config, edge, looped, route, valid_configs
 from materia_nb.jsonvalue import frozen
-from materia_nb.loadout import (
-    Advance,
-    Budget,
-    ExitRoute,
-    Iterator,
-    Limits,
-    build_graph,
-    check_config,
-)
+from materia_nb.loadout import build_graph, check_config
 from materia_nb.loadout.fields import Count, Milliseconds, Model, config_field
-from materia_nb.loadout.graph import Price
+from materia_nb.loadout.graph import Advance, Budget, ExitRoute, Iterator, Limits, Price
 
 LEGACY = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
 
