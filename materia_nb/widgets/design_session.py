@@ -278,7 +278,7 @@ def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBoo
     try:
         return session.bench.loadouts.save(session.design, where, anyway=anyway)
     except MateriaError as error:
-        if "save anyway" not in (error.hint or "") and "save it anyway" not in (error.hint or ""):
+        if "save anyway" not in (error.hint or ""):
             raise
         message = {"kind": "save", "to": to, "anyway": True}
         session.question = DesignQuestion(f"{error.what} {error.hint}", (("Save anyway", message),))

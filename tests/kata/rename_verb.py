@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import magics_helpers as m
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
+from materia_nb.loadout import read_text
 from materia_nb.magics.magic import candidates
 from materia_nb.magics.registry import help_text
 
@@ -43,9 +45,10 @@ from_method(
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder, closing(Workbench(folder, bundled=False)) as bench:
-        path = Path(folder) / "ask.yaml"
-        path.write_text("loadouts:\n  Ask:\n" + m.ASK.partition("materia:\n")[0].replace("\n", "\n    "), "utf-8")
-        path.write_text(path.read_text("utf-8") + "\nmateria:\n" + m.ASK.partition("materia:\n")[2], "utf-8")
+        path = Path(folder) / "ask.json"
+        loadout, _, materia = m.ASK.partition("materia:\n")
+        document = {"loadouts": {"Ask": read_text(loadout)}, "materia": read_text(materia)}
+        path.write_text(json.dumps(document, indent=2), "utf-8")
         shell = m.new_shell(bench)
         m.line(shell, f"load {path}")
         m.line(shell, "use Ask")

@@ -1,30 +1,23 @@
-"""Saving of designs into config files, atomically and with minimal changes of the text.
-
-Unchanged parts of the JSON or YAML text stay as they were written.
-"""
+"""Saving of designs into JSON files, atomically and with minimal changes: unchanged parts of the text stay as written."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object
 from materia_nb.loadout.config_files import (
     ENDINGS,
-    ParseError,
     config_text,
     dumps,
     expanded,
-    parse_yaml,
     read_text,
     write_text,
 )
@@ -41,13 +34,21 @@ _decoder: Final = json.JSONDecoder()
 
 @dataclass(slots=True)
 class _Node:
-    """A value in a JSON text, with its position and inner values. ``keys`` are the positions of member names."""
+    """A value in a JSON text, with its position.
+
+    Attributes:
+        value: the parsed value.
+        start: the index of its first character.
+        end: the index after its last character.
+        parts: the values of an object or the entries of a list.
+        starts: the index where each part begins, including the key of an object's member.
+    """
 
     value: JSON
     start: int
     end: int
     parts: list[_Node] = field(default_factory=list)
-    keys: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
 
     def walk(self) -> Iterator[_Node]:
         """Yield the node and all nodes inside it."""
@@ -83,30 +84,25 @@ def _scan(text: str, at: int) -> _Node:
     if opening not in "{[":
         value, end = _decoder.raw_decode(text, at)
         return _Node(value, at, end)
-    parts: list[_Node] = []
-    keys: list[int] = []
-    names: list[str] = []
-    closing = "}" if opening == "{" else "]"
+    node = _Node({} if opening == "{" else [], at, at)
     position = _skip(text, at + 1)
-    while text[position] != closing:
+    while text[position] not in "}]":
+        node.starts.append(position)
+        name = None
         if opening == "{":
-            keys.append(position)
             name, position = _decoder.raw_decode(text, position)
-            names.append(name)
             position = _skip(text, _skip(text, position) + 1)
-        parts.append(_scan(text, position))
-        position = _skip(text, parts[-1].end)
+        part = _scan(text, position)
+        node.parts.append(part)
+        if opening == "{":
+            node.value[name] = part.value
+        else:
+            node.value.append(part.value)
+        position = _skip(text, part.end)
         if text[position] == ",":
             position = _skip(text, position + 1)
-    values = [part.value for part in parts]
-    value = dict(zip(names, values, strict=True)) if opening == "{" else values
-    return _Node(value, at, position + 1, parts, keys)
-
-
-def _alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, int]]:
-    """Return the bounds of paired slices of two lists, in order: equal slices, or a slice and its replacement."""
-    matcher = SequenceMatcher(None, [exact(entry) for entry in old], [exact(entry) for entry in new], autojunk=False)
-    return [(first, last, start, end) for _, first, last, start, end in matcher.get_opcodes()]
+    node.end = position + 1
+    return node
 
 
 def _old_names(old: Object, new: Object) -> dict[str, str | None]:
@@ -127,7 +123,7 @@ class _Writer:
         unit = _UNIT.search(text)
         self.unit = unit.group(1) if unit else "  "
         self.eol = "\r\n" if "\r\n" in text else "\n"
-        self.padded = '{ "' in text
+        self.pad = " " if '{ "' in text else ""
         self.single = "\n" not in text.strip()
         self.compact = self.single or any(node.parts and self._inline(node) for node in root.walk())
 
@@ -135,182 +131,87 @@ class _Writer:
         """Return the text of ``new`` that replaces ``node``, for a line indented by ``indent``."""
         if exact(node.value) == exact(new):
             return self.text[node.start : node.end]
-        if node.parts and new and is_object(node.value) and is_object(new):
-            return self._object(node, node.value, new, indent)
-        if node.parts and new and isinstance(node.value, list) and isinstance(new, list):
-            return self._list(node, new, indent)
-        return self._fresh(new, indent)
+        if not node.parts or not new or not isinstance(new, type(node.value)):
+            return self._fresh(new, indent)
+        space = self.text[node.start + 1 : node.starts[0]]
+        inner = space.rpartition("\n")[2] if "\n" in space else indent + self.unit
+        parts = self._members(node, new, inner) if isinstance(new, dict) else self._entries(node, new, inner)
+        if len(parts) == len(node.parts):  # the text between the parts stays
+            pieces, position = list[str](), node.start
+            for start, part, written in zip(node.starts, node.parts, parts, strict=True):
+                pieces += [self.text[position:start], written]
+                position = part.end
+            return "".join([*pieces, self.text[position : node.end]])
+        opening, closing = self.text[node.start], self.text[node.end - 1]
+        pad = " " if self.text[node.start + 1] == " " else ""
+        line = f"{opening}{pad}{', '.join(parts)}{pad}{closing}"
+        if self._inline(node) and (self.single or ("\n" not in line and self._fits(line, indent))):
+            return line
+        return self._on_lines(opening, parts, closing, inner, indent)
 
-    # -- objects ------------------------------------------------------------------------
-
-    def _object(self, node: _Node, old: Object, new: Object, indent: str) -> str:
-        inner, inline = self._inner(node, indent), self._children_inline(node)
-        known = dict(zip(old, zip(node.keys, node.parts, strict=True), strict=True))
-        names = _old_names(old, new)
+    def _members(self, node: _Node, new: Object, inner: str) -> list[str]:
+        known = dict(zip(node.value, zip(node.starts, node.parts, strict=True), strict=True))
         members = []
-        for key, value in new.items():
-            before = names[key]
+        for key, before in _old_names(node.value, new).items():
             if before is None:
-                members.append(f"{dumps(key)}: {self._fresh(value, inner, inline)}")
+                members.append(f"{dumps(key)}: {self._fresh(new[key], inner, self._children_inline(node))}")
                 continue
             start, part = known[before]
             name = self.text[start : part.start]
             if before != key:
                 name = dumps(key) + name[_decoder.raw_decode(name)[1] :]
-            members.append(name + self.value(part, value, inner))
-        if list(old) == list(names.values()):
-            return self._in_place(node, node.keys, members)
-        return self._laid_out(node, members, indent)
+            members.append(name + self.value(part, new[key], inner))
+        return members
 
-    # -- lists ----------------------------------------------------------------------------
-
-    def _list(self, node: _Node, new: list[JSON], indent: str) -> str:
-        inner, inline = self._inner(node, indent), self._children_inline(node)
-        old = [part.value for part in node.parts]
+    def _entries(self, node: _Node, new: list[JSON], inner: str) -> list[str]:
         known = {exact(part.value): self.text[part.start : part.end] for part in node.parts}
+        matcher = SequenceMatcher(None, list(map(exact, node.value)), list(map(exact, new)), autojunk=False)
         entries = []
-        for first, last, start, end in _alignment(old, new):
+        for _, first, last, start, end in matcher.get_opcodes():
             for position, value in enumerate(new[start:end], first):
                 if (same := known.get(exact(value))) is not None:
                     entries.append(same)
                 elif position < last:
                     entries.append(self.value(node.parts[position], value, inner))
                 else:
-                    entries.append(self._fresh(value, inner, inline))
-        if len(old) == len(new):
-            return self._in_place(node, [part.start for part in node.parts], entries)
-        return self._laid_out(node, entries, indent)
-
-    # -- formatting ------------------------------------------------------------------------
+                    entries.append(self._fresh(value, inner, self._children_inline(node)))
+        return entries
 
     def _inline(self, node: _Node) -> bool:
         return "\n" not in self.text[node.start : node.end]
 
-    def _inner(self, node: _Node, indent: str) -> str:
-        """Return the indentation of the parts of a node."""
-        first = (node.keys or [part.start for part in node.parts])[0]
-        space = self.text[node.start + 1 : first]
-        return space.rpartition("\n")[2] if "\n" in space else indent + self.unit
+    def _fits(self, line: str, indent: str) -> bool:
+        return self.single or len(indent) + len(line) <= _LONGEST_LINE
 
-    def _in_place(self, node: _Node, starts: list[int], parts: list[str]) -> str:
-        """Return the text with replaced parts and unchanged text between them."""
-        pieces, following = [self.text[node.start : starts[0]]], [*starts[1:], node.end]
-        for piece, part, after in zip(parts, node.parts, following, strict=True):
-            pieces += [piece, self.text[part.end : after]]
-        return "".join(pieces)
-
-    def _laid_out(self, node: _Node, parts: list[str], indent: str) -> str:
-        """Return the parts on one line if the node was on one line and they fit, else one part per line."""
-        opening, closing = self.text[node.start], self.text[node.end - 1]
-        if self._inline(node):
-            pad = " " if self.text[node.start + 1] == " " else ""
-            line = f"{opening}{pad}{', '.join(parts)}{pad}{closing}"
-            if self.single or (len(indent) + len(line) <= _LONGEST_LINE and "\n" not in line):
-                return line
-        inner = self._inner(node, indent)
+    def _on_lines(self, opening: str, parts: list[str], closing: str, inner: str, indent: str) -> str:
         lines = f",{self.eol}".join(inner + part for part in parts)
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
-    def _children_inline(self, node: _Node) -> bool | None:
-        """Return True if each object and list in a node is on one line; None if the node contains neither."""
+    def _children_inline(self, node: _Node) -> bool:
+        """Return True if new objects and lists in a node go on one line: as the others there, else as in the text."""
         inline = [self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
-        return all(inline) if inline else None
+        return all(inline) if inline else self.compact
 
     def _fresh(self, value: JSON, indent: str, inline: bool | None = None) -> str:
         """Return the text of a new value, on one line if it fits and ``inline`` or the text's style requires it."""
         line = self._line(value)
-        if not value or not isinstance(value, dict | list):
-            return line
-        fits = self.single or len(indent) + len(line) <= _LONGEST_LINE
-        if fits and (self.compact if inline is None else inline):
+        wanted = self.compact if inline is None else inline
+        if not value or not isinstance(value, dict | list) or (wanted and self._fits(line, indent)):
             return line
         inner = indent + self.unit
-        if isinstance(value, dict):
-            parts = [f"{dumps(key)}: {self._fresh(entry, inner)}" for key, entry in value.items()]
-        else:
-            parts = [self._fresh(entry, inner) for entry in value]
-        opening, closing = "{}" if isinstance(value, dict) else "[]"
-        lines = f",{self.eol}".join(inner + entry for entry in parts)
-        return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
+        if isinstance(value, list):
+            return self._on_lines("[", [self._fresh(entry, inner) for entry in value], "]", inner, indent)
+        members = [f"{dumps(key)}: {self._fresh(entry, inner)}" for key, entry in value.items()]
+        return self._on_lines("{", members, "}", inner, indent)
 
     def _line(self, value: JSON) -> str:
         if is_object(value) and value:
-            pad = " " if self.padded else ""
-            return f"{{{pad}{', '.join(f'{dumps(key)}: {self._line(entry)}' for key, entry in value.items())}{pad}}}"
+            members = ", ".join(f"{dumps(key)}: {self._line(entry)}" for key, entry in value.items())
+            return f"{{{self.pad}{members}{self.pad}}}"
         return f"[{', '.join(map(self._line, value))}]" if isinstance(value, list) else dumps(value)
 
 
-# -- YAML ------------------------------------------------------------------------------------
-
-_COMMENT: Final = re.compile(r"(?:^|(?<=\s))#.*$", re.MULTILINE)
-
-
-def _rewrite_yaml(text: str, new: JSON, where: str) -> str:
-    """Return the YAML ``text`` changed to the value ``new``.
-
-    Raises:
-        MateriaError: the YAML cannot be changed in place.
-    """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.util import load_yaml_guess_indent
-
-    yaml = YAML(typ="rt", pure=True)
-    yaml.preserve_quotes, yaml.width = True, 10_000
-    _, sequence, offset = load_yaml_guess_indent(text)
-    if sequence is not None:
-        yaml.indent(mapping=2, sequence=sequence, offset=offset or 0)
-    document = yaml.load(text)
-    _change_in_place(document, new)
-    out = io.StringIO()
-    yaml.dump(document, out)
-    rewritten = out.getvalue()
-    if not _says(rewritten, new):
-        message = "the YAML is written in a way that cannot be changed in place, with anchors or unusual comments"
-        raise design_error(message, where, "save under another name, or put the shown changes in by hand")
-    return rewritten
-
-
-def _says(text: str, value: JSON) -> bool:
-    try:
-        return exact(parse_yaml(text)) == exact(value)
-    except ParseError:
-        return False
-
-
-def _change_in_place(document: Any, new: JSON) -> None:
-    """Change a YAML document to the value ``new`` by small operations that keep the format of unchanged parts."""
-    import jsonpatch
-
-    operations = jsonpatch.make_patch(document, new).patch
-    fresh = [{**step, "value": _fresh(step["value"])} if "value" in step else step for step in operations]
-    jsonpatch.apply_patch(document, fresh, in_place=True)
-    _set_order(document, new)
-
-
-def _set_order(document: Any, new: JSON) -> None:
-    """Sort the keys of all mappings as in ``new``."""
-    if is_object(new) and list(document) != list(new):
-        for key in new:
-            document.move_to_end(key)
-    entries: Any = new.items() if is_object(new) else enumerate(new)
-    for key, entry in entries:
-        if isinstance(entry, dict | list):
-            _set_order(document[key], entry)
-
-
-def _fresh(value: JSON) -> Any:
-    """Return a value to insert; an object of scalars is written on one line, so that surrounding comments stay."""
-    from ruamel.yaml.comments import CommentedMap, CommentedSeq
-
-    if isinstance(value, list):
-        return CommentedSeq([_fresh(entry) for entry in value])
-    if not is_object(value):
-        return value
-    mapping = CommentedMap({key: _fresh(entry) for key, entry in value.items()})
-    if not any(isinstance(entry, dict | list) for entry in value.values()):
-        mapping.fa.set_flow_style()
-    return mapping
-
+# -- designs and their files -------------------------------------------------------------------
 
 _WRITTEN: Final = ("given", "environment", "project")
 """The layers whose files a person edits; loadouts of other layers are saved as a copy in the project's file."""
@@ -381,12 +282,11 @@ def save_design(
         design: the design to save; after saving into its own file, :attr:`Design.began` is the saved loadout.
         to: another file for a copy; the name of a new file must end with ``.json``.
         used: definitions of the materia that a copy needs, by id; unchanged bundled definitions are not written.
-        anyway: save despite problems, allow the loss of YAML comments next to changed parts, and replace a loadout
-            or materia of the same name in another file.
+        anyway: save despite problems, and replace a loadout or materia of the same name in another file.
 
     Raises:
-        MateriaError: saving needs ``anyway``; the file was changed after it was read; comments would be lost; or the
-            file cannot be written. In each case, nothing was written.
+        MateriaError: saving needs ``anyway``; the file was changed after it was read; the file is not strict JSON; or
+            the file cannot be written. In each case, nothing was written.
     """
     refuse_problems(design, anyway=anyway)
     path = design.home.path if to is None else expanded(to)
@@ -400,7 +300,7 @@ def save_design(
     bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
     below = bundled if copied else design.home.materia
     materia = (design.changed_materia | dict(used) if copied else design.changed_materia, below)
-    text = _text_with(path, text_now, design, materia, replace_existing=anyway or not copied, lose_comments=anyway)
+    text = _text_with(path, text_now, design, materia, replace_existing=anyway or not copied)
     write_text(path, text)
     if not copied:
         design.saved(replace(home, seen=text, why=""))
@@ -421,7 +321,7 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
         raise MateriaError(
             f"The loadout has {counted(len(problems), 'problem')}: {problems[0].message}.",
             where=problems[0].source,
-            hint=f"{problems[0].hint}; or save it anyway and go on later",
+            hint=f"{problems[0].hint}; or save anyway to finish the loadout later",
             kind="refused",
         )
 
@@ -433,15 +333,12 @@ def _text_with(
     materia: tuple[Mapping[str, Object | None], Object],
     *,
     replace_existing: bool,
-    lose_comments: bool,
 ) -> str:
-    """Return the new text of the file; ``materia`` are the definitions to write and those of the lower layers."""
-    format_ = ENDINGS[path.suffix.lower()]
+    """Return the new text of the file; ``materia`` are the changed definitions, and the definitions of the lower layers."""
+    if ENDINGS[path.suffix.lower()] == "yaml":
+        hint = f"save under a name that ends with .json, such as {path.with_suffix('.json').name}"
+        raise design_error("YAML files are read, but not changed.", str(path), hint)
     if text is None:
-        if format_ == "yaml":
-            raise design_error(
-                "New config files are written as JSON.", str(path), f"choose {path.with_suffix('.json').name}"
-            )
         return dumps(_with_materia({"loadouts": _own(design)}, *materia), indent=2) + "\n"
     document = _with_loadout(_read_strictly(path, text), path, design, replace_existing=replace_existing)
     changed = _with_materia(document, *materia)
@@ -450,19 +347,8 @@ def _text_with(
         raise design_error(
             f"The file defines the materia {clash[0]!r} differently.",
             str(path),
-            "choose another file, or save anyway to replace it",
+            "choose another file, or save anyway to replace the definition",
         )
-    if format_ == "yaml":
-        rewritten = _rewrite_yaml(text, changed, str(path))
-        lost = list((Counter(_COMMENT.findall(text)) - Counter(_COMMENT.findall(rewritten))).elements())
-        if lost and not lose_comments:
-            raise MateriaError(
-                f"{counted(len(lost), 'comment')} would be lost: {'; '.join(lost[:_MOST_COMMENTS])}",
-                where=str(path),
-                hint="save anyway if that is right, or save under another name",
-                kind="comments",
-            )
-        return rewritten
     return rewrite_json(text, changed)
 
 
@@ -471,19 +357,15 @@ def _read(path: Path, text: str) -> JSON:
 
 
 def _read_strictly(path: Path, text: str) -> JSON:
-    """Return the document of a file before it is rewritten; raises MateriaError if JSON comments would be lost."""
-    document = _read(path, text)
-    if ENDINGS[path.suffix.lower()] == "jsonc":
-        try:
-            return read_text(text, "json", where=str(path))
-        except MateriaError as error:
-            raise MateriaError(
-                "The file has comments, or what else strict JSON has not, and they would be lost.",
-                where=str(path),
-                hint="save under a name that ends with .json, or put the changes shown into it by hand",
-                kind="comments",
-            ) from error
-    return document
+    """Return the document of a file before it is rewritten; raises MateriaError if comments would be lost."""
+    try:
+        return read_text(text, "json", where=str(path))
+    except MateriaError as error:
+        raise design_error(
+            "The file has comments or trailing commas, which would be lost.",
+            str(path),
+            "save under a name that ends with .json, or apply the shown changes to the file by hand",
+        ) from error
 
 
 def _with_loadout(document: JSON, path: Path, design: Design, *, replace_existing: bool) -> Object:
