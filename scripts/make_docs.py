@@ -1,6 +1,6 @@
 """Write the generated parts of the documentation: ``python scripts/make_docs.py``.
 
-Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the parts in
+Generated are docs/commands.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the parts in
 docs/panel.md and docs/designing.md, the sizes in docs/what-your-agent-reads.md, the walk through the code in docs/architecture.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
 cards, the cheat sheet, and the types of the messages of the page. ``--check`` writes nothing and fails when one of them is out of date.
 """
@@ -41,7 +41,7 @@ from materia_nb.widgets.cast_parts import alone_names
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = Path("docs/loadout-format.md")
-MAGICS = Path("docs/magics.md")
+MAGICS = Path("docs/commands.md")
 RUN_DIRECTORY = Path("docs/run-directory.md")
 PANEL = Path("docs/panel.md")
 DEBUGGING = Path("docs/debugging.md")
@@ -355,7 +355,7 @@ assert len(wb.gallery().of("mistake")) == 10
 ```
 
 `card.cases` are its test files: one for the cast above, and one for each way in which it can end, written by
-[`explore`](insight.md#explore); a mistake also has one for the same answers after the fix.
+[`explore`](before-you-run.md#explore); a mistake also has one for the same answers after the fix.
 `pytest --pyargs materia_nb.gallery` runs all of them, and the notebook of a card writes them again.
 """
 

@@ -42,7 +42,7 @@ PLACES: Final = (
 )
 """Where what ``[tool.home]`` says stands: file, line, and its name there."""
 UNTRUE: Final = (
-    ("README.md", "it is on no package index yet", "say pip install materia-nb"),
+    ("README.md", "isn't on a package index yet", "say pip install materia-nb"),
     ("docs/in-ci.md", "is not on a package index yet", "take the sentence out"),
     ("docs/in-ci.md", "a placeholder until the first release", "take the sentence out"),
     ("CHANGELOG.md", "Nothing is released yet", "give Unreleased its version and its day"),

@@ -54,6 +54,7 @@ nitpicky = True
 nitpick_ignore_regex = [("py:(class|obj)", ".*")]
 
 myst_heading_anchors = 4  # the anchors that GitHub makes
+myst_enable_extensions = ["alert"]  # notes and warnings as on GitHub
 autodoc_default_options = {"members": True, "inherited-members": "BaseModel,Exception,tuple"}
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
@@ -73,30 +74,26 @@ html_copy_source = False
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
 BY_TASK: Final = {
-    "Learn": ["how-do-i", "lessons", "gallery", "cheatsheet", "glossary", "loadouts", "teaching"],
-    "Design": [
-        "designing",
-        "hints",
-        "insight",
-        "trying",
-        "what-your-agent-reads",
-        "composing",
-        "coming-from",
-    ],
-    "Debug": ["debugging", "panel", "compare", "files", "looking-back"],
+    "Learn": ["index", "concepts", "lessons", "gallery", "cheatsheet", "glossary", "teaching"],
+    "Design": ["designing", "before-you-run", "what-your-agent-reads", "parallel", "combine-and-import", "loadouts"],
+    "Debug": ["debugging", "panel", "change-and-recover", "compare-and-test", "find-runs"],
     "Run": [
-        "models",
-        "tools",
-        "mcp",
-        "command-agents",
-        "quests",
-        "shell",
-        "in-ci",
-        "run-directory",
-        "frontends",
-        "without-a-server",
+        "agents-and-models",
+        "tools-and-approval",
+        "command-line-and-ci",
+        "in-a-program",
+        "experiments",
+        "where-it-runs",
     ],
-    "Reference": ["magics", "python-api", "loadout-format", "handoff-protocols", "rules", "conformance"],
+    "Reference": [
+        "how-do-i",
+        "commands",
+        "python-api",
+        "problems-and-hints",
+        "loadout-format",
+        "handoff-protocols",
+        "rules",
+    ],
 }
 """The guides by what a reader wants to do, those first that are read first. Those that are not there are skipped,
 and others of docs/ follow under Reference."""
@@ -141,7 +138,6 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
         "CODE_OF_CONDUCT",
         "SECURITY",
         "CHANGELOG",
-        "RELEASE_NOTES",
     ]
     for caption, pages in parts.items():
         source[0] += CONTENTS.format(caption=caption, pages="\n".join(f"/{one}" for one in pages))
@@ -185,7 +181,7 @@ def notebook_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 def run_here(app: Sphinx, notebook: Path) -> str:
     """Link a notebook's page to where the notebook runs in the browser, if that site was built (``make lite``)."""
-    if not Path(app.outdir).parent.joinpath("lite", "files", notebook.name).is_file():
+    if not Path(app.outdir).parent.joinpath("lite", "change-and-recover", notebook.name).is_file():
         return ""
     lab = os.path.relpath(Path(app.outdir, "lite", "lab", "index.html"), notebook.parent)
     return f' · <a href="{lab}?path={quote(notebook.name)}">Run it here, without a server</a>'

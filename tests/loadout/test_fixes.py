@@ -1,4 +1,4 @@
-"""docs/hints.md: each code of check with a loadout that has it and one that has not; and what can be fixed."""
+"""docs/problems-and-hints.md: each code of check with a loadout that has it and one that has not; and what can be fixed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from materia_nb.loadout.design import Design
 from materia_nb.loadout.report import Problem
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/hints.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/problems-and-hints.md").read_text(encoding="utf-8")
 _SECTION = re.compile(r"^### `([a-z-]+)`\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"```yaml\n# (bad|good)\n(.*?)```", re.DOTALL)
 
 
 def shared():
     found = re.search(r"```yaml\n# materia\n(.*?)```", PAGE, re.DOTALL)
-    return read_text(found[1], "yaml", where="hints.md")
+    return read_text(found[1], "yaml", where="problems-and-hints.md")
 
 
 def whole(text):
     """The config of an example, and the name of its loadout: a loadout is put into one, with the materia it places."""
-    given = read_text(text, "yaml", where="hints.md")
+    given = read_text(text, "yaml", where="problems-and-hints.md")
     own = given.pop("materia", {})
     document = given if "loadouts" in given else {"activeLoadout": "T", "loadouts": {"T": given}}
     placed = {one["materia"] for each in document["loadouts"].values() for one in each["sockets"].values()}

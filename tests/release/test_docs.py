@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
+from IPython.utils.capture import capture_output
 
 import cast_helpers as h
 import make_docs
@@ -40,6 +42,7 @@ PAGES = [
 LANGUAGES = {"python", "ipython", "json", "yaml", "sh", "text"}
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OUTPUT = re.compile(r"\s*^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 MEMBER = re.compile(r"(?<!\.)\b(wb|cast)\.([a-z_]\w*)")
 MAGIC = re.compile(r"%materia[ \n]([a-z]+(?:-[a-z]+)*)")
@@ -50,6 +53,8 @@ class Block(NamedTuple):
     line: int
     language: str
     text: str
+    output: str | None = None
+    """The text block that follows directly: the output shown for a block of code. A line "..." omits lines."""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -62,11 +67,26 @@ def text_of(page: Path) -> str:
 
 def blocks(*languages: str, page: Path | None = None) -> list[Block]:
     return [
-        Block(one, text_of(one).count("\n", 0, match.start()) + 1, match[1], match[2])
+        Block(
+            one,
+            text_of(one).count("\n", 0, match.start()) + 1,
+            match[1],
+            match[2],
+            shown[1] if (shown := OUTPUT.match(text_of(one), match.end())) else None,
+        )
         for one in (PAGES if page is None else [page])
         for match in FENCE.finditer(text_of(one))
         if match[1] in languages
     ]
+
+
+def assert_output(block: Block, printed: str) -> None:
+    """Compare the output of a block with the one that the page shows."""
+    if block.output is None:
+        return
+    got = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines()).removeprefix("Out[0]:\n")
+    wanted = ".*".join(re.escape(part) for part in block.output.strip("\n").split("..."))
+    assert re.fullmatch(wanted, got, re.DOTALL), f"{block} prints\n{got}"
 
 
 def prose(page: Path) -> str:
@@ -100,7 +120,7 @@ def test_check_names_the_file_and_the_command_and_writes_nothing(copy_of_docs, c
     page.write_text("old")
     assert make_docs.main(["--check"]) == 1
     told = capsys.readouterr().err
-    assert "docs/magics.md" in told
+    assert "docs/commands.md" in told
     assert make_docs.COMMAND in told
     assert "loadout-format" not in told
     assert page.read_text() == "old"
@@ -156,11 +176,12 @@ def test_every_casting_example_shows_the_end():
 
 
 @each(list({block.page: None for block in blocks("python")}))
-def test_python_blocks_run_in_order(one, in_project):
+def test_python_blocks_run_in_order(one, in_project, capsys):
     names: dict[str, Any] = {"__name__": "docs"}
     for block in blocks("python", page=one):
         padding = "\n" * block.line  # so that a traceback names the line of the page
         exec(compile(padding + block.text, str(one), "exec"), names)  # noqa: S102 - our own pages
+        assert_output(block, capsys.readouterr().out)
     close(names)
 
 
@@ -174,9 +195,12 @@ def shell(in_project):
 @each(list({block.page: None for block in blocks("ipython")}))
 def test_notebook_cells_run_in_order(one, shell):
     for block in blocks("ipython", page=one):
-        done = shell.run_cell(block.text)
+        with capture_output() as captured:
+            done = shell.run_cell(block.text)
         fault = done.error_before_exec or done.error_in_exec
         assert fault is None, f"{block}: {fault}"
+        displayed = [shown.data.get("text/plain", "") for shown in captured.outputs]
+        assert_output(block, "\n".join([captured.stdout.strip("\n"), *displayed]).strip("\n"))
 
 
 def close(names: dict[str, Any]) -> None:
@@ -200,8 +224,8 @@ def test_readme_tour_ends_as_described(shell):
     assert "There are four headings" in cast.steps.at(4).prompt.text
 
 
-# Those of docs/hints.md are faulty by intent, and held to what it says by tests/loadout/test_fixes.py.
-@each([one for one in blocks("json", "yaml") if one.page.name != "hints.md"])
+# Those of docs/problems-and-hints.md are faulty by intent, and held to what it says by tests/loadout/test_fixes.py.
+@each([one for one in blocks("json", "yaml") if one.page.name != "problems-and-hints.md"])
 def test_data_blocks_are_valid(one):
     value = json.loads(one.text) if one.language == "json" else read_text(one.text, "yaml")
     assert isinstance(value, dict)
@@ -284,9 +308,15 @@ def test_links_and_anchors_resolve(one):
             assert anchor in anchors(path), f"{one}: {target}"
 
 
-def test_every_page_is_linked_from_the_readme():
-    linked = {target.partition("#")[0] for target in LINK.findall(text_of(Path("README.md")))}
-    assert {str(page) for page in PAGES} - linked <= {"README.md"}
+def test_every_page_is_reachable_from_the_index():
+    reached, open_pages = set(), [Path("docs/index.md")]
+    while open_pages:
+        page = open_pages.pop()
+        if page in PAGES and page not in reached:
+            reached.add(page)
+            targets = (target.partition("#")[0] for target in LINK.findall(prose(page)))
+            open_pages += [Path(os.path.normpath(page.parent / target)) for target in targets if target.endswith(".md")]
+    assert set(PAGES) - reached <= {Path("README.md")}
 
 
 def test_cited_rules_exist():

@@ -110,7 +110,7 @@ def test_contents_are_grouped_by_task_and_list_every_guide(site):
 
 
 def test_every_page_has_search_and_a_dark_theme(site):
-    for path in [site / "README.html", site / "docs/magics.html", *site.glob("notebooks/01-*.html")]:
+    for path in [site / "README.html", site / "docs/commands.html", *site.glob("notebooks/01-*.html")]:
         body = path.read_text()
         assert 'role="search"' in body
         assert 'class="theme-toggle"' in body
@@ -182,7 +182,7 @@ ASKED = {
         ),
         *("export HTML", "slide", "secret", "GitHub Actions", "async", "convert LangGraph"),
     ],
-    "docs/shell": ["terminal"],
+    "docs/command-line-and-ci": ["terminal"],
 }
 """What newcomers type, by the page that answers it."""
 

@@ -39,7 +39,7 @@ INPUTS = (
 """Where something comes in that nobody here wrote; each has a key of its own, so that a leak says whence it is."""
 
 WRITTEN = ("request", "prompt", "label")
-"""What a person wrote: it stays as it is (docs/models.md, Keys), with a key in it too."""
+"""What a person wrote: it stays as it is (docs/agents-and-models.md, Keys), with a key in it too."""
 
 HOSTILE = "\x1b[31m\u202e</script><script>owned()</script>\nFAKE LINE"
 
