@@ -214,7 +214,6 @@ class OwnProtocol(NamedTuple):
             assignments add more.
         tells_the_task: True if the agent gets the ``assignment`` of its socket.
         apart: True if the handoff should be requested in a separate turn after the work.
-        reviewer_says: the field in which a reviewer reports if another round helps, or "".
         must_judge: True if an output without a verdict is refused when every edge or exit needs a verdict (R7).
     """
 
@@ -222,7 +221,6 @@ class OwnProtocol(NamedTuple):
     fields: tuple[str, ...] | None = None
     tells_the_task: bool = False
     apart: bool = False
-    reviewer_says: str = ""
     must_judge: bool = False
 
 

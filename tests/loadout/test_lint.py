@@ -255,12 +255,6 @@ def test_duplicate_members_and_lists_get_a_hint():
     assert ("cursor-for-each", "loops.L.iterator") in found
 
 
-@pytest.mark.parametrize("source", ["$.tasks", "$.tasks[0]", "$.passed"])
-def test_obsolete_handoff_names_get_a_hint(source):
-    document = plain(parse="json", assign={"x": source})
-    assert hints(document) == {("obsolete-field", "Socket-1.assign.x")}
-
-
 def test_assignment_without_a_target_gets_a_hint_r11():
     assert hints(plain(parse="json", assign={".": "$.x"})) == {("assign-target", "Socket-1.assign..")}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadout_samples import AGENT, config, edge
+from loadout_samples import config, edge
 from materia_nb.handoff.base import Task
 from materia_nb.handoff.contract_fields import assignment_of
 from materia_nb.loadout import check_config
@@ -24,18 +24,10 @@ def one(materia="P", **fields):
     return config({"Socket-1": {"materia": materia, **fields}})
 
 
-def critic(prompt, **fields):
-    guards = [edge("end", "satisfied"), edge("Socket-1", "not_satisfied")]
-    made = one(parse="json", edges=guards, handoff="envelope", **fields)
-    made["materia"]["P"] = {**AGENT, "prompt": prompt}
-    return made
-
-
 def test_clean_loadout_has_no_hints():
     assert hints(one(parse="json", handoff="envelope")) == set()
     assert hints(one(parse="json", handoff="sparse", assign={"a": "$.anything"})) == set()
     assert hints(one(handoff="agent-contract", parse="json", assignment={"goal": "g"})) == set()
-    assert hints(critic("can_further_iteration_help is false when ...")) == set()
     assert hints(one("U", handoff="sparse")) == set()
 
 
@@ -49,20 +41,6 @@ def test_unknown_protocol_suggests_the_nearest_name(place, source):
     assert (found.code, found.source) == ("unknown-protocol", source)
     assert "'envelop'" in found.message
     assert found.hint == "did you mean 'envelope'?"
-
-
-def test_mixed_protocols_get_a_hint():
-    sockets = {
-        "Socket-1": {"materia": "P", "parse": "json", "handoff": "envelope", "edges": [edge("Socket-2")]},
-        "Socket-2": {"materia": "P", "parse": "json", "edges": [edge("Socket-3")]},
-        "Socket-3": {"materia": "P", "edges": [edge("Socket-4")]},
-        "Socket-4": {"materia": "U"},
-    }
-    (found,) = report(config(sockets))
-    assert (found.code, found.source) == ("mixed-protocols", "handoff")
-    assert "envelope in Socket-1; sparse in Socket-2" in found.message, "text and utilities do not count"
-    sockets["Socket-2"]["handoff"] = "envelope"
-    assert hints(config(sockets)) == set()
 
 
 @pytest.mark.parametrize(
@@ -113,13 +91,6 @@ def test_assignment_without_a_field_gets_a_hint(name, source):
 )
 def test_assignment_from_a_protocol_field_is_not_hinted(name, source):
     assert hints(one(parse="json", handoff=name, assign={"a": source})) == set()
-
-
-def test_critic_without_a_limit_on_rounds_gets_a_hint():
-    assert hints(critic("Review it")) == {("critic-not-asked", "materia.P.prompt")}
-    in_end = critic("Review it")
-    in_end["loadouts"]["T"]["sockets"]["Socket-1"]["edges"][1]["to"] = "end"
-    assert hints(in_end) == set(), "the end is no other round"
 
 
 @pytest.mark.parametrize("value", [None, 3, "", "  ", [], {}, "<b>", "\ud800"])

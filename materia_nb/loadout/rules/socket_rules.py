@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from materia_nb.errors import did_you_mean
 from materia_nb.jsonvalue import Object, as_object, is_object, is_text, split_path
 from materia_nb.loadout.check_graph import renumber
-from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import (
     NO_EFFECT,
-    Fix,
     Hint,
     HintRule,
     brief,
@@ -35,7 +32,6 @@ from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     GUARDS,
     OWN_PROTOCOLS,
-    SENDING_BACK,
     WORK_ITEMS,
     OwnProtocol,
     first_field,
@@ -43,7 +39,6 @@ from materia_nb.loadout.vocabulary import (
 )
 
 SOCKET_RULES: Final[list[HintRule]] = []
-_OBSOLETE: Final = {"tasks": "workItems", "task": "workItems", "work": "workItems", "passed": "satisfied"}
 
 
 @rule(SOCKET_RULES, "loadout", "missing-entry")
@@ -108,29 +103,6 @@ def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             message = f"the output of {socket.id!r} is text, so {brief(source)} finds nothing in it and {brief(target)} stays unset"
             advice = f'write "parse": "json" at {path.partition(".assign")[0]}, or assign $, which is the text'
             yield Hint(path, message, advice, read_as_json(socket))
-
-
-@rule(SOCKET_RULES, "socket", "obsolete-field")
-def _obsolete_field(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment from an earlier name of a handoff field."""
-    if socket.is_utility:
-        return
-    for path, target, source in socket.assignments:
-        head = first_field(source) if isinstance(source, str) else None
-        if head in _OBSOLETE:
-            message = f"agents hand over {_OBSOLETE[head]}, not {head}"
-            advice = f"read $.{_OBSOLETE[head]} instead"
-            yield Hint(path, message, advice, _newer_source(socket, target, str(source)))
-
-
-def _newer_source(socket: SocketFacts, target: str, source: str) -> Fix | None:
-    head = re.match(r"\$\.(\w+)", source)
-    if head is None or head[1] not in _OBSOLETE:
-        return None
-    newer = f"$.{_OBSOLETE[head[1]]}{source[head.end() :]}"
-    assign = {**as_object(socket.raw.get("assign")), target: newer}
-    summary = f"{socket.id} assigns {target} from {newer}"
-    return safe_fix(f"Read {newer}", do("set_socket", socket.id, "assign", assign), summary=summary)
 
 
 @rule(SOCKET_RULES, "socket", "guard-on-text")
@@ -328,29 +300,3 @@ def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
                 f"assign one of its fields, such as $.{own.fields[1]}; satisfied, context and workItems reach the graph "
                 "by themselves",
             )
-
-
-@rule(SOCKET_RULES, "socket", "critic-not-asked")
-def _critic_not_asked(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A prompt that does not say when another round can help, where envelopes send work back."""
-    field, prompt = OWN_PROTOCOLS.get(socket.handoff, _FOREIGN).reviewer_says, socket.materia.prompt
-    if socket.is_utility or socket.id in facts.texts or not field or not is_text(prompt) or field in prompt:
-        return
-    # an edge to the end does not send work back
-    if any(edge.when in SENDING_BACK and edge.raw.get("to") != END for edge in socket.edges):
-        message = f"{socket.id!r} sends work back, and its prompt does not say when another round can help"
-        advice = f"say in the prompt when {field} is true and when it is false"
-        yield Hint(f"materia.{socket.materia.id}.prompt", message, advice)
-
-
-@rule(SOCKET_RULES, "loadout", "mixed-protocols")
-def _mixed_protocols(facts: LoadoutFacts) -> Iterator[Hint]:
-    """Agents that hand over in different formats."""
-    spoken: dict[str, list[str]] = {}
-    for id_, socket in facts.sockets.items():
-        if not socket.is_utility and id_ not in facts.texts:
-            spoken.setdefault(socket.handoff, []).append(id_)
-    if len(spoken) > 1:
-        formats = "; ".join(f"{name} in {', '.join(ids[:3])}{', …' * (len(ids) > 3)}" for name, ids in spoken.items())
-        message = f"the agents of this loadout hand over in {len(spoken)} formats ({formats})"
-        yield Hint("handoff", message, 'write "handoff" once, at the loadout, unless this is meant')
