@@ -30,7 +30,7 @@ from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine import events
-from materia_nb.loadout.design import OPERATIONS
+from materia_nb.loadout.design.document import OPERATIONS
 from materia_nb.loadout.fields import FieldRow
 from materia_nb.loadout.models import config_fields
 from materia_nb.loadout.report import PROBLEM_CODES

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.loadout.design import OPERATIONS
+from materia_nb.loadout.design.document import OPERATIONS
 from materia_nb.widgets import cast_panel as _cast_panel  # noqa: F401 - importing it registers the messages
 from materia_nb.widgets import design_session as _design_session  # noqa: F401 - as above
 from materia_nb.widgets.cast_surface import cast_messages

@@ -21,7 +21,8 @@ from materia_nb.display.blocks import Block
 from materia_nb.errors import MateriaError, counted, outgoing_line
 from materia_nb.insight.explore import Exploration, Witness
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.loadout.design import OPERATIONS, Design, Operation
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.design.document import OPERATIONS, Operation
 from materia_nb.loadout.report import Problem, do
 
 INSTRUCTIONS: Final = """\

@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from materia_nb.errors import MateriaError, counted, outgoing_line
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object, pointer_keys
-from materia_nb.loadout.design import Design, DesignChange
-from materia_nb.loadout.design.document import design_error, exact
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.design.document import DesignChange, design_error, exact
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import CAST_ID, NO_FILE, disk, json_bytes, locked
 from materia_nb.store.rundir import RunDir

@@ -19,8 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, Validat
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON, as_object
-from materia_nb.loadout.design import OPERATIONS
-from materia_nb.loadout.design.document import design_error, list_in, loop_in, socket_in
+from materia_nb.loadout.design.document import OPERATIONS, design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
 from materia_nb.loadout.design.sockets import add_socket, clip_of, new_sockets, place_sockets
 from materia_nb.loadout.fields import Model

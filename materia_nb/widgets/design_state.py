@@ -25,9 +25,9 @@ from materia_nb.jsonvalue import (
     is_text,
     pretty,
 )
-from materia_nb.loadout.design import Design, DesignChange
+from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
-from materia_nb.loadout.design.document import design_error
+from materia_nb.loadout.design.document import DesignChange, design_error
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END, Graph, PromptForm
 from materia_nb.loadout.json_schema import FormField, form_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders import asks, at, config, edge
 from materia_nb.loadout import build_graph, check_config
-from materia_nb.loadout.design import SOCKET_FIELDS
+from materia_nb.loadout.design.sockets import SOCKET_FIELDS
 from materia_nb.loadout.json_schema import config_schema
 
 PLACEMENT = '    noun = "a socket"\n    example = \'{"materia": "..."}\'\n    code = INVALID_SOCKET\n\n'

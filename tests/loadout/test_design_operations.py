@@ -15,9 +15,10 @@ from loadout_samples import CONDITIONS, config, edge, looped, route
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
-from materia_nb.loadout.design import SOCKET_FIELDS, Design, next_socket_id
-from materia_nb.loadout.design.sockets import clip_of, new_sockets
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.design.sockets import SOCKET_FIELDS, clip_of, new_sockets
 from materia_nb.loadout.resolve import sketch_graph
+from materia_nb.loadout.topology import next_socket_id
 
 
 def design(document=None) -> Design:

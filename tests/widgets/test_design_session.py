@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from loadout_samples import edge, json_values, looped, route
 from materia_nb import Workbench
-from materia_nb.loadout.design import OPERATIONS, Design
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.design.document import OPERATIONS
 from materia_nb.loadout.layers import PROJECT_FILE
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice

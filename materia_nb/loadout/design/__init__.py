@@ -1,19 +1,358 @@
-"""Editing a loadout: operations on the raw document, a design with undo and report, and saving with minimal changes."""
+"""A design: a loadout that a person is editing, with undo, its report, and its unsaved changes."""
 
 from __future__ import annotations
 
-from materia_nb.loadout.design.document import OPERATIONS, DesignChange, Operation
-from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
-from materia_nb.loadout.design.sockets import SOCKET_FIELDS
-from materia_nb.loadout.topology import next_socket_id
+import functools
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-__all__ = [
-    "NOTEBOOK",
-    "OPERATIONS",
-    "SOCKET_FIELDS",
-    "Design",
-    "DesignChange",
-    "Home",
-    "Operation",
-    "next_socket_id",
-]
+from materia_nb.errors import MateriaError, counted
+from materia_nb.jsonvalue import JSON, Object, as_object, same
+from materia_nb.loadout.design import edges, sockets  # noqa: F401 - importing them fills the table of operations
+from materia_nb.loadout.design.document import (
+    DESIGN_KIND,
+    OPERATIONS,
+    DesignChange,
+    as_json,
+    design_error,
+    exact,
+)
+from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.report import Fix, FixStep, Problem, Report
+from materia_nb.loadout.resolve import build_graph, check_config, sketch_graph
+from materia_nb.loadout.topology import parse_loadout
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The file in which a loadout is saved, or the current notebook.
+
+    Attributes:
+        path: the file; None for the current notebook.
+        seen: the text of the file when it was read; None if there was no file.
+        why: the reason why the loadout is saved in another file than its own; "" if this is its own file.
+        below: the loadout as the lower layers define it. A removed field is saved as null, since the value of the
+            lower layers would apply otherwise (R33).
+        materia: the materia as the lower layers define them, by id.
+    """
+
+    path: Path | None
+    seen: str | None = field(default=None, repr=False)
+    why: str = ""
+    below: Object = field(default_factory=dict, repr=False, compare=False)
+    materia: Object = field(default_factory=dict, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return "this notebook" if self.path is None else str(self.path)
+
+
+NOTEBOOK: Final = Home(None)
+
+
+# -- designs ---------------------------------------------------------------------------------
+
+_MAX_FIXES: Final = 1_000
+"""Maximum number of fixes that :meth:`Design.fix_all` applies, since a fix may cause another finding."""
+
+
+class Keep(Protocol):
+    """Function that saves a draft of a design."""
+
+    def __call__(self, design: Design, /, *, anew: bool) -> str:
+        """Save the last change of a design, or the whole draft with ``anew``; return the reason of a failure, or ""."""
+
+
+class Design:
+    """A loadout that is being edited. The loadout may have problems at any time; ``report`` lists them.
+
+    Every operation returns its summary, or raises MateriaError and changes nothing.
+
+    Args:
+        name: the name of the loadout.
+        document: the loadout as written; it is never changed in place.
+        config: the config that contains the loadout, with its materia, limits and other fields; the report needs it.
+        home: the file in which the loadout is saved; by default the current notebook.
+    """
+
+    if TYPE_CHECKING:  # the methods are created from OPERATIONS below
+
+        def __getattr__(self, operation: str) -> Callable[..., str]: ...
+
+    def __init__(self, name: str, document: Object, config: Object | None = None, home: Home = NOTEBOOK) -> None:
+        self.name = name
+        self.config: Object = config or {}
+        self.home = home
+        self._steps: list[DesignChange] = [DesignChange(as_json(document, name), "as it was")]
+        self._undone: list[DesignChange] = []
+        self._base = self._steps[-1]
+        self.originals: dict[str, Object | None] = {}
+        """The original definitions of the edited materia, by id; None for a new materia."""
+        self._report: tuple[DesignChange, Object, Report] | None = None
+        self._graph: tuple[Report, Graph] | None = None
+        self.keep: Keep | None = None
+        """Saves a draft after each change."""
+        self.not_kept = ""
+        """The reason why the last change has no saved draft, or ""."""
+
+    # -- the document -----------------------------------------------------------------
+
+    @property
+    def document(self) -> Object:
+        """The loadout as it is now."""
+        return self._steps[-1].document
+
+    @property
+    def began(self) -> Object:
+        """The loadout when it was last saved, else when it was opened."""
+        return self._base.document
+
+    @property
+    def changed(self) -> bool:
+        """True if there are unsaved changes."""
+        return exact(self.document) != exact(self.began) or bool(self.changed_materia)
+
+    @property
+    def definitions(self) -> Object:
+        """The current definitions of the materia that can be placed, by id."""
+        return self._defined(self._steps[-1])
+
+    @property
+    def materia(self) -> tuple[str, ...]:
+        """The ids of the materia that can be placed."""
+        return tuple(self.definitions)
+
+    @property
+    def changed_materia(self) -> dict[str, Object | None]:
+        """The complete unsaved definitions of materia, by id; None for a removed definition."""
+        before, now = self._defined(self._base), self.definitions
+        return {id_: now.get(id_) for id_ in self.originals if exact(now.get(id_)) != exact(before.get(id_))}
+
+    def _defined(self, step: DesignChange) -> Object:
+        # The config may already contain a saved version of an edited materia, so the original is used.
+        definitions = {**as_object(self.config.get("materia")), **self.originals, **step.materia}
+        return {id_: raw for id_, raw in definitions.items() if raw is not None}
+
+    # -- steps --------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The summaries of the steps that :meth:`undo` can undo, oldest first."""
+        return tuple(step.summary for step in self._steps[1:])
+
+    @property
+    def undone(self) -> tuple[str, ...]:
+        """The summaries of the steps that :meth:`redo` can redo, the next step first."""
+        return tuple(step.summary for step in reversed(self._undone))
+
+    @property
+    def now(self) -> DesignChange:
+        """The current step; another object after each change, undo and redo."""
+        return self._steps[-1]
+
+    def changed_by(self, *steps: FixStep) -> DesignChange:
+        """Return the combined change of several operations; raises MateriaError if an operation is not possible."""
+        document, definitions, summaries = self.document, self.definitions, []
+        materia: dict[str, Object | None] = {}
+        for name, arguments, options in steps:
+            change = OPERATIONS[name](document, definitions, *arguments, **options)
+            document, materia = change.document, {**materia, **change.materia}
+            definitions = {id_: raw for id_, raw in {**definitions, **materia}.items() if raw is not None}
+            summaries.append(change.summary)
+        return DesignChange(document, "; ".join(summaries), materia)
+
+    def apply(self, change: DesignChange) -> str:
+        """Apply a change as one step and return its summary; a change without effect adds no step."""
+        known = self.definitions
+        edited = {id_: raw for id_, raw in change.materia.items() if exact(raw) != exact(known.get(id_))}
+        if exact(change.document) != exact(self.document) or edited:
+            for id_ in edited:
+                self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
+            self._steps.append(replace(change, materia={**self._steps[-1].materia, **edited}))
+            self._undone.clear()
+            self._kept()
+        return change.summary
+
+    def take_up(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
+        """Append the steps of a draft, and allow redoing its ``undone`` steps, the last step first."""
+        for step in (*steps, *undone):
+            for id_ in step.materia:
+                self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
+        self._steps += steps
+        self._undone[:] = undone
+        self._kept(anew=True)
+
+    def _kept(self, *, anew: bool = False) -> None:
+        if self.keep is not None:
+            self.not_kept = self.keep(self, anew=anew)
+
+    def replace(self, document: Object, summary: str) -> str:
+        """Replace the whole document, as one step."""
+        return self.apply(DesignChange(as_json(document, self.name), summary))
+
+    def reload(self, fresh: Design) -> str:
+        """Replace document, config and home by the values of a newly opened design, as one step."""
+        self.config, self.home = fresh.config, fresh.home
+        definitions = as_object(fresh.config.get("materia"))
+        summary = self.apply(
+            DesignChange(fresh.document, "reloaded", {id_: definitions.get(id_) for id_ in self.originals})
+        )
+        self._base = self._steps[-1]
+        self._kept(anew=True)
+        return summary
+
+    def undo(self) -> str:
+        """Undo the last step and return its summary; raises MateriaError if there is no step."""
+        if len(self._steps) == 1:
+            raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=DESIGN_KIND)
+        self._undone.append(self._steps.pop())
+        self._kept()
+        return self._undone[-1].summary
+
+    def redo(self) -> str:
+        """Redo the step that was undone last and return its summary; raises MateriaError if there is none."""
+        if not self._undone:
+            raise MateriaError("There is nothing to redo.", hint="undo a step first", kind=DESIGN_KIND)
+        self._steps.append(self._undone.pop())
+        self._kept()
+        return self._steps[-1].summary
+
+    def saved(self, home: Home = NOTEBOOK) -> None:
+        """Record that the current document is saved at ``home``; its steps can still be undone."""
+        self._base, self.home = self._steps[-1], home
+        self._kept(anew=True)
+
+    @property
+    def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
+        """The last saved step and the later steps; only the current step if the saved step was undone."""
+        saved = next((number for number, step in enumerate(self._steps) if step is self._base), None)
+        return self._base, self._steps[-1:] if saved is None else self._steps[saved + 1 :]
+
+    # -- derived values ----------------------------------------------------------------
+
+    @property
+    def whole(self) -> Object:
+        """The config including the edited loadout, as it would be cast."""
+        return self._whole(self.now)
+
+    def _whole(self, change: DesignChange) -> Object:
+        loadouts = {**as_object(self.config.get("loadouts")), self.name: change.document}
+        materia = {**self.definitions, **change.materia}
+        definitions = {id_: raw for id_, raw in materia.items() if raw is not None}
+        return {**self.config, "loadouts": loadouts, "materia": definitions}
+
+    @property
+    def report(self) -> Report:
+        """The problems and hints of the current loadout."""
+        step = self._steps[-1]
+        if self._report is None or self._report[0] is not step or self._report[1] is not self.config:
+            self._report = step, self.config, check_config(self.whole, self.name)
+        return self._report[2]
+
+    def fixes(self) -> dict[Problem, Fix]:
+        """Return the fixes of the findings of the report, including suggestions."""
+        tried = {finding: self.fix_of(finding) for finding in (*self.report.problems, *self.report.hints)}
+        return {finding: fix for finding, fix in tried.items() if fix is not None}
+
+    def fix_of(self, finding: Problem) -> Fix | None:
+        """Return the fix of a problem or hint of the report; None if a person has to choose.
+
+        The fix is tested first: it removes the finding and causes no new problem. Its ``summary`` describes the change.
+        """
+        now = next((problem for problem in (*self.report.problems, *self.report.hints) if problem == finding), None)
+        change = None if now is None or now.fix is None else self._change_of(now.fix)
+        if now is None or now.fix is None or change is None:
+            return None
+        after = check_config(self._whole(change), self.name)
+        before, left = (
+            {(problem.code, problem.source) for problem in (*report.problems, *report.hints)}
+            for report in (self.report, after)
+        )
+        new = {(problem.code, problem.source) for problem in after.problems} - before
+        goes = (finding.code, finding.source) not in left
+        return replace(now.fix, summary=change.summary) if goes and not new else None
+
+    def _change_of(self, fix: Fix) -> DesignChange | None:
+        try:
+            change = self.changed_by(*fix.steps)
+        except MateriaError:
+            return None  # a part that the fix changes does not exist or is not well formed
+        return replace(change, summary=fix.summary or change.summary)
+
+    def fix(self, finding: Problem) -> str:
+        """Fix a problem or hint of the report as one step, and return its summary.
+
+        Raises:
+            MateriaError: the finding has no fix.
+        """
+        fix = self.fix_of(finding)
+        change = None if fix is None else self._change_of(fix)
+        if change is None:
+            raise design_error(f"{finding.code} cannot be fixed automatically", finding.source, finding.hint)
+        return self.apply(change)
+
+    def fix_all(self) -> list[str]:
+        """Apply every fix that is not a suggestion, one after another, and return the summaries."""
+        summaries: list[str] = []
+        while len(summaries) < _MAX_FIXES:
+            findings = (*self.report.problems, *self.report.hints)
+            safe = [candidate for candidate in findings if candidate.fix is not None and not candidate.fix.suggestion]
+            finding = next((candidate for candidate in safe if self.fix_of(candidate) is not None), None)
+            if finding is None:
+                break
+            summaries.append(self.fix(finding))
+        return summaries
+
+    def likely_generator(self, members: Collection[str]) -> str | None:
+        """Return the only generator that leads into a loop of ``members``, or None."""
+        return parse_loadout(self.name, self.document, self.definitions).likely_generator(members)
+
+    def graph(self) -> Graph:
+        """Return the resolved graph or, if the loadout has problems, a graph of its well-formed parts."""
+        report = self.report
+        if self._graph is None or self._graph[0] is not report:
+            make = build_graph if report.ok else sketch_graph
+            self._graph = report, make(self.whole, self.name)
+        return self._graph[1]
+
+    def patch(self) -> list[dict[str, JSON]]:
+        """Return the changes since :attr:`began` as a JSON Patch (RFC 6902) with few, small operations.
+
+        The patch ignores the order of keys, since JSON objects are unordered.
+        """
+        return self._patch(self.began, self.document)
+
+    def materia_patch(self) -> list[dict[str, JSON]]:
+        """Return the unsaved changes of the materia as a JSON Patch of the ``materia`` of the config."""
+        ids = self.changed_materia
+        before, after = self._defined(self._base), self.definitions
+        return self._patch(*({id_: at[id_] for id_ in ids if id_ in at} for at in (before, after)))
+
+    @staticmethod
+    def _patch(before: Object, after: Object) -> list[dict[str, JSON]]:
+        import jsonpatch
+
+        patch: list[dict[str, JSON]] = jsonpatch.make_patch(before, after).patch
+        if not same(jsonpatch.apply_patch(before, patch), after):
+            return [{"op": "replace", "path": "", "value": after}]
+        return patch
+
+    def __repr__(self) -> str:
+        report = self.report
+        state = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
+        return f"<Design {self.name!r}: {counted(len(self.steps), 'step')}, {state}, {'not saved' if self.changed else 'saved'}{self.not_kept and ', '}{self.not_kept}>"
+
+
+def _method(name: str) -> Callable[..., str]:
+    """Return a method of designs that applies an operation as one step."""
+
+    @functools.wraps(OPERATIONS[name].function)
+    def run(self: Design, /, *arguments: Any, **options: Any) -> str:
+        return self.apply(self.changed_by(FixStep(name, arguments, options)))
+
+    return run
+
+
+for _name in OPERATIONS:
+    setattr(Design, _name, _method(_name))

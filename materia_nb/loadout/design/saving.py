@@ -21,8 +21,8 @@ from materia_nb.loadout.config_files import (
     read_text,
     write_text,
 )
+from materia_nb.loadout.design import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact
-from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, LayeredConfig, LayerName, whole_over
 from materia_nb.loadout.report import brief
 
