@@ -1,4 +1,4 @@
-"""What is told on the loop is heard in the thread that waits, in order, and to the last word."""
+"""Reports made on the event loop reach the waiting thread completely and in order."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class TestCoroutines:
         assert ask(slow_echo) == "again"
 
     def test_coroutine_agent_works_inside_a_running_loop(self):
-        """As in a notebook, whose own loop runs while the cell does."""
+        """As in a notebook, whose own loop runs during the cell."""
 
         async def cell():
             return ask(slow_echo)
@@ -274,7 +274,7 @@ class TestCoroutines:
 
 
 class TestLeaving:
-    """In a thread, as a button starts it, a function that does not return can be gone on without."""
+    """A function that does not return can be left behind in its thread, as after a click on a button."""
 
     def ask_in_a_thread(self, function, turn):
         came = []

@@ -1,4 +1,4 @@
-"""Logs and warnings of the libraries that ask models and servers: one line each, and no key."""
+"""Logs and warnings of the libraries for models and servers: one line each, without keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def key(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def nothing_is_installed(monkeypatch):
-    """Begin as a new process does, so that each test sees what installs the redaction."""
+    """Reset the redaction as in a new process, so that each test sees what installs it."""
     before = logging.getLogRecordFactory()
     logging.setLogRecordFactory(logging.LogRecord)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
@@ -38,7 +38,7 @@ def nothing_is_installed(monkeypatch):
 
 @pytest.fixture
 def stream():
-    """Everything that a person sees whose handlers show all levels."""
+    """Capture everything that handlers of all levels show."""
     handler = logging.StreamHandler(io.StringIO())
     handler.setFormatter(logging.Formatter("%(name)s %(message)s"))
     root, level = logging.getLogger(), logging.getLogger().level

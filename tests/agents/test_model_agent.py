@@ -1,4 +1,4 @@
-"""A language model as an agent: replies, streams, tools, leave, the form of the answer, interrupts."""
+"""A language model as an agent: replies, streams, tools, approval, structured output, interrupts."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_truncated_answer_is_noted():
 
 
 def test_turn_continued_after_calls_works_without_stored_thinking(monkeypatch, tmp_path):
-    """Anthropic takes tool calls back only with the thoughts that led to them, or without thinking."""
+    """Anthropic accepts tool calls of an earlier turn only with their thinking, or without thinking."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-your-business")
     fields = {"tools": "readOnly", "thinking": "high", "project": tmp_path}
     with serving(refuses(400, "so far"), refuses(400, "so far")) as server:
@@ -589,7 +589,7 @@ def test_schema_is_sent_to_a_provider_that_supports_it(tmp_path):
 
 
 def test_structured_output_is_the_reply():
-    """The library does not judge the answer; the rules of the handoff do (R5-R9)."""
+    """The library does not validate the answer; the rules of the handoff do (R5 to R9)."""
     with serving(says("no JSON at all")) as server:
         assert agent(server).answer(turn(schema=SCHEMA)).text == "no JSON at all"
 
@@ -754,7 +754,7 @@ def test_a_function_agent_may_ask_a_model():
 
 
 def test_model_answers_a_cast_and_repairs_a_refused_answer(tmp_path):
-    """R19: the repair turn goes on in the same conversation."""
+    """The repair turn continues the same conversation (R19)."""
     plan = json.dumps({"workItems": h.items("one"), "context": "planned"})
     with serving(says("I shall plan."), says(plan), says("built"), says(h.YES), says("told")) as server:
         cast = h.start(tmp_path, h.loop_config(), agent(server))

@@ -1,4 +1,4 @@
-"""How asking a model fails: each way has its kind and its way on, and no key is ever told."""
+"""Failures of a model request: each has a kind and a way to continue, and no message contains a key."""
 
 from __future__ import annotations
 

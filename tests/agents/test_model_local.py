@@ -1,4 +1,4 @@
-"""A real model, a small one on this machine: whatever it says, each handoff is accepted, repaired, or fails by rule."""
+"""A real, small local model: each of its handoffs is accepted, repaired, or fails by the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools from elsewhere: functions, and MCP servers over stdio and HTTP, as a model's turn uses them."""
+"""Other tools in a model's turn: functions, and MCP servers over stdio and HTTP."""
 
 from __future__ import annotations
 

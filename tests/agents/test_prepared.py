@@ -1,4 +1,4 @@
-"""The person, scripts, recordings, and the table that chooses among agents."""
+"""Persons, scripts, recordings, and the table that chooses an agent."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class TestScripted:
     @settings(max_examples=30)
     @given(st.lists(st.text(max_size=5), min_size=1, max_size=5), st.data())
     def test_position_in_a_script_depends_only_on_the_turn(self, replies, data):
-        """A resumed cast asks a new agent and gets the same."""
+        """A resumed cast asks a new agent and gets the same answer."""
         index = data.draw(st.integers(0, len(replies) - 1))
         used = ScriptedAgent({"Socket-1": replies})
         for other in range(index):

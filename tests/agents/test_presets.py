@@ -1,4 +1,4 @@
-"""Command presets: programs that stand in for the known ones say how they were called."""
+"""Command presets: stand-ins for the known programs report their arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TELL = "import json, sys; print(json.dumps({'args': sys.argv[1:], 'stdin': sys.s
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Stand-ins for all known programs, and nothing else, on the path."""
+    """Put only the stand-ins for all known programs on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for preset in PRESETS.values():
@@ -45,7 +45,7 @@ def turn(tmp_path):
 
 
 def called(text, turn):
-    """Ask a stand-in, which prints how it was called instead of what the real program prints."""
+    """Ask a stand-in and return the arguments that it prints."""
     agent = agent_from(text)
     agent.reads = None
     return json.loads(agent.answer(turn).text)
@@ -98,7 +98,7 @@ def test_reply_names_the_program(programs, turn):
 
 @pytest.mark.parametrize("model", ["--dangerously-skip-permissions", "-x", "a b", "a\nb", "", "a" * 201, "$(x)"])
 def test_model_name_that_looks_like_an_option_is_refused(programs, turn, model):
-    """A loadout of someone else must not choose the options of a program."""
+    """A foreign loadout must not choose the options of a program."""
     asked = dataclasses.replace(turn, model=model or "\t")
     with pytest.raises(AgentError, match="not the name of a model") as caught:
         agent_from("command:claude").answer(asked)

@@ -1,4 +1,4 @@
-"""What programs print: their answers, tokens, cost and sessions.
+"""The output of programs: answers, tokens, cost and sessions.
 
 The files in ``tests/data/programs`` were written after what the makers document; the programs themselves were not run.
 """
@@ -42,7 +42,7 @@ def printed(name):
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    """Put a program onto the path that prints a text, and writes down how it was called."""
+    """Put a program on PATH that prints a text and records its arguments."""
 
     def make(name, text, code=0):
         folder = tmp_path / "bin"

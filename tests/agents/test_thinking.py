@@ -1,4 +1,4 @@
-"""R49 and R52: thinking is not an answer, and an answer that was cut says so."""
+"""Thinking is not an answer (R49), and a truncated answer is reported as such (R52)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHUNKINGS = {
 
 
 def judged(materia=None, **more):
-    """A judge whose word decides whether there is another round."""
+    """Return a judge whose verdict decides whether there is another round."""
     sockets = {
         "Judge": {
             "materia": "judge",
@@ -209,7 +209,7 @@ def test_answer_and_thinking_are_pieces_of_the_text(text):
 
 @pytest.mark.parametrize("unit", ["</think", "`", "```\n", "<think>", "~~~\n```\n", "</think>", "{", "`</think>`"])
 def test_long_text_is_separated_quickly(unit):
-    """A quadratic search would not end within the time that a test has."""
+    """A quadratic search would exceed the time limit of a test."""
     split_thinking(unit * (400_000 // len(unit)) + "</think>x")
 
 

@@ -1,4 +1,4 @@
-"""Reading, listing, writing and editing: bounds, binary files, line ends, ambiguity, nothing half-written."""
+"""File tools: limits, binary files, line ends, ambiguity, nothing half-written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def box(project):
 
 
 def sparse(path, start: bytes, size: int) -> None:
-    """Make a file that is far larger than what it takes on the disk."""
+    """Create a sparse file that is far larger than its space on disk."""
     path.write_bytes(start)
     os.truncate(path, size)
 
@@ -349,7 +349,7 @@ def test_edit_creates_no_file_or_folder(box, project):
 
 
 def test_stop_ends_a_read(project):
-    """It ends between two lines, not after the last one."""
+    """The read ends between two lines, not after the last one."""
 
     class Soon(threading.Event):
         looks = 0

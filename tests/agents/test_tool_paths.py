@@ -1,4 +1,4 @@
-"""No path leads a tool for files out of the project, whatever it is made of and whatever changes meanwhile."""
+"""No path leads a file tool out of the project, whatever changes during the access."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ESCAPES = {
 
 
 def make(folder: Path) -> tuple[Path, Path]:
-    """Make a project full of ways out, and what lies outside."""
+    """Create a project with links to the outside, and files outside it."""
     project, outside = folder / "project", folder / "outside"
     (project / "a").mkdir(parents=True)
     (project / "a" / "x.txt").write_text("inside")
@@ -122,7 +122,7 @@ def test_absolute_paths_must_be_in_the_project(places, tool):
 
 
 def test_errors_reveal_nothing_outside_the_project(places):
-    """Whether something exists there cannot be learnt from the answer."""
+    """The answer does not reveal whether something exists outside."""
     box = Toolbox(places[0])
     assert [box.call("read", {"path": f"../{name}"}).text for name in ("outside", "gone")] == [
         "../outside leads out of the project; the tools for files stay inside it.",
@@ -169,7 +169,7 @@ def test_searches_do_not_follow_links_outside(places):
 
 
 def exchange(monkeypatch, name: str, path: Path, new: Path | None) -> list[str]:
-    """Put a link to ``new`` (or a pipe) in the place of ``path`` just before ``name`` is opened."""
+    """Replace ``path`` by a link to ``new`` (or a pipe) just before ``name`` is opened."""
     opened, really = [], os.open
 
     def late(file, *args, **more):
@@ -402,7 +402,7 @@ def test_no_search_leads_outside(shared, tool, path):
 @pytest.mark.parametrize("path", [".pi/pi-materia.json", ".PI/x/y.md", "casts/notebook-utilities/count.py", "in/x.py"])
 @pytest.mark.parametrize("tool", ["write", "edit"])
 def test_files_that_run_automatically_are_not_writable(tmp_path, tool, path):
-    """The config names commands, and the scripts of utilities are run: writing them would be a shell."""
+    """The config names commands, and the scripts of utilities are run: writing them would equal running a shell."""
     (tmp_path / ".pi").mkdir()
     (tmp_path / ".pi" / "x").mkdir()
     (tmp_path / "in").symlink_to(".pi/x")

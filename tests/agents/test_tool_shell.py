@@ -1,4 +1,4 @@
-"""Commands of models, run for real: what they say, how they end, and that nothing stays behind."""
+"""Commands of models, run as real processes: output, end, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_process_tree_is_killed_by_a_stop(project):
 
 
 def test_background_processes_end_with_the_command(box, project):
-    """The command waits until the other has told its number, so there is something to end."""
+    """The command waits for the other's process id, so there is a process to end."""
     ok, _ = run(box, "sh -c 'echo $$ > pids; exec sleep 60' & while [ ! -s pids ]; do :; done")
     assert ok
     assert_gone(*pids_in(project / "pids"))

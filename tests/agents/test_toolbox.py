@@ -1,4 +1,4 @@
-"""The tools as a model meets them: scopes, arguments, bounds, and a door that never raises."""
+"""The tools as a model uses them: scopes, arguments, limits, and errors that are returned, never raised."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ COMMANDS = st.sampled_from(["", "\0", "\ud800", "true " + "x" * 200_000, "exit 3
 
 @st.composite
 def calls(draw):
-    """Arguments of the right names as a rule, with values of any kind; commands are not made up."""
+    """Draw arguments, usually with the right names, and values of any type; commands are fixed."""
     name = draw(st.sampled_from([*TOOLS, "other"]))
     known = TOOLS[name].parameters["properties"] if name in TOOLS else {}
     keys = draw(st.lists(st.sampled_from([*known, "other"]), unique=True))

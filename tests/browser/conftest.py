@@ -1,4 +1,4 @@
-"""One JupyterLab and one Chromium for all tests here; a page and a folder for each."""
+"""Start one JupyterLab and one Chromium for all browser tests; each test gets a page and a folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VIEWPORT = {"width": 1280, "height": 1000}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is here."""
+    """Mark the browser tests and set their time limit."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker("browser")
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item):
-    """Leave the report where the ``lab`` fixture finds it."""
+    """Store the report for the ``lab`` fixture."""
     report = yield
     if report.when == "call":
         item.stash[REPORT] = report
@@ -69,14 +69,14 @@ def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
 
 
 class Pages:
-    """The page that JupyterLab is loaded into once, and that test after test opens its notebook in."""
+    """The page that loads JupyterLab once and opens the notebooks of all tests."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._page: Page | None = None
 
     def page(self) -> Page:
-        """The page, as large as it was, the mouse out of the way."""
+        """Return the page in its original size, with the mouse in the corner."""
         if self._page is None:
             context = self._browser.new_context(viewport=VIEWPORT)
             context.set_default_timeout(60_000)
@@ -86,7 +86,7 @@ class Pages:
         return self._page
 
     def drop(self) -> None:
-        """Close it: the next test gets one that is loaded anew."""
+        """Close the page; the next test gets a new one."""
         if self._page is not None:
             self._page.context.close()
         self._page = None
@@ -101,7 +101,7 @@ def pages(chromium: Browser) -> Iterator[Pages]:
 
 @pytest.fixture
 def kernel(request: pytest.FixtureRequest) -> str:
-    """Name of the kernel that the test's notebooks ask for: the newest, unless the test runs on both."""
+    """Return the name of the kernel for the test's notebooks: the newest, unless the test runs on both."""
     name: str = getattr(request, "param", NEWEST)
     if name == OLDEST and oldest_kernel.python() is None:
         _lacking("no environment with the oldest kernel; `make test` makes it")
@@ -110,7 +110,7 @@ def kernel(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def lab(request: pytest.FixtureRequest, kernel: str, pages: Pages, lab_server: LabServer) -> Iterator[Lab]:
-    """JupyterLab without a notebook; ``lab.folder`` is the test's own folder under the server's root.
+    """Yield JupyterLab without a notebook; ``lab.folder`` is the test's own folder under the server's root.
 
     At the end an exception that nothing in the page caught fails the test. When the test failed, a
     screenshot and the server's log stay in build/browser-failures/, and the next test gets a new page.
@@ -132,7 +132,7 @@ def lab(request: pytest.FixtureRequest, kernel: str, pages: Pages, lab_server: L
 
 
 def _lacking(what: str) -> NoReturn:
-    """Skip, or where CI is set fail: there nothing may be left out unnoticed."""
+    """Skip the test, or fail it in CI, where nothing may be skipped unnoticed."""
     (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
 
 

@@ -1,4 +1,4 @@
-"""The kernels that notebooks are opened with: this environment's, and the oldest that is supported."""
+"""The kernels for the notebooks: this environment's, and the oldest supported one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person does in JupyterLab, as methods: open, run, look, complete, switch the theme."""
+"""A user's actions in JupyterLab as methods: open, run, look, complete, switch the theme."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ WIDGETS: Final = """async () => {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One output of a cell as it stands in the notebook's model."""
+    """An output of a cell in the notebook's model."""
 
     kind: str
     """``stream``, ``display_data``, ``execute_result`` or ``error``."""
@@ -65,12 +65,12 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The plain text: of a stream, a value or an error."""
+        """Return the plain text of a stream, a value or an error."""
         return self.error or str(self.data.get("text/plain", ""))
 
 
 class Lab:
-    """A page of JupyterLab with one notebook open in it.
+    """A page of JupyterLab with one open notebook.
 
     The page is one that JupyterLab was loaded into by an earlier test: the first notebook of a test is opened beside
     nothing, as from the list of files; one that is opened after it comes with a page that is loaded anew.
@@ -90,7 +90,7 @@ class Lab:
             page.on(event, heard)
 
     def notebook(self, *cells: str, name: str = "test.ipynb") -> Path:
-        """Write a notebook of these code cells into the test's folder; ``"md:# Title"`` makes a markdown cell."""
+        """Write a notebook with these code cells to the test's folder; ``"md:# Title"`` makes a markdown cell."""
         book = nbformat.v4.new_notebook(
             cells=[
                 nbformat.v4.new_markdown_cell(cell[3:]) if cell.startswith("md:") else nbformat.v4.new_code_cell(cell)
@@ -103,7 +103,7 @@ class Lab:
         return path
 
     def open(self, path: Path) -> None:
-        """Open a notebook and wait for its kernel; one from elsewhere is copied into the test's folder."""
+        """Open a notebook and wait for its kernel; a notebook from another folder is copied first."""
         if not path.is_relative_to(self._server.root):
             path = Path(shutil.copy(path, self.folder))
         inside = path.relative_to(self._server.root).as_posix()
@@ -118,7 +118,7 @@ class Lab:
         self.page.wait_for_function(f"async () => (await ({WIDGETS})()).restoredStatus")
 
     def run_all(self) -> None:
-        """Run the cells in order, up to the first error, and wait for the end."""
+        """Run the cells in order up to the first error, and wait for the end."""
         self._command("notebook:run-all-cells")
         self.wait_idle()
 
@@ -131,7 +131,7 @@ class Lab:
         self.wait_idle()
 
     def save(self) -> None:
-        """Save the notebook until nothing is unsaved: a panel may write its record a moment after it was drawn."""
+        """Save the notebook until no change is unsaved; a panel may write its record shortly after it is drawn."""
         self.page.wait_for_function(
             """async () => {
                 await window.jupyterapp.commands.execute('docmanager:save');
@@ -140,7 +140,7 @@ class Lab:
         )
 
     def start_cell(self, index: int) -> None:
-        """Run one cell and do not wait: for looking at it, or interrupting it, while it runs."""
+        """Run one cell without waiting for its end."""
         self._select(index)
         self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell'); }")
 
@@ -156,26 +156,26 @@ class Lab:
         )
 
     def wait_idle(self) -> None:
-        """Wait until the kernel is idle and no cell shows the star."""
+        """Wait until the kernel is idle and no cell shows an asterisk."""
         self.page.wait_for_function(_IDLE)
 
     def outputs(self, index: int) -> list[Output]:
-        """The outputs of a code cell in the model, in order."""
+        """Return the outputs of a code cell in the model, in order."""
         found = self.page.evaluate(
             "(i) => window.jupyterapp.shell.currentWidget.content.widgets[i].model.outputs.toJSON()", index
         )
         return [_output(one) for one in found]
 
     def cell(self, index: int) -> Locator:
-        """The cell in the page: its input and its output area."""
+        """Return the element of a cell: its input and its output area."""
         return self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell").nth(index)
 
     def cell_text(self, index: int) -> str:
-        """The text that the outputs of a cell show, as a reader sees it, without the ``[1]:`` beside them."""
+        """Return the visible text of a cell's outputs, without prompts such as ``[1]:``."""
         return "\n".join(self.cell(index).locator(".jp-OutputArea-output").all_inner_texts())
 
     def complete(self, index: int, text: str) -> list[str]:
-        """Type this text into an emptied cell, press Tab, and return what the completer offers.
+        """Type this text into an empty cell, press Tab, and return the completions.
 
         Where there is one candidate only, JupyterLab inserts it without asking: then the list holds
         the cell's whole text.
@@ -198,7 +198,7 @@ class Lab:
         return items
 
     def source(self, index: int) -> str:
-        """The text in a cell."""
+        """Return the source of a cell."""
         return str(
             self.page.evaluate(
                 "(i) => window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.getSource()",
@@ -207,27 +207,27 @@ class Lab:
         )
 
     def set_theme(self, theme: str) -> None:
-        """Switch to :data:`LIGHT` or :data:`DARK` and wait until the page has it."""
+        """Switch to :data:`LIGHT` or :data:`DARK` and wait until the page has changed."""
         self._command("apputils:change-theme", {"theme": theme})
         self.page.wait_for_function("(theme) => document.body.dataset.jpThemeName === theme", arg=theme)
         # JupyterLab fades its start picture in and out over the page while it changes.
         self.page.wait_for_function("() => !document.getElementById('jupyterlab-splash')")
 
     def seen(self, *, dark: bool = False, cell: int | None = None) -> bytes:
-        """The notebook, or one cell, in one theme as PNG."""
+        """Return a PNG of the notebook, or of one cell, in one theme."""
         self.set_theme(DARK if dark else LIGHT)
         target = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)") if cell is None else self.cell(cell)
         return target.screenshot()
 
     def screenshot(self, name: str, *, dark: bool = False, cell: int | None = None) -> None:
-        """Keep what is seen, where ``MATERIA_SCREENSHOTS`` is set: for people to look at, no test needs it."""
+        """Save a screenshot for people to look at if ``MATERIA_SCREENSHOTS`` is set; no test needs it."""
         if "MATERIA_SCREENSHOTS" in os.environ:
             SCREENSHOTS.mkdir(parents=True, exist_ok=True)
             path = SCREENSHOTS / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}{'-dark' if dark else ''}.png"
             path.write_bytes(self.seen(dark=dark, cell=cell))
 
     def close(self) -> None:
-        """Close the notebook and end its kernel, so that the next test starts with a quiet machine and a light page."""
+        """Close the notebook and shut down its kernel, so that the next test starts on an idle machine."""
         self._kernel_ends = True
         if self.page.evaluate("() => Boolean(window.jupyterapp)"):
             self.page.evaluate(
@@ -242,7 +242,7 @@ class Lab:
                 self.set_theme(LIGHT)
 
     def leave(self) -> None:
-        """Hear no more of the page, which the next test has."""
+        """Remove the listeners from the page, which the next test uses."""
         for event, heard in self._listeners.items():
             self.page.remove_listener(event, heard)
 
@@ -282,5 +282,5 @@ def _output(raw: dict[str, Any]) -> Output:
 
 
 def _joined(value: str | Sequence[str] | dict[str, Any]) -> Any:
-    """A text that the notebook format split into lines, whole again."""
+    """Join a text that the notebook format split into lines."""
     return "".join(value) if isinstance(value, list) and all(isinstance(x, str) for x in value) else value

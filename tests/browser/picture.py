@@ -1,4 +1,4 @@
-"""The canvas of a graph panel, looked into and clicked on."""
+"""Inspect and click the canvas of a graph panel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS: Final = "const told = cy.getElementById(%s).scratch('_mnb'); return told
 
 
 def come_to_rest(lab: Lab, selector: str) -> None:
-    """Wait until something in the page has stood still for a while: what is said of a selection may take room."""
+    """Wait until an element of the page has stopped moving; the description of a selection may push it."""
     lab.page.evaluate("() => void (window.mnbRest = {})")
     lab.page.wait_for_function(
         """(selector) => {
@@ -45,7 +45,7 @@ def come_to_rest(lab: Lab, selector: str) -> None:
 
 
 class Picture:
-    """One canvas, looked into through cytoscape's own object.
+    """A canvas, inspected through its cytoscape object.
 
     Args:
         lab: the page.
@@ -65,7 +65,7 @@ class Picture:
         return self.lab.page.evaluate(f"() => {{ const cy = {self.cy}; return {code}; }}")
 
     def press(self, button: Locator, condition: str) -> None:
-        """Press a button until a condition about ``cy`` holds, as a person presses again where nothing happened.
+        """Press a button until a condition about ``cy`` holds, as a user does if nothing happens.
 
         On a slow machine the page still moves while it is drawn, and a press on what moves away is none.
         """
@@ -83,7 +83,7 @@ class Picture:
         self.lab.page.wait_for_function(f"() => {{ const cy = {self.cy}; return {condition}; }}", timeout=timeout)
 
     def wait_until(self, condition: str) -> None:
-        """Wait until a condition about ``cy`` holds; if it never does, say how the canvas and its model stand."""
+        """Wait until a condition about ``cy`` holds; on a timeout, report the canvas and its model."""
         try:
             self._wait(condition)
         except TimeoutError:
@@ -99,11 +99,11 @@ class Picture:
         )
 
     def label(self, element: str) -> str:
-        """What stands on a line, or else what an element says when the mouse rests on it."""
+        """Return the label of an edge, or the tooltip of an element."""
         return str(self.ask(f"(() => {{ {_WORDS % json.dumps(element)} }})()"))
 
     def wait_for_label(self, element: str, ending: str) -> None:
-        """Wait until what is written on an element ends like this."""
+        """Wait until the label of an element ends with this text."""
         self.lab.page.wait_for_function(
             f"(ending) => {{ const cy = {self.cy}; const words = (() => {{ {_WORDS % json.dumps(element)} }})();"
             " return words?.endsWith(ending); }",
@@ -111,7 +111,7 @@ class Picture:
         )
 
     def where(self, element: str) -> tuple[float, float]:
-        """Where on the page the middle of an element is; of a line, that of what stands on it."""
+        """Return the position on the page of an element's centre, or of an edge's label."""
         self.at.scroll_into_view_if_needed()
         x, y = self.ask(
             f"""(() => {{
@@ -125,7 +125,7 @@ class Picture:
         return x, y
 
     def settle(self) -> None:
-        """Wait until the picture has stood still for a while: at first it is laid out anew for the room that the page has."""
+        """Wait until the picture has stopped moving; at first it is laid out again for the size of the page."""
         self.ask("void (window.mnbRest = {})")
         stands = "JSON.stringify([cy.zoom(), cy.pan(), cy.nodes().map((one) => one.position())])"
         self._wait(
@@ -135,7 +135,7 @@ class Picture:
         )
 
     def click(self, element: str, button: Literal["left", "right"] = "left") -> None:
-        """Click with the mouse on the middle of an element, again if the picture has moved away under the mouse."""
+        """Click the centre of an element, again if the picture moved under the mouse."""
         for _ in range(3):
             x, y = self.where(element)
             self.ask(

@@ -166,7 +166,7 @@ def define(name: str, loadout: object) -> str:
 
 
 def opened(lab: Lab, *cells: str) -> int:
-    """Open and run a notebook; the number of its last cell, which shows the panel."""
+    """Open and run a notebook; return the index of its last cell, which shows the panel."""
     widen(lab, *next(iter(WINDOWS.values())))
     lab.open(lab.notebook(*cells))
     lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
@@ -181,7 +181,7 @@ def widen(lab: Lab, width: int, height: int) -> None:
 
 
 def with_palette(lab: Lab, picture: bytes) -> bytes:
-    """Write a PNG anew with 255 of its colours; each other one becomes the nearest of them."""
+    """Rewrite a PNG with a palette of 255 colours."""
     told = lab.page.evaluate(PALETTE, base64.b64encode(picture).decode())
     width, height, indices = told["width"], told["height"], base64.b64decode(told["indices"])
     rows = b"".join(b"\0" + indices[at : at + width] for at in range(0, width * height, width))
@@ -199,7 +199,7 @@ def with_palette(lab: Lab, picture: bytes) -> bytes:
 
 
 def keep(lab: Lab, cell: int, name: str, what: str = ".mnb-panel") -> None:
-    """Store the pictures of the panel in a cell, with nothing under the mouse and nothing in focus."""
+    """Save the pictures of the panel in a cell, without hover or focus."""
     panel = lab.cell(cell).locator(what).first
     for folder, window in WINDOWS.items():
         if folder != PICTURES and name not in WIDE:

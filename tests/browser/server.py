@@ -1,4 +1,4 @@
-"""A JupyterLab server of its own for the tests: no user settings, no news, no extension manager."""
+"""A JupyterLab server for the tests: no user settings, no news, no extension manager."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LabServer:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Start the server and wait until it listens; RuntimeError with its log when it does not."""
+        """Start the server and wait until it listens; raise RuntimeError with its log if it does not."""
         self.root.mkdir(parents=True)
         settings = self._folder / "settings"
         for plugin, values in SETTINGS.items():
@@ -97,7 +97,7 @@ class LabServer:
             raise RuntimeError(message)
 
     def stop(self) -> None:
-        """End the server and its kernels."""
+        """Stop the server and its kernels."""
         process = self._process
         if process is None:
             return
@@ -125,7 +125,7 @@ class LabServer:
         return {**os.environ, **places, **profile, "JUPYTER_TOKEN": self.token, "PYTHONUNBUFFERED": "1"}
 
     def _read_log(self) -> None:
-        """Copy the log to its file; the line with the address says that the server listens."""
+        """Copy the log to its file until the line with the address appears."""
         assert self._process is not None
         assert self._process.stdout is not None
         with self.log.open("w") as copy:

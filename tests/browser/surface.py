@@ -1,4 +1,4 @@
-"""The surface of a cast in a cell, as a person uses it."""
+"""A user's actions on the panel of a cast in a cell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def violations(lab: Lab, where: str, *rules: str) -> list[tuple[str, str, str, str]]:
-    """What axe finds wrong with the surface on the page: where it was looked at, the rule, the element, what to do."""
+    """Return the accessibility violations that axe finds: location, rule, element, advice."""
     options = {"resultTypes": ["violations"], **({"runOnly": [*rules]} if rules else {})}
     results = Axe().run(lab.page, context=".mnb-surface", options=options)
     return [
@@ -40,7 +40,7 @@ PRESSES = 10
 
 
 def press_button(button: Locator) -> None:
-    """Click a button, again if it was drawn anew just before: such a press does not count, and a person would press again."""
+    """Click a button, again if it was redrawn just before and therefore ignored the click."""
     page = button.page
     for _ in range(PRESSES):
         button.wait_for()
@@ -53,7 +53,7 @@ def press_button(button: Locator) -> None:
 
 
 class Surface:
-    """What ``%materia show`` made in one cell."""
+    """The panel that ``%materia show`` displays in a cell."""
 
     def __init__(self, lab: Lab, cell: int) -> None:
         self.lab = lab
@@ -62,15 +62,15 @@ class Surface:
         self.picture = Picture(lab, cell=cell) if self.at.locator(".mnb-canvas").count() else None
 
     def button(self, name: str) -> Locator:
-        """The first button of that name that can be seen."""
+        """Return the first visible button of that name."""
         return self.at.get_by_role("button", name=name, exact=True).locator("visible=true").first
 
     def press(self, name: str) -> None:
-        """Press a button as soon as it is one that can be pressed, and has stood still for long enough to be read."""
+        """Press a button as soon as it is enabled and has been readable long enough."""
         press_button(self.button(name))
 
     def settled(self, button: Locator) -> Locator:
-        """Wait until a press on a button that acts would count; returns it."""
+        """Wait until a click on an acting button would count, and return the button."""
         button.wait_for()
         self.lab.page.wait_for_function(LIVE, arg=button.element_handle())
         return button
@@ -80,19 +80,19 @@ class Surface:
         self.at.get_by_role("tab", name=name).first.click()
 
     def is_(self, words: str) -> None:
-        """Wait until the pill in the bar says this."""
+        """Wait until the status in the bar has this text."""
         self.at.locator(".mnb-pill", has_text=words).wait_for()
 
     def says(self, words: str) -> None:
-        """Wait until this text can be seen somewhere on it."""
+        """Wait until this text is visible in the panel."""
         self.at.get_by_text(words).locator("visible=true").first.wait_for()
 
     def field(self, label: str) -> Locator:
-        """A field by its name."""
+        """Return a field by its label."""
         return self.at.get_by_label(label, exact=True).locator("visible=true").first
 
     def reply(self, answer: str) -> None:
-        """Answer with a text of one's own, once it is said that it would be taken."""
+        """Answer with a text, as soon as the panel says that it would be accepted."""
         if not self.at.get_by_label("the answer", exact=True).is_visible():
             self.press("JSON")
         self.field("the answer").fill(answer)
@@ -100,7 +100,7 @@ class Surface:
         self.press("Send")
 
     def cut_off(self) -> list[str]:
-        """What of the open tab of the dock lies beyond its edge, where no click reaches it."""
+        """Return the parts of the open dock tab beyond its edge, where no click reaches them."""
         found: list[str] = self.at.locator(".mnb-dock").evaluate(
             """(dock) => [...dock.querySelectorAll("button, input, select, .mnb-gridhead > span")]
                 .filter((one) => one.checkVisibility({visibilityProperty: true}) && one.getBoundingClientRect().right > dock.getBoundingClientRect().right)
@@ -110,7 +110,7 @@ class Surface:
 
     @property
     def height(self) -> float:
-        """How high it is in pixels."""
+        """Return the height in pixels."""
         box = self.at.bounding_box()
         assert box is not None
         return box["height"]

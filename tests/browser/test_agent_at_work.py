@@ -1,4 +1,4 @@
-"""An agent that streams, uses tools and asks for approval, in a real JupyterLab: its words come while it works."""
+"""In a real JupyterLab an agent streams text, uses tools and asks for approval while it works."""
 
 from __future__ import annotations
 

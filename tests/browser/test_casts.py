@@ -1,4 +1,4 @@
-"""Casts beside one another, in a real JupyterLab: the list of all of them, and what differs between two, or between two steps."""
+"""In a real JupyterLab the list of all casts, and comparisons of two casts or two steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loadout designed in real JupyterLab: by mouse alone, by keyboard alone, and with text that means harm."""
+"""Design a loadout in a real JupyterLab: by mouse alone, by keyboard alone, and with hostile text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CANVAS: Final = "document.querySelector('.mnb-canvas')"
 
 
 class Hand:
-    """One surface in design mode, as a person uses it; ``actions`` counts clicks, drags and words typed."""
+    """The designer as a user operates it; ``actions`` counts clicks, drags and typed words."""
 
     def __init__(self, lab: Lab, cell: int) -> None:
         self.lab, self.page, self.panel = lab, lab.page, lab.cell(cell)
@@ -37,7 +37,7 @@ class Hand:
         self.page.wait_for_function(f"() => {CANVAS}?._cyreg?.cy")
 
     def said(self, text: str) -> None:
-        """Wait until the bar says it."""
+        """Wait until the bar has this text."""
         self.panel.locator(".mnb-d-said, .mnb-d-ask").get_by_text(text).first.wait_for()
 
     def press(self, name: str, role: Any = "button") -> None:
@@ -46,12 +46,12 @@ class Hand:
         self.actions += 1
 
     def choose(self, name: str) -> None:
-        """Click one of a row of words in the inspector."""
+        """Click one of the choices in the inspector."""
         self.panel.locator(".mnb-d-body .mnb-d-radios label").get_by_text(name, exact=True).click()
         self.actions += 1
 
     def part(self, **option: Any) -> None:
-        """Choose a part in the list above the form, and wait until the form is its own."""
+        """Choose a part in the list above the form, and wait for its form."""
         [value] = self.panel.locator(".mnb-d-seek").select_option(**option)
         self.page.wait_for_function(
             "(of) => document.querySelector('.mnb-d-inspector').dataset.of === JSON.stringify(JSON.parse(of))",
@@ -66,14 +66,14 @@ class Hand:
         self.there(id_)
 
     def there(self, socket: str) -> None:
-        """Wait until a socket is in the picture, and the picture has come to rest."""
+        """Wait until a socket is drawn and the picture has stopped moving."""
         self.page.wait_for_function(
             f"(id) => {{ const cy = {CANVAS}._cyreg.cy; return cy.getElementById(id).nonempty() && !cy.animated(); }}",
             arg=f"n:{socket}",
         )
 
     def at(self, socket: str) -> tuple[float, float, float]:
-        """Where the middle of a socket is on the screen once the picture is at rest, and half its width."""
+        """Return the centre of a socket on the screen, once the picture has stopped moving, and half its width."""
         self.there(socket)
         x, y, half = self.page.evaluate(
             f"""(id) => {{
@@ -87,12 +87,12 @@ class Hand:
         return x, y, half
 
     def connect(self, source: str, to: str, words: str) -> None:
-        """Drag from the handle of a socket to another."""
+        """Drag from the handle of a socket to another socket."""
         self.drag(source, lambda: self.at(to)[:2])
         self.said(words)
 
     def drag(self, source: str, to: Callable[[], tuple[float, float]]) -> None:
-        """Drag from the handle of a socket to a place that is looked up once the drag has begun."""
+        """Drag from the handle of a socket to a position that is determined after the drag has begun."""
         x, y, _ = self.at(source)
         self.page.mouse.move(0, 0)
         self.page.mouse.move(x - 4, y)
@@ -111,7 +111,7 @@ class Hand:
         self.actions += 1
 
     def frame(self, *sockets: str) -> None:
-        """Draw a frame round some sockets, with Shift."""
+        """Draw a selection frame around some sockets with Shift."""
         spots = [self.at(one) for one in sockets]
         self.page.keyboard.down("Shift")
         self.page.mouse.move(min(x - half for x, _, half in spots) - 12, min(y for _, y, _ in spots) - 34)
@@ -122,7 +122,7 @@ class Hand:
         self.actions += 1
 
     def document(self, cell: int) -> dict[str, Any]:
-        """The design, as the kernel has it."""
+        """Return the design as the kernel has it."""
         self.lab.run_cell(cell)
         found: dict[str, Any] = json.loads(self.lab.outputs(cell)[-1].text)
         return found
@@ -130,7 +130,7 @@ class Hand:
 
 @pytest.fixture
 def hand(lab: Lab) -> Hand:
-    """A new design in the second cell; the third tells its document."""
+    """Return a new design in the second cell; the third cell prints its document."""
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
     lab.page.set_default_timeout(30_000)
     lab.open(
@@ -148,7 +148,7 @@ MATERIA: Final = ("Plan", "Build", "Eval", "Maintain", "Auto-Plan", "Draft", "Cr
 
 
 def has_the_shape(document: dict[str, Any]) -> None:
-    """Eight sockets, eight edges, two loops with one exit each."""
+    """Assert eight sockets, eight edges, and two loops with one exit each."""
     sockets, loops = document["sockets"], document["loops"]
     assert [one["materia"] for one in sockets.values()] == [*MATERIA]
     assert [len(one.get("edges", ())) for one in sockets.values()] == [1, 1, 2, 1, 1, 1, 1, 0]
@@ -166,7 +166,7 @@ def has_the_shape(document: dict[str, Any]) -> None:
 
 
 def test_eight_sockets_two_loops_and_two_exits_by_mouse_alone(hand: Hand):
-    """In a cell of 848 pixels, where all of them are seen without asking for that; then one that is made where a line ends."""
+    """In a cell 848 pixels wide all sockets are visible at once; one more is created at the end of a dropped edge."""
     hand.page.set_viewport_size({"width": 1280, "height": 800})
     for number, materia in enumerate(MATERIA, 1):
         hand.add(materia, f"Socket-{number}")
@@ -195,7 +195,7 @@ def test_eight_sockets_two_loops_and_two_exits_by_mouse_alone(hand: Hand):
 
 
 def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
-    """In a cell of 848 pixels; lines go round cards at once; what is asked is whole there and in a narrow page."""
+    """In a cell 848 pixels wide; edges avoid cards at once, and questions fit a narrow page as well."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.page.set_default_timeout(30_000)
     show = "panel = get_ipython().run_line_magic('materia', 'design --new Five'); panel"
@@ -235,7 +235,7 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
 
 
 def _by_finger_and_by_keys_in_a_narrow_surface(hand: Hand) -> None:
-    """In one of 400 pixels: all is large enough, a line into the void asks what comes there, a finger that rests opens the menu."""
+    """At 400 pixels controls are large enough, a dropped edge asks for its target, a long touch opens the menu."""
     lab = hand.lab
     fingers = lab.page.context.new_cdp_session(lab.page)
     fingers.send("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 1})
@@ -296,14 +296,14 @@ FOCUSED = "(one) => one === document.activeElement"
 
 
 class Keys(Hand):
-    """The same surface without a mouse."""
+    """The designer operated without a mouse."""
 
     def key(self, *keys: str) -> None:
         for one in keys:
             self.page.keyboard.press(one)
 
     def to(self, target: Locator) -> None:
-        """Go to a control with Tab, onward or back, whichever is nearer: it has to be on the way."""
+        """Move to a control with Tab or Shift+Tab, whichever is nearer; it must be reachable."""
         target.wait_for()
         onward = self.page.evaluate(
             "(one) => !!(document.activeElement.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)",

@@ -1,4 +1,4 @@
-"""Double clicks, other views and going back, in a real JupyterLab: nothing acts on what nobody could have read."""
+"""In a real JupyterLab double clicks, other views and going back never act on something unreadably new."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ HOLD_TIMERS = """(shortest) => {
 
 
 def double_click(lab: Lab, button: Locator, gap: int) -> None:
-    """Press twice at one place of the page, whatever stands there the second time.
+    """Press twice at one position of the page, whatever is there the second time.
 
     The time for which buttons settle begins after the second press, however slow the machine is. A shorter settling time
     than :data:`SETTLING` is not held, so that it would fail the test.

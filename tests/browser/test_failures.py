@@ -1,4 +1,4 @@
-"""Casts that failed are mended in their panel, in a real JupyterLab: each kind of failure, in few clicks and without a cell."""
+"""In a real JupyterLab each kind of failure is fixed in the panel in few clicks and without a cell."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ITEMS = '{"workItems": []}'
 
 
 class Clicks:
-    """Counts what is pressed on a surface."""
+    """Counts the clicks on a panel."""
 
     def __init__(self, surface: Surface) -> None:
         self.surface, self.count = surface, 0

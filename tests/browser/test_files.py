@@ -1,4 +1,4 @@
-"""The tab Files of a cast's panel: what each step changed, and going back with the files of then."""
+"""The tab Files of a panel: the changes of each step, and going back with the files of that step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebook 7 and Voila draw the panel of a cast, and its Step button works there."""
+"""Notebook 7 and Voila show the panel of a cast, and its Step button works."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CELLS: Final = (
 
 
 def answering(url: str) -> None:
-    """Wait until somebody listens there: a server may name its address before it does."""
+    """Wait until the server accepts connections; it may print its address earlier."""
     host, port = url.removeprefix("http://").split(":")
     until, again = time.monotonic() + START_SECONDS, threading.Event()
     while True:
@@ -64,7 +64,7 @@ def answering(url: str) -> None:
 
 @contextlib.contextmanager
 def serving(folder: Path, *command: str) -> Iterator[str]:
-    """Run a server of Jupyter's kind in a folder of its own; gives its address."""
+    """Run a Jupyter server in its own folder and yield its address."""
     places = {
         name: str(folder / name.lower())
         for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
@@ -130,7 +130,7 @@ def notebook(tmp_path: Path) -> Path:
 
 
 def step(page: Page) -> None:
-    """Click Step in the panel, and wait until the kernel says that it was made."""
+    """Click Step in the panel, and wait until the kernel reports the step."""
     expect(page.get_by_text("Socket-1").first).to_be_attached(timeout=90_000)
     press_button(page.locator("[data-act=step]:visible").first)
     expect(page.get_by_text("1 step made")).to_be_visible(timeout=60_000)

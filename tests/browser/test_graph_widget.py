@@ -1,4 +1,4 @@
-"""The graph panel in real JupyterLab: drawn, clicked on, followed, reloaded, and not run by what it shows."""
+"""The graph panel in a real JupyterLab: drawn, clicked, followed, reloaded, and safe with hostile text."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ SEEN = f"({WHOLE} || cy.zoom() >= 0.81)"
 
 
 def selected_in_kernel(cast: Lab) -> str:
-    """The selection that the kernel knows: a page marks a click before the kernel has heard of it."""
+    """Return the kernel's selection; a page marks a click before the kernel knows it."""
     cast.run_cell(5)
     return cast.outputs(5)[0].text
 
@@ -141,7 +141,7 @@ def no_error(lab: Lab, *cells: int) -> None:
 
 @pytest.fixture
 def cast(lab: Lab) -> Lab:
-    """A notebook whose third cell shows the panel of a cast; later cells go on with it."""
+    """Open a notebook whose third cell shows the panel of a cast; later cells continue with it."""
     lab.open(
         lab.notebook(
             SETUP,
@@ -409,7 +409,7 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
     picture, mouse = Picture(lab), lab.page.mouse
 
     def heard(last: str) -> list[dict[str, Any]]:
-        """What came since the last time, up to one of kind ``last``: a cell can be asked for before that is sent."""
+        """Return the gestures since the last call, up to one of kind ``last``, which may arrive late."""
         found: list[dict[str, Any]] = []
         for _ in range(50):
             lab.run_cell(3)

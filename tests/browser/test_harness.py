@@ -1,4 +1,4 @@
-"""The harness itself: that a notebook runs in a real JupyterLab and that we see what a person sees."""
+"""The test harness runs a notebook in a real JupyterLab and shows what a user sees."""
 
 from __future__ import annotations
 

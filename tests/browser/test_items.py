@@ -1,4 +1,4 @@
-"""The table of work items in a browser (R46): dragged, pasted, taken out, asked for again."""
+"""The table of work items in a browser (R46): drag, paste, remove, repeat."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BEGUN = (
 
 @pytest.fixture
 def panel(lab: Lab) -> Surface:
-    """Outline and Draft are done, Links is next."""
+    """Return a panel in which Outline and Draft are done and Links is next."""
     lab.open(lab.notebook(*BEGUN))
     lab.run_all()
     panel = Surface(lab, 3)
@@ -48,7 +48,7 @@ def states(panel: Surface) -> list[str]:
 
 
 def blue(panel: Surface) -> list[str]:
-    """The buttons that stand out as what to press next."""
+    """Return the highlighted buttons, which are to be pressed next."""
     accent = panel.at.evaluate("(one) => getComputedStyle(one).getPropertyValue('--mnb-accent').trim()")
     red, green, blue = (int(accent[at : at + 2], 16) for at in (1, 3, 5))
     grounds = "(all) => all.map((one) => [one.innerText, getComputedStyle(one).backgroundColor])"

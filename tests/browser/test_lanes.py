@@ -1,4 +1,4 @@
-"""Lanes in the panel: where they are, on the graph and on an axis of time, and answered one by one."""
+"""Lanes in the panel: on the graph, on the time axis, and answered one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lessons as a learner meets them: a wrong guess and its correction, Run All, buttons that are on the screen."""
+"""Lessons as a learner uses them: a wrong guess and its correction, Run All, visible buttons."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.browser
 
 
 def places(lesson: Path) -> dict[str, int]:
-    """The place of every cell, by its id."""
+    """Return the position of every cell by its id."""
     cells = nbformat.read(lesson, as_version=4).cells
     return {cell.id: place for place, cell in enumerate(cells)}
 
 
 def test_a_guess_is_corrected_and_its_verdict_stays_in_the_saved_notebook(lab: Lab):
-    """A wrong guess, the right one, a double-click: the question and the cells below stay as they were, and the record of it too."""
+    """A wrong guess, the right one, a double click: the question, the cells below and the record stay unchanged."""
     lesson = NOTEBOOKS / "03-loops.ipynb"
     at = places(lesson)
     lab.open(lesson)
@@ -93,7 +93,7 @@ def test_wrong_answer_is_diagnosed_and_unanswered_questions_have_no_tick(lab: La
 
 
 def test_visible_buttons_do_not_break_later_cells(lab: Lab):
-    """Going back in the timeline of the bakery, before the cells that go back themselves."""
+    """Go back in the timeline before running the cells that go back themselves."""
     lesson = NOTEBOOKS / "07-debugging.ipynb"
     at = places(lesson)
     lab.open(lesson)

@@ -1,4 +1,4 @@
-"""The site that runs the notebooks in the browser alone, with every address but the loopback cut off.
+"""The site that runs the notebooks in the browser alone, with all other addresses blocked.
 
 ``make lite-test`` builds the site and runs this; elsewhere it is skipped.
 """
@@ -36,7 +36,7 @@ pytestmark = [
 
 
 class Lite(Lab):
-    """A page of the site; ``asked`` are the addresses elsewhere that it asked for."""
+    """A page of the site; ``asked`` lists the blocked addresses that it requested."""
 
     last = 0
     """The cell that was run last."""
@@ -67,7 +67,7 @@ class Lite(Lab):
         )
 
     def run(self, text: str) -> str:
-        """Run a new last cell, and return what it shows."""
+        """Run a new last cell and return its output."""
         place = self.page.evaluate(
             """async (text) => {
                 const book = window.jupyterapp.shell.currentWidget.content;
@@ -86,11 +86,11 @@ class Lite(Lab):
 
 @pytest.fixture(scope="module")
 def offline(chromium: Browser) -> Iterator[tuple[Browser, str]]:
-    """A browser that reaches nothing but the site, and where the site is."""
+    """Yield a browser that reaches only the site, and the address of the site."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=SITE))
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""The quickstart as a person meets it: real JupyterLab, real kernel."""
+"""The quickstart in a real JupyterLab with a real kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def quickstart(lab: Lab) -> Path:
-    """The notebook without its outputs, beside its loadouts, in the folder that the server shows."""
+    """Return the notebook without outputs, with its loadouts, in a folder of the server."""
     book = nbformat.read(NOTEBOOKS / "00-quickstart.ipynb", as_version=4)
     book.cells = [cell for cell in book.cells if cell.cell_type == "code"]
     for cell in book.cells:

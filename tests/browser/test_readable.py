@@ -1,4 +1,4 @@
-"""What a graph looks like at first sight, in a real JupyterLab at 1280 x 800 with its file browser open."""
+"""Graphs are readable at first sight in a real JupyterLab of 1280 x 800 with its file browser open."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STANDS = """() => [...document.querySelectorAll(".mnb-canvas")].filter((one) => 
 
 
 def settled(lab: Lab) -> list[dict[str, Any]]:
-    """How every canvas stands, once that does not change any more."""
+    """Return the state of every canvas once it no longer changes."""
     lab.page.wait_for_function(
         """() => {
             const all = [...document.querySelectorAll(".mnb-canvas")].filter((one) => one.offsetWidth); // a closed notebook may still be there
@@ -58,7 +58,7 @@ def settled(lab: Lab) -> list[dict[str, Any]]:
 
 
 def test_every_loadout_is_readable_at_first_sight(lab: Lab):
-    """No text is too small, and nothing is cut or under the buttons."""
+    """No text is too small, cut off, or under the buttons."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook(ALL))
     lab.run_all()
@@ -88,7 +88,7 @@ def test_bundled_loadout_fits_the_designer_at_first_sight(lab: Lab):
 
 
 def test_theme_and_dock_do_not_move_the_graph(lab: Lab):
-    """The dock neither with the first step, nor when the inspector takes the whole height for the end."""
+    """The dock does not move it, neither at the first step nor when the inspector uses the full height."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     names = ("Hello-Utility", "Plan-Build-Eval", "Parallel-Build")
     answer = "{'satisfied': True, 'workItems': [], 'state': {}}"

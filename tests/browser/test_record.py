@@ -1,4 +1,4 @@
-"""A notebook that was saved shows the run as it ended: live, reopened, without trust, and after a restart."""
+"""A saved notebook shows the end of the run: live, reopened, untrusted, and after a restart."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def cast(lab: Lab) -> Path:
 
 
 def record(lab: Lab):
-    """The text of the record."""
+    """Return the text of the record."""
     return lab.cell(2).get_by_text("Record of cast")
 
 
 def pictures(lab: Lab) -> int:
-    """How many pictures of the record are to be seen."""
+    """Return the number of visible pictures in the record."""
     return lab.cell(2).locator(":is(.jp-RenderedImage, .jp-RenderedSVG):visible").count()
 
 

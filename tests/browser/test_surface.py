@@ -1,4 +1,4 @@
-"""Casts gone through on their surface in a real JupyterLab: mouse, keyboard, looking back, forks, access."""
+"""Run casts in their panel in a real JupyterLab: mouse, keyboard, going back, forks, accessibility."""
 
 from __future__ import annotations
 
@@ -398,7 +398,7 @@ def test_axe_finds_nothing_wrong_with_several_panels_in_a_notebook(lab: Lab):
 
 
 def heard(panel: Surface) -> list[str]:
-    """The parts that a screen reader names, in its order: each with its role and its name."""
+    """Return role and name of the parts in the order of a screen reader."""
     lines = panel.at.aria_snapshot().splitlines()
     roles = ("toolbar", "application", "region", "listbox", "separator")
     return [
@@ -423,7 +423,7 @@ HEARD = [
 
 
 def reached(panel: Surface) -> list[str]:
-    """The parts that the Tab key goes through, in its order; going back into one that was left would name it twice."""
+    """Return the parts in the order of the Tab key, each once."""
     panel.at.locator(".mnb-bar button").first.focus()
     parts: list[str] = []
     where = """(surface) => {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Add ignore patterns to a file of the project, once each: a utility that speaks JSON on stdin and stdout."""
+"""Add ignore patterns to a file of the project, each once: a utility with JSON on stdin and stdout."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A stand-in for jj that knows exactly the commands that the shipped utilities use, and refuses all others.
+"""A stand-in for jj that accepts exactly the commands of the shipped utilities.
 
 It keeps its repository in .jj/store.json: commits with description and files, the working commit, and
 bookmarks. Every call is added to the file that JJ_LOG names; a call that begins with the words of JJ_FAIL

@@ -1,4 +1,4 @@
-"""What the pictures tell of a materia: its colour, who answers, and that a socket consumes a loop."""
+"""Pictures show a materia's colour, who answers, and that a socket consumes a loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def scene_of(graph):
 
 
 def coloured(colour):
-    """A socket whose materia has that colour."""
+    """Return a socket whose materia has that colour."""
     build = socket("Socket-1", "Build")
     return graph("C", [replace(build, materia=replace(build.materia, raw={"color": colour}))])
 

@@ -1,4 +1,4 @@
-"""Text that tries to be more than text."""
+"""Escaping of hostile text."""
 
 import html
 import re

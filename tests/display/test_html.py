@@ -167,7 +167,7 @@ def test_theme_variables_have_fallbacks():
 
 
 def every_block(text):
-    """One of each kind of block, hostile text wherever there can be any."""
+    """Return one block of each kind with hostile text in all its fields."""
     cells = (text, 3, Pointer(text), Pointer(text, text), Badge(text), Bar(text, 0.5), Jump(text, "step-1"))
     return [
         Heading(text, tone="bad"),
@@ -292,7 +292,7 @@ def test_a_graph_follows_the_theme_of_its_page_and_is_light_by_default():
 
 
 def test_a_sanitizer_leaves_pictures_intact():
-    """A sanitizer keeps the words of elements that it removes, so no word may stand in an element of the picture."""
+    """A sanitizer keeps the words of elements that it removes, so the picture may contain none."""
     bundle = GraphPicture(graphs.hello())._repr_mimebundle_()
     rest = sanitized(bundle["text/html"])
     assert re.sub(r"<[^>]*>", "", rest).strip() == ""

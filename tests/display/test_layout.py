@@ -1,4 +1,4 @@
-"""What overlaps, what is inside what, and that a picture is the same each time."""
+"""Layouts have no forbidden overlaps, nest correctly, and are deterministic."""
 
 import os
 import random
@@ -17,7 +17,7 @@ from materia_nb.loadout.graph import Edge
 
 
 def nested():
-    """A loop in a loop, exits from both, a way back from outside, sockets that nothing leads to."""
+    """Return a loop in a loop, exits from both, an edge back from outside, and unreachable sockets."""
     make = graphs.socket
     return graphs.graph(
         "nested",
@@ -68,7 +68,7 @@ MANY = int(os.environ.get("MATERIA_GRAPHS", "30"))
 
 
 def any_graph(seed):
-    """Any sockets, edges, and loops that are disjoint, nested or overlapping; the same for a seed."""
+    """Return a random graph with disjoint, nested or overlapping loops; deterministic for a seed."""
     draw = random.Random(seed)
     names = [f"Socket-{n}" for n in range(1, draw.randint(1, 14) + 1)]
     targets = [*names, "end"]
@@ -96,7 +96,7 @@ def any_graph(seed):
 
 
 def options(seed):
-    """A direction and a level, any."""
+    """Return a random direction and level."""
     draw = random.Random(seed)
     return {"direction": draw.choice(["down", "right"]), "level": draw.choice([1, 2, 3])}
 
@@ -105,7 +105,7 @@ SEEDS = range(MANY)
 
 
 def overlaps(graph):
-    """Whether a loop cannot have a box of its own."""
+    """Return whether a loop cannot have its own box."""
     sets = [set(loop.sockets) for loop in graph.loops.values()]
     return any(a & b and not a <= b and not b <= a for a in sets for b in sets)
 
@@ -139,7 +139,7 @@ def test_no_line_crosses_a_card_a_chip_or_a_heading(seed):
     [(86, "down", 3), (59, "down", 1), (97, "right", 1), (230, "right", 3), (434, "right", 3)],
 )
 def test_nothing_overlaps_where_chips_are_close(seed, direction, level):
-    """Chips that face each other, one beside a card where lines arrive, a long one before a short one, too many for a side."""
+    """Facing chips, chips next to incoming edges, long before short ones, and too many for a side."""
     assert faults(layout_graph(any_graph(seed), direction=direction, level=level)) == []
 
 
@@ -162,7 +162,7 @@ def test_nothing_overlaps_where_a_person_has_placed_the_cards(seed):
 
 @pytest.mark.parametrize("seed", SEEDS[::2])
 def test_edits_move_only_the_edited_card(seed):
-    """Sockets come and go, one is dragged: what had a place keeps it, and lines go round all of them."""
+    """Sockets are added, removed and dragged: others keep their position, and edges avoid all of them."""
     draw, graph = random.Random(seed), replace(any_graph(seed), loops={})
     placed = layout_graph(graph, **options(seed))
     for number in range(6):
@@ -380,7 +380,7 @@ def test_the_longest_lines_of_a_large_graph_name_their_target():
 
 
 def test_a_chip_keeps_its_size_in_a_cast():
-    """Room is kept for the words of a bare loadout and for those of a cast."""
+    """It has room for the texts of a bare loadout and of a cast."""
     link = next(link for link in links(graphs.rework()) if link.limit == 3)
     assert label_size([link], 2, stub=False)[0] >= label_size([replace(link, limit=None)], 2, stub=False)[0]
 

@@ -1,4 +1,4 @@
-"""What marimo makes of our values: a cast is its picture, its steps are their table."""
+"""marimo shows a cast as its picture and its steps as their table."""
 
 from __future__ import annotations
 

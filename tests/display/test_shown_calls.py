@@ -1,4 +1,4 @@
-"""Tool calls as they are shown: those that a person may have to judge are shown whole."""
+"""Tool calls that a person may have to judge are shown completely."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_text_and_html_status_show_the_end_of_a_long_command(tmp_path):
 
 @pytest.mark.parametrize("view", [status_view, step_view, cast_view])
 def test_views_show_what_a_waiting_call_would_write(tmp_path, view):
-    """A person approves from these, without a panel."""
+    """A person without a panel approves from these views."""
     call = ToolCall(id="1", tool="edit", args={"path": "a.sh", "old": "safe", "new": "echo\nrm -rf ~"})
     cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), Asks(call))
     cast.run()

@@ -1,4 +1,4 @@
-"""Tables, the grid of a graph, and its mermaid source."""
+"""Tables, the text grid of a graph, and its Mermaid source."""
 
 import re
 

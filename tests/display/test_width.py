@@ -1,4 +1,4 @@
-"""Tables of text are at most 88 columns wide, so that no page breaks them in the middle of words."""
+"""Text tables are at most 88 columns wide, so that no page breaks them within words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two texts word by word: nothing is lost, and only what was changed is marked."""
+"""Word diffs lose nothing and mark only what changed."""
 
 from __future__ import annotations
 

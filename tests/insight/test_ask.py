@@ -1,4 +1,4 @@
-"""Questions over the state and the outputs of a cast, as JSONPath."""
+"""JSONPath queries over the state and the outputs of a cast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which step, answer and rule made a value of the state what it is."""
+"""The step, answer and rule that gave a value of the state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two casts, steps or loadouts beside one another: where they first differ, and why."""
+"""Compare two casts, steps or loadouts: the first difference and its reason."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_fork_first_differs_at_any_changed_answer(tmp_path_factory, kept, said):
 
 
 def _otherwise(fork, said):
-    """Another answer than the agents give, which the waiting socket takes."""
+    """Answer the waiting socket in a different valid way."""
     wants = {
         "Socket-1": {"workItems": items(f"x{said}")},
         "Socket-3": {"satisfied": True, "context": f"x{said}"},

@@ -1,4 +1,4 @@
-"""What a cast would take, before it begins: against casts that are counted by hand, and real ones."""
+"""Estimates before a cast, compared with casts counted by hand and with real ones."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def bench(tmp_path):
 
 
 def once():
-    """One check, which may send the work back once."""
+    """Return a loadout with one check that may send the work back once."""
     return build_graph(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1))}))
 
 
 def test_deterministic_cast_is_estimated_exactly(bench):
-    """Satisfied at once, every cast is that of the prompts, and there is no spread."""
+    """If every check is satisfied at once, there is one possible cast and no spread."""
     prompts = Prompts(bench.graph(), "a guide to moss", 3)
     found = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
     tokens_in = sum(tokens_of(one.characters) for one in prompts.prompts)
@@ -46,7 +46,7 @@ def test_deterministic_cast_is_estimated_exactly(bench):
 
 
 def test_probabilities_spread_turns_between_shortest_and_longest_cast():
-    """Two turns where the check is content, four where it sends back: 2 + 2 (1 - p) on average."""
+    """Two turns if the check is satisfied, four if it sends back: 2 + 2 (1 - p) on average."""
     found = estimate_cast(once(), satisfied=0.25, casts=400)
     assert found.total.turns.mean == pytest.approx(2 + 2 * 0.75, abs=0.2)
     assert (found.total.turns.low, found.total.turns.high) == (2, 4)
@@ -54,7 +54,7 @@ def test_probabilities_spread_turns_between_shortest_and_longest_cast():
 
 
 def test_answers_have_the_given_tokens_and_each_turn_its_price():
-    """Two turns of known tokens: the cost is what the prices make of them."""
+    """Two turns with known tokens cost what the prices say."""
     found = estimate_cast(
         once(),
         satisfied=1.0,
@@ -70,7 +70,7 @@ def test_answers_have_the_given_tokens_and_each_turn_its_price():
 
 
 def test_later_turns_include_earlier_turns_in_their_tokens():
-    """A draft and its final turn are one conversation: the second is told the first prompt and answer too."""
+    """A draft and its final turn are one conversation: the second includes the first prompt and answer."""
     sockets = {"Do": asks(materia="P")}
     plain = config(sockets)
     talks = config(sockets)
@@ -83,7 +83,7 @@ def test_later_turns_include_earlier_turns_in_their_tokens():
 
 
 def test_unknown_price_is_not_zero():
-    """R56: what one socket costs is left out and named; where none is known, neither is the whole."""
+    """The unknown cost of a socket is left out and named; if none is known, the total is unknown (R56)."""
     found = estimate_cast(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
     assert found.total.cost == (0.5, 0.5, 0.5)
     assert found.unpriced == ("Check",)
@@ -94,7 +94,7 @@ def test_unknown_price_is_not_zero():
 
 
 def test_pinned_sockets_cost_nothing(bench):
-    """Its answer is the one that it is pinned to: a check that is pinned to yes never sends the work back."""
+    """A check that is pinned to yes never sends the work back."""
     bench.agent("*", ModelAgent(PRICED))
     free = bench.estimate(items=2, satisfied=0.3, casts=10, answer=100)
     bench.pin("Eval", {"satisfied": True, "context": "good"})
@@ -125,7 +125,7 @@ def test_zero_casts_and_unknown_names_are_refused():
 
 
 def test_estimate_uses_prices_of_configured_models(bench):
-    """A function has no price; a model on a server of one's own has none that is known either."""
+    """A function has no price, and a model on a private server has no known price."""
 
     def never(turn):
         raise AssertionError(turn)
@@ -161,7 +161,7 @@ TOKENS = 400
 
 
 class Talkative:
-    """Answers each prompt at length, satisfied four times in five."""
+    """Gives long answers, satisfied four times in five."""
 
     name = "talkative"
 
@@ -198,7 +198,7 @@ def test_tokens_are_lower_bounds_without_an_answer_length(bench):
 
 
 def test_items_of_any_list_have_the_answer_length(bench):
-    """The prompt of a worker holds one of four items, which are the whole answer."""
+    """A worker's prompt contains one of four items, which are the whole answer."""
     sockets = {
         "List": asks(edge("Work"), assign={"rows": "$.rows"}),
         "Work": at("P", edge("Work"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}, advance={}),

@@ -1,4 +1,4 @@
-"""What explore says of a loadout holds: whatever it calls impossible never happens, every witness does what it says."""
+"""The results of explore are true: impossible things never happen, and every witness does what it claims."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_view_of_a_truncated_search_says_never_of_nothing(wb):
 
 
 def ring(size):
-    """Sockets in a ring, each of which may send back to the one before it; the last one ends."""
+    """Return sockets in a ring; each may send back to the one before it, and the last ends."""
     names = [f"S{n}" for n in range(size)]
     sockets = {
         name: asks(edge(names[n - 1], "not_satisfied"), edge(names[n + 1] if n + 1 < size else "end"))
@@ -233,7 +233,7 @@ def ring(size):
 
 
 def test_truncated_search_uses_random_casts():
-    """Its states are nearest to the start; casts by chance go on from there, the same ones each time."""
+    """Its states are nearest to the start; reproducible random casts continue from there."""
     e, again = (Exploration(ring(40), 0, 2_000) for _ in range(2))
     assert not e.complete_search
     assert e.not_visited == ()
@@ -290,7 +290,7 @@ def test_progress_is_reported_for_odds_of_other_lengths(wb):
 @settings(max_examples=LAPS)
 @given(loadouts(), st.integers(2, 30))
 def test_results_of_a_truncated_search_are_true(document, most):
-    """Casts by chance add states beyond where it was cut off; each that was seen can be come to."""
+    """Random casts add states beyond the limit; each of them is reachable."""
     rules = rules_of(document)
     whole = Exploration(rules.graph, range(3), SMALL)
     assume(whole.complete_search)
@@ -352,7 +352,7 @@ def test_finalized_work_has_two_turns(tmp_path):
 
 
 def test_nested_lists_and_lists_of_utilities_are_explored(tmp_path):
-    """A list is read through the item of another one (R34), and the outer one only a utility can set."""
+    """A list is read through the item of another (R34), and only a utility can set the outer one."""
     sockets = {
         "Scan": at("U", edge("Row"), parse="json"),
         "Row": at("P", edge("Sub"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}),
@@ -375,7 +375,7 @@ def test_nested_lists_and_lists_of_utilities_are_explored(tmp_path):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_holding_agents_are_explored_in_their_protocol(tmp_path, name):
-    """A pause and an escalation hold the cast (handoff protocols); a person's word is left open."""
+    """A pause and an escalation hold the cast (handoff protocols); a person's decision stays open."""
     document = spoken(retry_loop(most=2), name)
     e = explored(document, items=(1,))
     assert e.can("held") is True
@@ -389,7 +389,7 @@ def test_holding_agents_are_explored_in_their_protocol(tmp_path, name):
 
 
 def test_rounds_of_an_envelope_end_with_a_person():
-    """Where the rounds are used up a review escalates (envelope rules), so its edge never is taken once too often."""
+    """When the rounds are used up, a review escalates (envelope rules), so its edge is never exceeded."""
     assert explored(retry_loop(most=2), items=(1,)).can("edge_traversals_exhausted") is True
     e = explored(spoken(retry_loop(most=2), "envelope"), items=(1,))
     assert "edge_traversals_exhausted" not in e.ends

@@ -1,4 +1,4 @@
-"""What can be known of lanes before a cast: ways, odds and the time that more of them would save."""
+"""Lanes before a cast: routes, odds, and the time that more lanes would save."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def graph_of(document):
 
 
 def once(satisfied=0.25):
-    """One check, which may send the work back once."""
+    """Return a loadout with one check that may send the work back once."""
     document = config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1))})
     return Exploration(graph_of(document)).odds(satisfied, 0)
 
@@ -97,14 +97,14 @@ def test_expected_visits_are_finite_numbers(assumed):
 
 
 def test_probabilities_are_counted_from_casts(cast):
-    """The first evaluation wants it done again, the other three do not."""
+    """The first evaluation is not satisfied, the other three are."""
     cast.run()
     assert satisfied_shares(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}
     assert Exploration(cast.graph, 3).odds(satisfied_shares(cast.steps)).satisfied["Socket-3"] == 3 / 4
 
 
 def last_page():
-    """The exit is guarded, the advance is not, so Write is never asked for ``satisfied`` (R7), and says nothing."""
+    """Return a loop with a guarded exit and an unguarded advance, so Write is never asked for ``satisfied`` (R7)."""
     sockets = {"Plan": asks(edge("Write"), materia="G"), "Write": asks(edge("Write")), "Bind": at("P")}
     loops = {"L": loop("Write", exits=[exit_route("Write", "satisfied", "Bind")])}
     document = config(sockets, loops)
@@ -143,7 +143,7 @@ def test_required_verdict_cannot_be_missing():
 
 
 def ring(size, on=0.9):
-    """A ring in which each step may be the last."""
+    """Return a ring in which each step may be the last."""
     return [{(number + 1) % size: on} for number in range(size)]
 
 
@@ -217,7 +217,7 @@ def agree(o, r):
 
 
 def test_rounds_with_a_bounded_edge_are_not_counted():
-    """A round counts as a cycle only when no edge with maxTraversals was taken in it (R18)."""
+    """A round counts as a cycle only if it takes no edge with maxTraversals (R18)."""
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": asks(edge("Look", "not_satisfied", 2), edge("Look", "satisfied")),
@@ -257,7 +257,7 @@ def test_each_item_of_a_loop_of_critics_has_few_states():
 
 
 class EveryCount:
-    """Keeps every count of a state, whether it can still matter or not."""
+    """Keeps every count of a state, even if it can no longer matter."""
 
     def __init__(self, rules):
         pass

@@ -1,4 +1,4 @@
-"""Predicting the route: the comparison for every way on, the verb, the panel."""
+"""Predict the route: the comparison for every edge, the verb, the panel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def branching(*conditions):
 
 
 def only_right(play, place):
-    """The places for which a guess is right, of all that can be guessed."""
+    """Return the targets for which a guess is right, among all that can be guessed."""
     return [guess for guess in possible_guesses(play.rules) if judged(play, guess).right] == [place]
 
 
@@ -257,7 +257,7 @@ def test_guess_asks_the_agent_once_and_leaves_no_files(bench):
 
 
 def test_question_shows_the_state_of_the_cast(cast):
-    """The item, the cursor and the edges that are counted: what decides, apart from the output."""
+    """The item, the cursor and the edge counts, which decide together with the output."""
     cast.run("Socket-3")
     asked = question(cast)
     assert asked.standing[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
@@ -395,7 +395,7 @@ def click(panel, place):
 
 
 def shown(panel):
-    """All that the panel shows, as HTML."""
+    """Return everything that the panel shows, as HTML."""
     words = (one.value for one in widgets_in(panel.view) if isinstance(one, ui.HTML))
     return "".join([panel.picture.svg, *words])
 
@@ -495,7 +495,7 @@ def test_verdict_is_announced_and_the_picture_marks_the_cast(cast, make):
 
 
 def test_a_double_click_does_no_harm_and_keeps_the_focus(bench, make):
-    """A button that is disabled would let the focus fall to the page."""
+    """A disabled button would lose the focus to the page."""
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():

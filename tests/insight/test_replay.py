@@ -1,4 +1,4 @@
-"""The recorded answers of a cast sent through another loadout: where it goes otherwise, what it would still need."""
+"""Replay the recorded answers of a cast through another loadout: where it differs, and which answers are missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def done(bench):
 
 
 def changed(bench, change):
-    """Plan-Build-Eval with a change of its document."""
+    """Return Plan-Build-Eval with a change of its document."""
     document = json.loads(json.dumps(dict(bench.loadouts.config.document)))
     change(document["loadouts"]["Plan-Build-Eval"]["sockets"], document["materia"])
     return build_graph(document, "Plan-Build-Eval")
@@ -77,7 +77,7 @@ def test_replay_reports_the_missing_answer(bench, done):
 
 
 def played(rules, rng):
-    """A cast in memory with random answers, of at most 60 turns; what is asked of a person is accepted."""
+    """Return a cast in memory with random answers and at most 60 turns; every request to a person is accepted."""
     session = begin_at(entering.begin(rules, "r"))
     for _ in range(60):
         if session.state.status == "ready":
@@ -98,7 +98,7 @@ def replayed_with(tmp_path, document, changed_document, agents):
 
 
 def test_replay_of_a_finished_cast_that_would_continue_differs(tmp_path):
-    """An empty list, and an exit that led to the end: the changed loadout goes on there, and needs an answer."""
+    """An exit with an empty list led to the end; the changed loadout continues there and needs an answer."""
     before, after = (
         config(
             {
@@ -119,7 +119,7 @@ def test_replay_of_a_finished_cast_that_would_continue_differs(tmp_path):
 
 
 def test_replay_notes_another_reason_for_the_same_route(tmp_path):
-    """An edge to the end that is taken out is implied (R3)."""
+    """A removed edge to the end is implied (R3)."""
     before, after = (config({"Do": at("P", *edges)}) for edges in ([edge("end")], []))
     _, again = replayed_with(tmp_path, before, after, {"P": lambda: "done"})
     assert not again
@@ -155,7 +155,7 @@ def test_replay_of_a_failed_agent_takes_the_same_route(tmp_path):
 @settings(max_examples=REPLAYED, deadline=None)
 @given(document=loadouts(), rng=st.randoms(use_true_random=False), data=st.data())
 def test_replay_of_a_finished_cast_that_needs_an_answer_differs(document, rng, data):
-    """The answers of one loadout in another: where the way or the end differs it says so, and only there."""
+    """Answers of one loadout in another: exactly the differences of route and end are reported."""
     original = played(rules_of(document), rng)
     changed = json.loads(json.dumps(document))
     sockets = changed["loadouts"]["T"]["sockets"]

@@ -1,4 +1,4 @@
-"""``why``: the decision in words and as a table, and where other answers would have led."""
+"""``why``: the decision in words and as a table, and the routes of other answers."""
 
 from __future__ import annotations
 

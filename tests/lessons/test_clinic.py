@@ -1,4 +1,4 @@
-"""The bug clinic: a diagnosis and a mend are judged by what the loadout does."""
+"""The bug clinic: a diagnosis and a fix are judged by the behaviour of the loadout."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ CHEAT = "import materia_nb.lessons.checks as k\nk.judged = k.is_right = lambda *
 
 
 def right_answers(lesson, learner):
-    """The right answers as they are typed, by question."""
+    """Return the right answers as source code, by question."""
     return {question: repr(entry.truth) for question, entry in answer_key(lesson, learner).items()}
 
 
 def submission(lesson, answers):
-    """The lesson as it is shipped, with these answers in place of the dots."""
+    """Return the shipped lesson with these answers in place of the dots."""
     notebook = json.loads((lessons_folder() / f"{lesson}.ipynb").read_text())
     for cell in notebook["cells"]:
         source = "".join(cell["source"])

@@ -1,4 +1,4 @@
-"""Misreadings of the rules: the rules walk as a cast goes, and a wrong answer is named by the misreading that gives it."""
+"""Wrong rules are applied as a cast would apply them, and a wrong answer is attributed to the rule that gives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lessons in notebooks/: their form, and check cells that pass for right answers only."""
+"""The lessons in notebooks/: their structure, and check cells that pass for right answers only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answers_cell(name):
 
 
 def right_answers(name, learner=""):
-    """The right answers of a lesson, by the variable that they belong in."""
+    """Return the right answers of a lesson, by variable."""
     return {asked: one.truth for asked, one in answer_key(name.removesuffix(".ipynb"), learner).items()}
 
 
@@ -118,7 +118,7 @@ def test_stored_outputs_are_complete_and_need_no_kernel(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_prediction_question_does_not_reveal_the_answer(name):
-    """The buttons are shown with what can be chosen; nothing was run for them."""
+    """The buttons show the choices; nothing was run for them."""
     shown = [
         out["data"]["text/plain"]
         for cell in code_cells(name)
@@ -148,13 +148,13 @@ def shell(project, monkeypatch):
 
 
 def run(shell, source):
-    """Run a cell; what it raised, None when it went well."""
+    """Run a cell and return its exception, or None."""
     done = shell.run_cell(source)
     return done.error_before_exec or done.error_in_exec
 
 
 def wrong(answer):
-    """An answer of the same kind that is not right."""
+    """Return a wrong answer of the same type."""
     if isinstance(answer, bool):
         return not answer
     if isinstance(answer, int):
@@ -171,7 +171,7 @@ def check_cell(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_correct_learner_has_no_recorded_wrong_guess(name, shell):
-    """Every prediction and every answer is right at the first try; the record names the lesson."""
+    """Every prediction and answer is right at the first attempt; the record names the lesson."""
     for cell in code_cells(name):
         if cell is answers_cell(name):
             shell.user_ns |= right_answers(name)
@@ -193,7 +193,7 @@ def test_correct_learner_has_no_recorded_wrong_guess(name, shell):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_numbers_of_a_lesson_depend_on_the_learner(name):
-    """What varies does so by the name; what does not is not marked. Names are told apart whatever their case."""
+    """Numbers vary with the name, whatever its case; only what varies is marked."""
     asks, learners = QUESTIONS[stem(name)], ("", "ada", "ben")
     keys = [right_answers(name, learner) for learner in learners]
     assert all(found.keys() == asks.keys() for found in keys)
@@ -215,7 +215,7 @@ def test_a_hint_never_reveals_the_right_answer(name, learner):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_unanswered_lesson_gets_no_mark(name):
-    """The stored run is one of those: every cell ran, and the check says that nothing is answered."""
+    """Every cell of the stored run ran, and the check reports that nothing is answered."""
     (told,) = [out for out in check_cell(name).outputs if out.output_type == "error"]
     assert told.evalue.startswith(f"0 of {len(QUESTIONS[stem(name)])} right")
     assert "✓" not in told.evalue
@@ -224,7 +224,7 @@ def test_unanswered_lesson_gets_no_mark(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_check_cell_passes_only_for_right_answers(name, shell):
-    """They click twice and correct a guess; their answers are right, wrong and missing, in the cells of the lesson itself."""
+    """Learners click twice and correct a guess; answers are right, wrong and missing, in the lesson's own cells."""
     clicked, check = 0, check_cell(name)
     for cell in code_cells(name):
         done = shell.run_cell(cell.source)
@@ -259,7 +259,7 @@ def test_check_cell_passes_only_for_right_answers(name, shell):
 
 @pytest.mark.parametrize("name", NOTEBOOK_NAMES)
 def test_cells_can_be_run_twice_and_out_of_order(name, shell):
-    """Every cell, then the one above it again, then itself again; casts that can be run are run in between."""
+    """Each cell, then the one above it again, then itself again; casts are run in between."""
     above = None
     for cell in code_cells(name):
         again = [cell] if above is None else [cell, above, cell]
@@ -417,7 +417,7 @@ def test_papermill_runs_a_lesson_and_enters_answers(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", NOTEBOOK_NAMES)
 def test_stored_pictures_stay_pictures_where_svg_and_style_sheets_are_removed(name):
-    """An untrusted notebook, and a host of code, remove inline SVG from HTML and leave its words as one run-on text."""
+    """Untrusted notebooks and code hosts remove inline SVG from HTML and would leave run-on text."""
     for cell in json.loads((NOTEBOOKS / name).read_text(encoding="utf-8"))["cells"]:
         for output in cell.get("outputs", ()):
             html = "".join(output.get("data", {}).get("text/html", ""))

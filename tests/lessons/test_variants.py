@@ -1,4 +1,4 @@
-"""Exercises drawn from a seed, and what a learner and a class have answered."""
+"""Exercises drawn from a seed, and the answers of a learner and a class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What %materia load, reload and loadout say of what is there now and what is not."""
+"""%materia load, reload and loadout report what was added and removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays of a cast in the notebook's file, read without kernel, widgets or trust."""
+"""The record of a cast in the notebook file is readable without kernel, widgets or trust."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CELLS = {
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory):
-    """The cells of one notebook, by name, as nbconvert executes them."""
+    """Return the cells of one notebook by name, as nbconvert executes them."""
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS.values()])
     place = {"metadata": {"path": str(tmp_path_factory.mktemp("project"))}}
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""What an agent raises is told with the cell that a person wrote it in."""
+"""An exception of an agent is reported with the cell that defines the agent."""
 
 from __future__ import annotations
 

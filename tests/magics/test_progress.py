@@ -1,4 +1,4 @@
-"""The bar of a long run in a terminal; tests/browser/test_progress.py has the one of a notebook."""
+"""The progress bar of a long run in a terminal; tests/browser/test_progress.py covers notebooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from materia_nb.magics.cast_display import counting, running
 
 @pytest.fixture
 def drawn(monkeypatch, capsys):
-    """Set when a bar has been drawn on a terminal, however short the run is."""
+    """Return an event that is set when a bar has been drawn on a terminal, however short the run is."""
     event, display = threading.Event(), tqdm.display
 
     def display_and_set(bar, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""The verbs about handoffs and about suggestions, in a real IPython shell."""
+"""The verbs for handoffs and suggestions, in a real IPython shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person types in a notebook reaches the verb as it was typed."""
+"""Text typed in a notebook reaches the verb unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quest board: the file that holds it, its order, and casts one after another."""
+"""The quest board: its file, its order, and casts one after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel of the quest board, driven as a person does: no browser, no kernel."""
+"""The panel of the quest board, driven as by a user, without browser and kernel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def panel(wb):
 
 
 class Clock:
-    """The time that the panel reads."""
+    """The clock that the panel reads."""
 
     def __init__(self):
         self.seconds = 1000.0
@@ -56,7 +56,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def press(clock):
-    """Click a button after having read it, or so many milliseconds after the click before."""
+    """Click a button after it has been readable, or some milliseconds after the previous click."""
 
     def press(button, after_ms=5000):
         clock.seconds += after_ms / 1000

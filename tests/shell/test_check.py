@@ -1,4 +1,4 @@
-"""``materia check``: many files, each finding at its file and line, in the forms that CI reads."""
+"""``materia check`` reports the findings of many files with file and line, in the formats that CI reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from materia_nb.shell.terminal import FORMATS
 
 @pytest.fixture
 def broken(project, monkeypatch):
-    """A project with a broken file and one that is not JSON."""
+    """Return a project with an invalid loadout and a file that is not JSON."""
     monkeypatch.chdir(project)
     (project / "broken.json").write_text(BROKEN)
     (project / "torn.json").write_text('{\n "loadouts": ,\n}')

@@ -1,4 +1,4 @@
-"""``materia VERB``: the verbs of the magics as commands, with the same words and options, and what only a terminal has."""
+"""``materia VERB``: the verbs of the magics as commands with the same options, and the commands of the shell alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WITH_PROCESS = {
 
 @pytest.fixture
 def bench(project, monkeypatch):
-    """A project with the loadout of ASK as its own, in which the program runs."""
+    """Return a project with the loadout of ASK, as the working directory of the program."""
     monkeypatch.chdir(project)
     wb = Workbench(project)
     document = read_text(ASK)
@@ -51,7 +51,7 @@ def bench(project, monkeypatch):
 
 
 def materia(capsys, *arguments):
-    """The exit code, what was written, and what was written to the standard error."""
+    """Return a function that runs a command and returns exit code, stdout and stderr."""
     code = main([str(one) for one in arguments])
     said = capsys.readouterr()
     return code, said.out, said.err
@@ -319,7 +319,7 @@ def test_misuse_is_reported_as_json(line, bench, capsys):
 
 
 def run_program(*arguments, **options):
-    """Run the program as a process of its own."""
+    """Run the program in its own process."""
     command = [sys.executable, "-m", "materia_nb", *arguments]
     return subprocess.run(command, stderr=subprocess.PIPE, check=False, **{"stdout": subprocess.PIPE} | options)
 

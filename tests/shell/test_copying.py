@@ -1,4 +1,4 @@
-"""What ``materia`` copies out of the package, without losing anybody's work; and how the program ends."""
+"""``materia`` copies notebooks and examples without overwriting anybody's work; exit codes of the program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LESSONS = commands.BUNDLES[0]
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package with a gallery of two files, and what nobody wants to have copied."""
+    """Return a package with a gallery of two files, and files that must not be copied."""
     place = tmp_path / "package"
     for name in ("gallery/critic/loadout.json", "gallery/01-critic.ipynb", "gallery/__init__.py"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)

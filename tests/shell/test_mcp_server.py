@@ -1,4 +1,4 @@
-"""``materia mcp``: a scripted client builds a loadout, properties come back as casts, and a person judges each step."""
+"""``materia mcp``: a scripted client builds a loadout, sees casts, and a person judges each step."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def does(server, name, **args):
 
 
 def built(server):
-    """Three sockets: a check that sends work back to the plan or on to the end."""
+    """Return three sockets: a check sends work back to the plan or on to the end."""
     does(server, "open_loadout", loadout="Mine")
     does(server, "add_socket", materia="Check")
     does(server, "add_socket", materia="Ship")

@@ -1,4 +1,4 @@
-"""A repository whose CI is the workflow of the docs: it passes, and fails on what it is there to notice."""
+"""A repository with the CI workflow of the docs passes, and fails on what the workflow should notice."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ materia:
 
 
 def workflow():
-    """The steps of the workflow in the docs that check something."""
+    """Return the checking steps of the workflow in the docs."""
     page = (ROOT / "docs" / "in-ci.md").read_text(encoding="utf-8")
     block = re.search(r"```yaml\n(name: loadouts.*?)```", page, re.DOTALL)[1]
     steps = read_text(block, "yaml")["jobs"]["check"]["steps"]
@@ -44,7 +44,7 @@ def workflow():
 
 @pytest.fixture
 def repository(project, monkeypatch):
-    """A repository with a loadout, and a case of a cast that went back once."""
+    """Return a repository with a loadout, and a test case of a cast that went back once."""
     monkeypatch.chdir(project)
     write_config(project / PROJECT_FILE, read_text(LOADOUT))
     said = iter([False, True])
@@ -57,7 +57,7 @@ def repository(project, monkeypatch):
 
 
 def codes(project):
-    """Run the steps of the workflow, and give the exit code of each."""
+    """Run the steps of the workflow and return their exit codes."""
     cases = sorted(str(path.relative_to(project)) for path in project.rglob("*.materia-case.json"))
     found = []
     for line in workflow():

@@ -1,4 +1,4 @@
-"""Real casts over a grid: each made once, failures are rows, and what was paid for is not paid again."""
+"""Real casts over a grid: each is made once, failures are rows, and nothing is paid twice."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def never(turn):
 
 
 def dies_once(turn):
-    """End its own process in the middle of a cast, the first time; the request names a file that remembers it."""
+    """Kill its own process during a cast, the first time; the request names the file that records this."""
     marker = Path(turn.request)
     if not marker.is_absolute():
         return good(turn)
@@ -56,7 +56,7 @@ def dies_once(turn):
 
 
 def dies_always(turn):
-    """End its own process in the middle of a cast as long as the file that the request names is not there."""
+    """Kill its own process during a cast while the file that the request names is missing."""
     if turn.wants and not Path(turn.request).exists():
         os.kill(os.getpid(), signal.SIGKILL)
     return good(turn)
@@ -71,7 +71,7 @@ def wb(project):
 
 
 class Counted:
-    """Counts how often it is asked; its answers are those of :func:`good`."""
+    """Counts its calls and answers as :func:`good` does."""
 
     def __init__(self, answer=good):
         self.asked, self._answer = [], answer

@@ -1,4 +1,4 @@
-"""R61: utilities under the names that they have in the reference engine."""
+"""Utilities under the names of the reference engine (R61)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that behave badly, run for real (R23)."""
+"""Misbehaving commands, run as real processes (R23)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(argv, tmp_path, stdin=b"", timeout_s: float | None = 20, **more):
 
 
 def with_grandchild(before_ready: str) -> list[str]:
-    """Build a command that starts a sleeping child, waits until that is ready, prints and ends."""
+    """Return a command that starts a sleeping child, waits until it is ready, prints and exits."""
     return python(f"""
         import os, time
         ready, tell = os.pipe()
@@ -83,7 +83,7 @@ def test_the_end_is_not_kept_unless_asked_for(tmp_path):
 
 
 def test_full_pipes_in_both_directions_do_not_block(tmp_path):
-    """R23: what is over the limit is read and dropped, so nobody waits for anybody."""
+    """Output beyond the limit is read and dropped, so no process waits for another (R23)."""
     code = f"""
         import sys, threading
         def flood(stream):
@@ -148,7 +148,7 @@ def test_grandchild_holding_the_pipes_is_ended(tmp_path):
 
 
 def test_grandchild_without_the_pipes_is_ended(tmp_path):
-    """R23: nothing of the group survives, also after a normal end."""
+    """No process of the group survives, even after a normal end (R23)."""
     assert run(with_grandchild("for fd in (0, 1, 2): os.close(fd)"), tmp_path).stdout == b"mine"
     assert_gone(*pids_in(tmp_path / "pids"))
 
@@ -307,7 +307,7 @@ RUNNER = """
 
 @pytest.fixture
 def runner(tmp_path):
-    """Start a Python process that runs code in run_process; it is ended after the test."""
+    """Start a Python process that runs code in run_process; it is killed after the test."""
     started = []
 
     def start(code: str) -> subprocess.Popen[str]:
@@ -350,7 +350,7 @@ def test_second_interrupt_does_not_wait_for_the_second_to_pass(tmp_path, runner)
 
 
 def test_interrupt_at_any_moment_leaves_nothing(tmp_path):
-    """Interrupts that hit between starting a command and waiting for it are not lost either."""
+    """Interrupts between starting a command and waiting for it are not lost either."""
     code = python("import os, time; open(f'pid-{os.getpid()}', 'w').close(); time.sleep(60)")
     for n in range(20):
         timer = threading.Timer(n * 0.0004, lambda: os.kill(os.getpid(), signal.SIGINT))

@@ -1,4 +1,4 @@
-"""Where the program of a utility lies (R24, R25)."""
+"""The location of the program of a utility (R24, R25)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def config(tmp_path):
 
 @pytest.mark.parametrize("interpreter", [*sorted(INTERPRETERS), "/usr/bin/python3"])
 def test_script_next_to_the_config_is_found_after_an_interpreter(config, interpreter):
-    """R24."""
     assert resolve_command(utility([interpreter, "scripts/x.py", "scripts/x.py"], config)) == [
         interpreter,
         str(config / "scripts/x.py"),
@@ -48,7 +47,6 @@ def test_options_before_the_script_are_skipped(config, before):
 
 @pytest.mark.parametrize("name", ["tool", "./tool", "scripts/../tool"])
 def test_program_next_to_the_config_is_found(config, name):
-    """R24."""
     found, argument = resolve_command(utility([name, "a"], config))
     assert Path(found).is_absolute()
     assert Path(found).samefile(config / "tool")
@@ -73,7 +71,6 @@ def test_program_next_to_the_config_is_found(config, name):
     ],
 )
 def test_other_commands_are_unchanged(config, command):
-    """R24."""
     assert resolve_command(utility(command, config)) == command
 
 
@@ -85,7 +82,6 @@ def test_absolute_paths_and_fileless_configs_are_unchanged(config):
 
 @pytest.mark.parametrize("name", ["detect-vcs.py", "detect-vcs.mjs"])
 def test_shipped_script_is_run_with_this_python(tmp_path, name):
-    """R25."""
     for directory in ("profile", "shipped"):
         (tmp_path / directory).mkdir()
     (tmp_path / "shipped/detect-vcs.py").write_text("")

@@ -151,7 +151,7 @@ def test_worktree_needs_a_repository_and_a_commit(tmp_path):
 
 
 def lanes(project, *changes):
-    """Make a lane for each of these files and contents; the state that they end with."""
+    """Make a lane for each of these files and contents; return the final state."""
     results = []
     for number, files in enumerate(changes, 1):
         name = f"lane {number}"
@@ -289,7 +289,7 @@ def test_mime_aside_builds_in_a_worktree_and_joins_the_resolution(project, monke
 
 @pytest.mark.parametrize("same_lines", [False, True])
 def test_parallel_build_joins_its_lanes_in_the_order_of_the_plan(project, monkeypatch, same_lines):
-    """Lanes that touch different files join; those that touch the same lines leave a conflict for Resolve."""
+    """Lanes with different files join; those with changes of the same lines leave a conflict for Resolve."""
     for name, value in GIT.items():
         monkeypatch.setenv(name, value)
     streams = [{"name": "pages", "workItemIndexes": [1]}, {"name": "server", "workItemIndexes": [0, 2]}]

@@ -1,4 +1,4 @@
-"""A utility's step: document in, result or failure out (R23)."""
+"""The step of a utility: a document goes in, a result or failure comes out (R23)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(materia: Materia, project: Path, stop: threading.Event | None = None, **
 
 @pytest.fixture
 def real_python(tmp_path, monkeypatch):
-    """Make ``python3`` this interpreter, as written in configs."""
+    """Make ``python3``, as configs call it, this interpreter."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "python3").symlink_to(sys.executable)
@@ -83,7 +83,6 @@ def test_ensure_ignored_runs_from_its_config_directory(tmp_path, real_python):
 
 
 def test_shipped_script_is_found_in_the_directories_given(tmp_path):
-    """R25."""
     (tmp_path / "one.py").write_text("print('shipped')")
     materia = replace(PLAIN, script={"kind": "shippedUtility", "name": "one.mjs"})
     result = run_utility(materia, document(materia, tmp_path), cwd=tmp_path, utilities=[tmp_path])
@@ -91,7 +90,6 @@ def test_shipped_script_is_found_in_the_directories_given(tmp_path):
 
 
 def test_document_has_the_documented_keys_in_order(tmp_path):
-    """R23."""
     made = document(
         replace(PLAIN, params={"a": 1}),
         tmp_path,
@@ -129,7 +127,6 @@ def test_document_outside_items_has_no_item(tmp_path):
 
 @pytest.mark.parametrize("text", ["naïve 漢字 \U0001f600", "\ud800 alone", 'quotes " and \n'])
 def test_the_document_arrives_as_one_json_line(tmp_path, text):
-    """R23."""
     code = "import sys; d = sys.stdin.buffer.read(); sys.stdout.buffer.write(d)"
     result = run(python(code), tmp_path, request=text)
     assert result.stdout.count("\n") == 1
@@ -150,19 +147,17 @@ def test_unread_large_document_does_not_block(tmp_path):
 
 
 def test_undecodable_bytes_are_replaced(tmp_path):
-    """R23: they become U+FFFD."""
+    """They become U+FFFD (R23)."""
     result = run(python(r"import os; os.write(1, b'a\xffb\xc3'); os.write(2, b'\xfe')"), tmp_path)
     assert (result.stdout, result.stderr) == ("a\ufffdb\ufffd", "\ufffd")
 
 
 def test_stdout_cut_at_1_mib_is_not_a_failure(tmp_path):
-    """R23."""
     result = run(python("import sys; sys.stdout.write('a' * 1572864)"), tmp_path)
     assert (result.ok, len(result.stdout), result.process.stdout_truncated) == (True, 1_048_576, True)
 
 
 def test_exit_code_failure_names_everything(tmp_path):
-    """R23."""
     code = r"import sys; print('partial'); sys.stderr.write('boom\n  two   lines\n'); sys.exit(3)"
     result = run(python(code), tmp_path)
     assert not result.ok
@@ -174,7 +169,7 @@ def test_exit_code_failure_names_everything(tmp_path):
 
 
 def test_huge_stderr_is_summarized(tmp_path):
-    """R23: at most 800 characters."""
+    """The message has at most 800 characters of it (R23)."""
     code = "import sys; sys.stderr.write('b' * 3_000_000); sys.exit(1)"
     result = run(python(code), tmp_path)
     assert result.failure is not None
@@ -190,7 +185,6 @@ def test_empty_stderr_is_reported(tmp_path):
 
 
 def test_signal_failure_names_it(tmp_path):
-    """R23."""
     failure = run(python("import os; os.kill(os.getpid(), 9)"), tmp_path).failure
     assert failure is not None
     assert failure.kind == "utility_exit"
@@ -198,7 +192,6 @@ def test_signal_failure_names_it(tmp_path):
 
 
 def test_timeout_is_a_failure(tmp_path):
-    """R23."""
     result = run(python("import time; time.sleep(60)", timeout_ms=300), tmp_path)
     assert result.failure is not None
     assert result.failure.kind == "utility_timeout"
@@ -221,7 +214,6 @@ def test_timeout_is_a_failure(tmp_path):
     ],
 )
 def test_unstartable_command_is_a_failure(tmp_path, materia, part):
-    """R23."""
     result = run(materia, tmp_path)
     assert result.failure is not None
     assert result.failure.kind == "utility_not_started"
@@ -246,7 +238,6 @@ def test_long_commands_are_cut_in_messages(tmp_path):
 
 
 def test_record_has_the_fields_of_the_reference(tmp_path):
-    """R29."""
     materia = python("print(1)")
     record = command_record(materia, run(materia, tmp_path), ARTIFACTS)
     seconds = record.pop("seconds")

@@ -1,4 +1,4 @@
-"""What the tests of panels share."""
+"""Fixtures of the tests of panels."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from materia_nb.widgets.frontend import Front
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_code():
-    """The one widget that all panels of a kernel share is there before a test counts widgets."""
+    """Create the widget that all panels of a kernel share before a test counts widgets."""
     Front([], []).close()

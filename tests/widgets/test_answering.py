@@ -1,4 +1,4 @@
-"""The tab about the present, without a panel: what it says and offers at each point of a cast."""
+"""The Answer tab without a panel: its content at each point of a cast."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.widgets.failure_panel import failure_state, result_blocks
 
 
 def shown(cast):
-    """The state of the tab without its key, which names moments; only what is there."""
+    """Return the non-empty content of the tab without its key, which names moments."""
     state = answer_state(cast.now, busy=False)
     del state["key"]
     return {name: value for name, value in state.items() if value not in (None, [], {}, False)}

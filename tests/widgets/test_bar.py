@@ -1,4 +1,4 @@
-"""The bar without a panel: what it says of a cast at each point, and which buttons can be pressed then."""
+"""The bar without a panel: its text and enabled buttons at each point of a cast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CALL = ToolCall(id="1", tool="bash", args={"command": "make it"})
 
 
 class Asks:
-    """Asks for approval of a command, and answers once that was run."""
+    """Asks for approval of a command, and answers when it has run."""
 
     name = "asks"
 
@@ -24,7 +24,7 @@ class Asks:
 
 
 def bar(cast, activity=IDLE):
-    """Tone, words, and the buttons that can be pressed."""
+    """Return tone, text and the enabled buttons."""
     state = bar_state(cast.now, activity)
     return state["tone"], state["words"], {name for name, can in state["can"].items() if can}
 

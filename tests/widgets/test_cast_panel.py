@@ -1,4 +1,4 @@
-"""The surface of a cast, driven by the messages that its front-end sends. No browser, no kernel."""
+"""The panel of a cast, driven by the messages of its front end, without browser and kernel."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOSTILE = "<img src=x onerror=window.__owned=1>"
 
 @pytest.fixture
 def make():
-    """Make a panel that is closed at the end."""
+    """Return a function that makes panels, which are closed after the test."""
     made = []
 
     def one(cast, **options):
@@ -58,7 +58,7 @@ def make():
 
 
 def say(panel, kind, **values):
-    """Send a message as the front-end does; returns what is said to the person then."""
+    """Send a message as the front end does; return the resulting notice."""
     panel.guarded(panel.on_message)(from_page(panel, kind, **values))
     return panel.front.surface["notice"].get("words", "")
 
@@ -83,7 +83,7 @@ def titles(cast):
 
 
 class Held:
-    """An agent that answers when it is told to go on, so that a test can act while a step runs."""
+    """An agent that answers only when told to, so that a test can act during a step."""
 
     def __init__(self, output):
         self.begun, self.go_on, self._output = threading.Event(), threading.Event(), output
@@ -440,7 +440,7 @@ def test_draft_can_be_refined_and_accepted(bench, make):
 
 
 class Asks:
-    """Says why, asks for approval to run a command, and says what became of that."""
+    """Gives a reason, asks for approval to run a command, and reports the decision."""
 
     name = "asks"
 
@@ -1113,7 +1113,7 @@ def test_each_waiting_lane_can_be_answered(make, tmp_path):
 
 @pytest.fixture
 def looped(tmp_path, make):
-    """Two items; the first check is not satisfied, and asks for the build again."""
+    """Return a panel with two items; the first check is not satisfied and sends the build back."""
     return make(h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=(1,))))
 
 
@@ -1298,7 +1298,7 @@ def test_run_continues_after_a_failure_is_fixed(tmp_path, make):
 
 @pytest.fixture
 def stopped_by_a_limit(tmp_path, make):
-    """A panel whose cast was stopped by a limit after the second refusal of its check."""
+    """Return a panel whose cast was stopped by a limit after the second refusal of its check."""
     verdicts = iter([h.NO, h.NO, h.YES, h.YES])
     document = h.loop_config()
     document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] = 1
@@ -1325,7 +1325,7 @@ def test_answer_before_a_limit_can_be_requested_again(stopped_by_a_limit):
 
 
 def checked_in_lanes(tmp_path):
-    """A cast each of whose lanes is held by its check, which asks for consent to ASK; and what the checks were told then."""
+    """Return a cast whose lanes each wait for approval of ASK, and the turns of the checks."""
     config, told, asked = streams_config(), [], set()
     config["loadouts"]["T"]["sockets"]["Socket-4"]["handoff"] = "agent-contract"
 

@@ -1,4 +1,4 @@
-"""The table of a panel's parts: what follows from a row, and that the front-end has the bodies that it asks for."""
+"""The table of a panel's parts: the effects of a row, and the front end has a body for each kind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def steps_made(seen):
 
 @pytest.fixture
 def made_up(monkeypatch):
-    """A part that is nothing but a function and a row of the table."""
+    """Add a part that consists only of a function and a row of the table."""
     part = Part(name="made-up", at="dock", title="Made up", blocks=steps_made)
     monkeypatch.setitem(PARTS, part.name, part)
     return part

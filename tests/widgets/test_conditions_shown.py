@@ -1,4 +1,4 @@
-"""Every condition is drawn, written and offered from its row in the table, and the front end knows none by name."""
+"""Every condition is drawn, named and offered from its row of the table; the front end knows none by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FRONT = Path(frontend.__file__).parent / "front"
 
 
 def numbered(condition):
-    """A graph in which the edge has a number, so that its sign is told also where it always matches."""
+    """Return a graph whose edge has a number, so that its sign appears even if it always matches."""
     one = graphs.socket("A", "Ask", (condition, "A"), ("always", "B"))
     return graphs.graph("G", [one, graphs.socket("B", "Build")])
 
@@ -82,7 +82,7 @@ def test_canvas_has_a_class_and_style_per_condition(condition):
 
 
 def canvas_rules():
-    """Run the module that makes the rules of cytoscape, with each colour called by its use."""
+    """Run the module that makes the styles of cytoscape, with each colour named by its use."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")

@@ -1,4 +1,4 @@
-"""The panel of design mode: the canvas follows the design, edits outlive a panel, closing frees everything."""
+"""The panel of design mode: the canvas follows the design, edits survive a panel, closing frees everything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from materia_nb.widgets.design_panel import DesignPanel, show_design
 
 @pytest.fixture(autouse=True)
 def tidy():
-    """No test leaves live widgets behind for the next."""
+    """Assert that no test leaves live widgets behind."""
     before = set(live)
     yield
     base_module._shown.clear()

@@ -1,4 +1,4 @@
-"""Design mode by its messages, as the page sends them: no browser, no widgets."""
+"""Design mode, driven by the messages of the page, without browser and widgets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fresh(wb):
 
 
 def do(session, kind, **values):
-    """Send a message that has to succeed; returns what is told of the design then."""
+    """Send a message that must succeed; return the new description of the design."""
     session.on_message(kind, values)
     assert session.note[0] == "status", session.note
     return design_slice(session)
@@ -557,7 +557,7 @@ def test_hostile_names_are_sent_as_text(wb):
 
 @pytest.fixture
 def leads_on(fresh):
-    """A design in which an edge leads on out of what becomes a loop."""
+    """Return a design in which an edge leaves the future loop."""
     for materia in ("Plan", "Build", "Eval", "Maintain"):
         do(fresh, "add", materia=materia)
     for source, to, when in (

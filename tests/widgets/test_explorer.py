@@ -1,4 +1,4 @@
-"""The list of all casts, driven as a page does: no browser, no kernel."""
+"""The list of all casts, driven as by a page, without browser and kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wb(project):
 
 @pytest.fixture
 def casts(wb):
-    """Three casts: one complete, one that waits for nobody, one that failed."""
+    """Make three casts: a complete one, a stopped one and a failed one."""
     made = [wb.cast(request) for request in ("a guide to trains", "tidy the readme", f"notes {HOSTILE}")]
     made[0].run()
     made[2].agents.set("Answer", lambda: 1 / 0)
@@ -49,7 +49,7 @@ def panel(wb, casts):
 
 
 def told(panel, *messages):
-    """What the page is told when it has sent these."""
+    """Return the data that the page gets after these messages."""
     for message in messages:
         panel.on_message(from_list(panel, **message))
     panel.wait(30)
@@ -132,7 +132,7 @@ def test_changed_cast_is_not_deleted(panel, casts, wb, kind):
 
 
 def looked_at(panel, id_):
-    """What stands below the list once a cast is selected, and read."""
+    """Select a cast and return the details below the list."""
     told(panel, {"kind": "select", "cast": id_})
     panel._look_at()  # what a timer does where the selection rests
     assert panel.front.glance["id"] == id_

@@ -1,4 +1,4 @@
-"""A frame of a cast's panel is about one moment, and drawn once."""
+"""A frame of a panel shows one moment of its cast, and is drawn once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOLD_A_CAST = {"base", "cast_surface", "explorer", "cast_panel", "graph_panel", 
 
 @pytest.fixture
 def taken(monkeypatch):
-    """Count the snapshots that are taken."""
+    """Count the snapshots."""
     count: Counter[str] = Counter()
     init = Snapshot.__init__
 
@@ -41,7 +41,7 @@ def taken(monkeypatch):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Count the draws of each panel, and let timers only be asked for."""
+    """Count the draws of each panel; timers are only recorded."""
     count: Counter[str] = Counter()
 
     def counted(kind):
@@ -106,7 +106,7 @@ def test_frame_takes_one_snapshot_in_every_status(tmp_path, taken, status):
 
 
 def frames_of_a_run(path, most):
-    """Draw frames while a cast runs; of each how many steps bar, timeline, inspector and picture tell of."""
+    """Draw frames while a cast runs; return for each the step counts of bar, timeline, inspector and picture."""
     cast = h.start(path, h.loop_config(), h.loop_agents(120))
     panel = CastPanel(cast)
     panel.tab = "state"
@@ -137,7 +137,7 @@ def frames_of_a_run(path, most):
 
 
 def test_frames_are_consistent_during_a_run(tmp_path):
-    """Bar, timeline, inspector and picture of one frame tell of the same number of steps."""
+    """Bar, timeline, inspector and picture of a frame show the same number of steps."""
     frames, runs = [], 0
     while len(frames) < FRAMES:
         frames += frames_of_a_run(tmp_path / str(runs := runs + 1), FRAMES - len(frames))

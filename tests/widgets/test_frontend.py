@@ -1,4 +1,4 @@
-"""The bundle of the front end: up to date, self-contained, in each notebook once."""
+"""The bundle of the front end is current, self-contained, and in each notebook once."""
 
 from __future__ import annotations
 

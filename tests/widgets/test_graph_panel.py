@@ -1,4 +1,4 @@
-"""The graph panel without a browser: what it tells the page, and what it does with what the page tells it."""
+"""The graph panel without a browser: the data for the page, and the handling of its messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def live() -> int:
 
 @pytest.fixture(autouse=True)
 def tidy():
-    """No test leaves live widgets behind for the next."""
+    """Assert that no test leaves live widgets behind."""
     before = set(widget_module._instances)
     yield
     base_module._shown.clear()
@@ -53,7 +53,7 @@ def tidy():
 
 
 def send(panel: GraphPanel, **message: Any) -> None:
-    """Send what the page sends."""
+    """Send a message as the page does."""
     panel.front._handle_custom_msg(message, [])
 
 
@@ -88,13 +88,13 @@ def elements(panel: GraphPanel) -> list[dict[str, Any]]:
 
 
 def details(panel: GraphPanel) -> str:
-    """The words of the inspector about the selection."""
+    """Return the inspector's text about the selection."""
     inspector = Inspector(panel.graph, panel.cast and panel.cast.now)
     return json.dumps(blocks_as_json(inspector.about(*panel.selected)), ensure_ascii=False)
 
 
 def overlapping() -> Graph:
-    """Two loops that share a socket without one holding the other."""
+    """Return two loops that share a socket without one containing the other."""
     return graph(
         "overlapping",
         [
@@ -107,7 +107,7 @@ def overlapping() -> Graph:
 
 
 def unreachable() -> Graph:
-    """Two sockets that nothing leads to."""
+    """Return a graph with two unreachable sockets."""
     return graph("apart", [socket("A", "a"), socket("X", "x", ("always", "Y")), socket("Y", "y")])
 
 
@@ -157,7 +157,7 @@ def test_card_picture_has_size_and_border():
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("name", ALL)
 def test_elements_refer_to_existing_elements(name: str, direction: Direction):
-    """The ends of lines are there, and no two elements have one id."""
+    """The ends of edges exist, and ids are unique."""
     scene = drawn(ALL[name](), direction=direction)
     nodes = {one["id"] for one in scene.nodes}
     for edge in scene.edges:
@@ -170,7 +170,7 @@ def test_elements_refer_to_existing_elements(name: str, direction: Direction):
 
 @pytest.mark.parametrize("name", ALL)
 def test_page_data_is_serializable(name: str):
-    """A tooltip would go into the page as markup, whatever it holds."""
+    """A tooltip would be inserted into the page as markup."""
     panel = GraphPanel(ALL[name]())
     assert panel.picture.children[0].tooltip_source == ""
     for trait in (panel.front.scene, panel.front.look, panel.front.flags):
@@ -383,7 +383,7 @@ def test_a_path_with_round_corners_becomes_a_polyline():
 
 
 class Timer:
-    """A timer that goes off when the test says so."""
+    """A timer that fires when the test says so."""
 
     made: list[Timer] = []  # noqa: RUF012 - emptied by the fixture
 
@@ -488,7 +488,7 @@ def test_timer_redraws(project: Path):
 
 
 def test_only_changes_are_sent(project: Path, timers: list[Timer], monkeypatch: pytest.MonkeyPatch):
-    """One message, and a page that comes later is told all of it."""
+    """A change is one message, and a page that connects later gets everything."""
     cast = start(project, loop_config(), loop_agents(2))
     panel = GraphPanel(cast)
     sent: list[dict[str, Any]] = []
@@ -534,7 +534,7 @@ def test_click_selects_and_the_list_names_all_elements(name: str):
 
 
 def test_names_in_the_list_are_unique():
-    """A list selects by name."""
+    """The list selects by name."""
     names = [
         words
         for words, _ in selectable_parts(
@@ -667,7 +667,7 @@ def test_edge_explains_why_it_was_taken(project: Path, timers: list[Timer]):
 
 
 def test_edge_shows_its_use_for_the_current_item(project: Path, timers: list[Timer]):
-    """Used and allowed traversals are those of the item at hand (R18)."""
+    """Used and allowed traversals are those of the current item (R18)."""
     cast = start(project, loop_config(), loop_agents(1, [1]))
     cast.run(steps=4)
     cast.agents.set("Check", "person")
@@ -679,7 +679,7 @@ def test_edge_shows_its_use_for_the_current_item(project: Path, timers: list[Tim
 
 
 def test_label_and_inspector_name_the_counted_item(project: Path, timers: list[Timer]):
-    """After the cursor moved, the label counts for the next item and the last time for the one before (R18)."""
+    """After the cursor moved, the label counts for the next item, the last traversal for the previous one (R18)."""
     cast = start(project, loop_config(), loop_agents(2, [1]))
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     cast.agents.set("Check", "person")
@@ -787,7 +787,7 @@ def test_two_displays_share_one_view():
 
 
 def test_showing_again_closes_what_it_replaces(project: Path, timers: list[Timer]):
-    """Live widgets do not grow when a cell is run again."""
+    """Running a cell again adds no live widgets."""
     cast = start(project, loop_config(), loop_agents(2))
     before = live()
     first = show_panel("graph", lambda: GraphPanel(cast))
@@ -901,7 +901,7 @@ def test_callbacks_of_several_threads_run_one_at_a_time():
 
 
 def test_redraw_continues_during_a_callback(project: Path):
-    """A button that runs a cast holds the callbacks' lock for long; the picture follows all the same."""
+    """A button that runs a cast holds the callbacks' lock for long, but the picture still follows."""
     cast = start(project, loop_config(), loop_agents(1))
     panel = GraphPanel(cast)
     done = threading.Event()

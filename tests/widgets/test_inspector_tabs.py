@@ -1,4 +1,4 @@
-"""The inspector without a panel: which tabs there are for what is looked at, and what each says."""
+"""The inspector without a panel: its tabs for each selection, and their content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_STEP = ["output", "prompt", "why", "state", "calls"]
 
 @pytest.fixture(scope="module")
 def cast(tmp_path_factory):
-    """A cast of one item that waits for a person to check it."""
+    """Return a cast of one item that waits for a person's check."""
     made = h.start(tmp_path_factory.mktemp("inspected"), h.loop_config(), {**h.loop_agents(1), "Check": "person"})
     made.run()
     yield made
@@ -22,7 +22,7 @@ def cast(tmp_path_factory):
 
 
 def looked(cast, tab="", selected=None, past=None, *, busy=False, only=""):
-    """What the inspector shows; of each tab only its name."""
+    """Return the content of the inspector; of each tab only its name."""
     pick = None if selected is None else Element(*selected)
     state = inspector_state(cast.now, pick, past, tab, busy=busy, only=only)
     return {**state, "tabs": [name for name, _, _ in state["tabs"]]}

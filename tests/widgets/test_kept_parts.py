@@ -1,4 +1,4 @@
-"""A frame makes only the parts again that something changed for, and yet shows what a panel made just now would show."""
+"""A frame rebuilds only the parts that changed, and shows what a new panel would show."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MESSAGES = int(os.environ.get("MATERIA_MESSAGES", "60"))
 
 @pytest.fixture(autouse=True)
 def no_timers(monkeypatch):
-    """Every frame is asked for here."""
+    """Disable timers; every frame is requested by the test."""
 
     class Never:
         def __init__(self, *_):
@@ -43,7 +43,7 @@ def say(panel, kind, **values):
 
 
 def shown_by(panel):
-    """Everything that the page was told, but for what was said of the latest message."""
+    """Return everything that the page got, except the notice about the latest message."""
     state = panel.front.get_state()
     slices = {part.slice for part in PARTS.values() if part.drawn}
     told = {
@@ -54,7 +54,7 @@ def shown_by(panel):
 
 
 def made_now(panel):
-    """Another panel that looks at the same."""
+    """Return a new panel of the same cast."""
     fresh = CastPanel(panel.cast)
     fresh.cast, fresh.casts, fresh.runs = panel.cast, panel.casts, runs_of(panel.cast)
     fresh.rows = StepRows(panel.rows.line)
@@ -68,7 +68,7 @@ def made_now(panel):
 
 
 def stale(panel):
-    """Name what is shown and would not be by a new panel: part, what of it, the two values."""
+    """Return the differences from a new panel: part, field, both values."""
     lived, fresh = shown_by(panel), made_now(panel)
     return [
         (name, key, lived[name].get(key), fresh[name].get(key))
@@ -93,7 +93,7 @@ SCENES = {
 
 
 def message(dice, panel):
-    """Anything that a person may do, as kind and values; half of it changes a value of the state."""
+    """Return a random message of a user as kind and values; half of them change the state."""
     sockets = [*panel.cast.graph.sockets]
     socket, steps = dice.choice(sockets), len(panel.cast.steps)
     path = dice.choice(["note", "note", "plan.title", "workItems.0.title", "workItems.1.context"])
@@ -144,7 +144,7 @@ def message(dice, panel):
 
 
 def elsewhere(dice, panel):
-    """Change something of the cast in a cell."""
+    """Change the cast from a cell."""
     cast = panel.cast
     dice.choice(
         [

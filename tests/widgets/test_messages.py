@@ -1,4 +1,4 @@
-"""What a page sends: which messages are understood, and which are refused."""
+"""The messages of a page: which are understood, and which are refused."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_each_message_has_a_type_declaration():
 
 
 class Canvas:
-    """Knows what two elements show."""
+    """A canvas with the meaning of two elements."""
 
     selections = {"n:Socket-1": ("socket", "Socket-1"), "e:edge:1:Socket-1": ("edge", "edge:1:Socket-1")}  # noqa: RUF012
 

@@ -1,4 +1,4 @@
-"""A message of the page acts on what the page showed, once: one that is about something else by now is refused."""
+"""A message of the page acts once, on what the page showed; an outdated one is refused."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ ACTING = [
 
 @pytest.fixture
 def panel(tmp_path):
-    """Make panels of casts, closed at the end."""
+    """Return a function that makes panels of casts, which are closed after the test."""
     made = []
 
     def make(cast):

@@ -1,4 +1,4 @@
-"""The panel in which a route is predicted, without its verdicts: what stands above them, and what it lets go of."""
+"""The prediction panel without its verdicts: its heading, and what it releases."""
 
 from __future__ import annotations
 

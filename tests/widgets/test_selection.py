@@ -89,7 +89,7 @@ def test_edge_shows_its_fields(tmp_path):
 
 @pytest.fixture
 def checking(tmp_path):
-    """A cast that waits for a person to check its first item again, which it sent back once."""
+    """Return a cast that waits for the second check of its first item."""
     made = h.start(tmp_path, h.loop_config(), {**h.loop_agents(2), "Check": h.Until(h.NO, kinds=("work",))})
     made.run()
     assert (made.now.waiting_at.socket, len(made.steps)) == ("Socket-3", 5)

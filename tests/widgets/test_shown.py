@@ -1,4 +1,4 @@
-"""What pages are told, whole: after each message of a session, whatever changed by it; see ``shown_texts``."""
+"""Stored records of the data for pages: after each message of a session, the changes; see ``shown_texts``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from panel_helpers import from_list, from_page
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """A clock that goes on by a second whenever an agent moves it."""
+    """Replace the clock by one that advances a second whenever an agent says so."""
     now = [1_700_049_600_000]
     monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0] * 1_000_000)
 
@@ -41,7 +41,7 @@ def clock(monkeypatch):
 
 
 def flat(told, prefix=""):
-    """The parts of what a page is told, each with its path: objects are taken apart twice."""
+    """Return the parts of the data with their paths; objects are split at two levels."""
     for name, value in told.items():
         if isinstance(value, dict) and prefix.count(".") < 2:
             yield from flat(value, f"{prefix}{name}.")
@@ -50,7 +50,7 @@ def flat(told, prefix=""):
 
 
 def changes(before, after):
-    """Whatever is another than before; an entry of a list by itself."""
+    """Return the differences; each changed entry of a list is one."""
     found = {}
     for name, value in after.items():
         known = before.get(name)
@@ -69,7 +69,7 @@ SLICES = ("surface", "bar", "inspector", "timeline", "items", "watch", "lanes", 
 
 
 def of_panel(panel, row_ids):
-    """The parts of all slices; ``row_ids`` numbers what names the rows of the timeline, which counts frames drawn in between."""
+    """Return the parts of all slices; ``row_ids`` renumbers the rows of the timeline, whose ids count frames."""
     state = panel.front.get_state()
     state["surface"] = {name: one for name, one in state["surface"].items() if name != "seen"}
     row_id = state["timeline"]["id"]
@@ -78,7 +78,7 @@ def of_panel(panel, row_ids):
 
 
 def session(panel, *messages):
-    """What the page is told at first, and after each message."""
+    """Return the data for the page at first, and after each message."""
     answers, row_ids = [], {}
     panel.front.send = lambda content, buffers=None: answers.append(content)
     panel.refresh()

@@ -1,4 +1,4 @@
-"""The colours of the panels: text can be read, and lines be seen, on the grounds that they stand on, in both themes."""
+"""Text and lines have enough contrast on their backgrounds in both themes."""
 
 from __future__ import annotations
 
