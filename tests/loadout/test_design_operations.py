@@ -183,8 +183,8 @@ def test_misspelt_field_is_renamed_and_unknown_field_removed():
 
 
 def test_loadout_fields_can_be_set_and_removed(draft):
-    assert draft.set_loadout("label", "L") == "set label"
-    assert draft.set_loadout("label", None) == "removed label"
+    assert draft.set_loadout("label", "L") == "set label of the loadout to L"
+    assert draft.set_loadout("label", None) == "removed label from the loadout"
     assert "label" not in draft.document
     with pytest.raises(MateriaError, match="did you mean 'handoff'"):
         draft.set_loadout("handof", "envelope")

@@ -143,6 +143,24 @@ def with_field(owner: Object, name: str, value: JSON) -> Object:
     return {**owner, name: value}
 
 
+def with_value(owner: Object, name: str, field: str, value: JSON, where: str) -> tuple[Object, str]:
+    """Return ``owner``, called ``name``, with a field set or, for None, without the field; and a summary of the change.
+
+    Raises:
+        MateriaError: the value is not JSON.
+    """
+    if value is None:
+        summary = f"removed {field} from {name}" if field in owner else f"{name} has no {field}"
+        return without(owner, field), summary
+    value = as_json(value, where)
+    to = f" to {value}" if isinstance(value, str) and len(value) < _MAX_SHOWN else ""
+    return {**owner, field: value}, f"set {field} of {name}{to}"
+
+
+_MAX_SHOWN: Final = 40
+"""Length from which a new text is left out of the summary of a change, in characters."""
+
+
 def without(owner: Object, name: str) -> Object:
     """Return ``owner`` without a field."""
     return {key: value for key, value in owner.items() if key != name}

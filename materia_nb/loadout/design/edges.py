@@ -25,6 +25,7 @@ from materia_nb.loadout.design.document import (
     with_field,
     with_loop,
     with_socket,
+    with_value,
     without,
 )
 from materia_nb.loadout.report import brief
@@ -485,10 +486,8 @@ def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChang
     if field not in fields or (field == "exit" and value is not None):
         hint = "use make_loop, set_members, set_source, add_exit" if field != "label" else ""
         raise design_error(f"{field!r} of a loop is not set here", f"loops.{id_}.{field}", hint)
-    if value is None:
-        return DesignChange(with_loop(document, id_, without(loop, field)), f"removed {field} from loop {id_}")
-    value = as_json(value, f"loops.{id_}.{field}")
-    return DesignChange(with_loop(document, id_, {**loop, field: value}), f"set {field} of loop {id_}")
+    changed, summary = with_value(loop, f"loop {id_}", field, value, f"loops.{id_}.{field}")
+    return DesignChange(with_loop(document, id_, changed), summary)
 
 
 @operation

@@ -23,6 +23,7 @@ from materia_nb.loadout.design.document import (
     with_field,
     with_renamed_sockets,
     with_socket,
+    with_value,
     without,
     without_socket,
 )
@@ -146,12 +147,8 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
         raise design_error("set_socket does not change edges", f"{id_}.edges", "use add_edge, change_edge, remove_edge")
     if field not in SOCKET_FIELDS and not (value is None and field in socket):
         raise design_error(f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS))
-    if value is None:
-        summary = f"removed {field} from {id_}" if field in socket else f"{id_} has no {field}"
-        return DesignChange(with_socket(document, id_, without(socket, field)), summary)
-    value = as_json(value, f"{id_}.{field}")
-    to = f" to {value}" if isinstance(value, str) else ""
-    return DesignChange(with_socket(document, id_, {**socket, field: value}), f"set {field} of {id_}{to}")
+    changed, summary = with_value(socket, id_, field, value, f"{id_}.{field}")
+    return DesignChange(with_socket(document, id_, changed), summary)
 
 
 @operation
@@ -214,8 +211,7 @@ def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
     fields = ("description", "label", "handoff", "castContext")
     if field not in fields:
         raise design_error(f"{field!r} is not set here", field, did_you_mean(field, fields))
-    changed = with_field(document, field, as_json(value, field))
-    return DesignChange(changed, f"set {field}" if field in changed else f"removed {field}")
+    return DesignChange(*with_value(document, "the loadout", field, value, field))
 
 
 # -- copies ----------------------------------------------------------------------------------
@@ -334,12 +330,8 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
     if row_named(model, field) is None:
         hint = did_you_mean(field, model.rows)
         raise design_error(f"{model.noun} has no field {field!r}", f"materia.{id_}.{field}", hint)
-    if value is None:
-        summary = f"removed {field} from {id_}" if field in raw else f"{id_} has no {field}"
-        return DesignChange(document, summary, {id_: without(raw, field)})
-    value = as_json(value, f"materia.{id_}.{field}")
-    summary = f"set {field} of {id_}" + (f" to {value}" if isinstance(value, str) and len(value) < 40 else "")
-    return DesignChange(document, summary, {id_: {**raw, field: value}})
+    changed, summary = with_value(raw, id_, field, value, f"materia.{id_}.{field}")
+    return DesignChange(document, summary, {id_: changed})
 
 
 @materia_operation
