@@ -30,7 +30,7 @@ from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
 from materia_nb.loadout.topology import loadout_facts
 
 LayerName: TypeAlias = Literal["bundled", "profile", "project", "environment", "given", "notebook"]
-Named: TypeAlias = Literal["loadout", "materia", "setting"]
+Named: TypeAlias = Literal["loadout", "materia"]
 
 BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
@@ -54,7 +54,6 @@ class Layer:
         path: its file; None for text and documents.
         loadouts: the names of the loadouts that it defines.
         materia: the ids of the materia that it defines.
-        settings: its other top-level fields; budget, limits and prices are listed by key, such as ``budget.maxTokens``.
         document: its content.
         fault: the error because of which the layer could not be used, or None.
     """
@@ -64,7 +63,6 @@ class Layer:
     path: Path | None = None
     loadouts: tuple[str, ...] = ()
     materia: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
     fault: MateriaError | None = field(default=None, compare=False)
 
@@ -110,31 +108,29 @@ class LayeredConfig:
         """The errors of the layers that could not be used; each names its file."""
         return tuple(layer.fault for layer in self.layers if layer.fault is not None)
 
-    def origin(self, kind: Named, name: str) -> Layer:
-        """Return the highest layer that defines a loadout, a materia or a setting.
+    def origin(self, kind: Literal["loadout", "materia", "setting"], name: str) -> Layer:
+        """Return the highest layer that defines a loadout, a materia or a top-level setting.
 
         Raises:
             MateriaError: no layer defines it.
         """
         known: list[str] = []
         for layer in reversed(self.layers):
-            names = {"loadout": layer.loadouts, "materia": layer.materia, "setting": layer.settings}[kind]
+            names = {"loadout": layer.loadouts, "materia": layer.materia, "setting": layer.document}[kind]
             if name in names:
                 return layer
             known += names
         raise config_error(f"no layer has the {kind} {name!r}", None, did_you_mean(name, set(known)))
 
-    def origins(self, kind: Literal["loadout", "materia"], name: str) -> Mapping[str, Layer]:
+    def origins(self, kind: Named, name: str) -> Mapping[str, Layer]:
         """Return the layer from which each field of a loadout or a materia came (R33); empty for an unknown name."""
         return self._merged(kind, name, self.layers)[1]
 
-    def below(self, kind: Literal["loadout", "materia"], name: str, layer: LayerName) -> Object:
+    def below(self, kind: Named, name: str, layer: LayerName) -> Object:
         """Return a loadout or a materia as it would be without ``layer`` and the layers above it."""
         return self._merged(kind, name, takewhile(lambda lower: lower.name != layer, self.layers))[0]
 
-    def _merged(
-        self, kind: Literal["loadout", "materia"], name: str, layers: Iterable[Layer]
-    ) -> tuple[Object, dict[str, Layer]]:
+    def _merged(self, kind: Named, name: str, layers: Iterable[Layer]) -> tuple[Object, dict[str, Layer]]:
         group = "loadouts" if kind == "loadout" else kind
         merged: JSON = None
         origins: dict[str, Layer] = {}
@@ -292,7 +288,7 @@ class _Merge:
                 message = f"{group} is {brief(document[group])}"
                 raise config_error(message, f"{label}: {group}", "write an object")
         loadouts, materia = _names(document.get("loadouts")), _names(document.get("materia"))
-        self.layers.append(Layer(name, label, path, loadouts, materia, _settings(document), document))
+        self.layers.append(Layer(name, label, path, loadouts, materia, document))
         self._merge(document, path)
         if name == "given":
             self._activate(document)
@@ -334,16 +330,6 @@ def _over(below: JSON, raw: JSON) -> JSON:
         return raw
     merged = {**as_object(below), **raw}
     return {key: value for key, value in merged.items() if value is not None}
-
-
-def _settings(document: Object) -> tuple[str, ...]:
-    settings: list[str] = []
-    for key, value in document.items():
-        if key in _MERGED and is_object(value):
-            settings += [f"{key}.{name}" for name in value]
-        elif key not in _NAMED:
-            settings.append(key)
-    return tuple(settings)
 
 
 def _names(group: JSON) -> tuple[str, ...]:

@@ -271,7 +271,7 @@ def own_loadouts(bench: DryBench) -> list[str]:
 def choose_own(bench: DryBench) -> None:
     """Select the project's first own loadout if no file sets ``activeLoadout``, since commands store no selection."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
-    if (own := own_loadouts(bench)) and not any("activeLoadout" in layer.settings for layer in layers):
+    if (own := own_loadouts(bench)) and not any("activeLoadout" in layer.document for layer in layers):
         bench.loadouts.use(own[0])
 
 
