@@ -28,7 +28,6 @@ _MAX_YAML_VALUES: Final = 200_000
 _MAX_TEXT: Final = 50_000_000
 """Maximum total length of all texts and keys, in characters, with aliases expanded."""
 _MAX_DEPTH: Final = 500
-_NO_BREAK_SPACE: Final = "\u00a0"
 _MAX_REASON: Final = 200
 """Maximum length of a quoted error message of a YAML or JSON library, in characters."""
 
@@ -106,18 +105,7 @@ def parse_yaml(text: str) -> JSON:
         message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
         raise ParseError(f"this is not YAML: {message}", "put unusual values into quotes") from error
     _bounded_json(document, _MAX_YAML_VALUES)
-    if _NO_BREAK_SPACE in text:
-        _check_indentation(document)
     return _with_whole_characters(text, document)
-
-
-def _check_indentation(document: JSON) -> None:
-    """Raise ParseError if a key is indented with no-break spaces, as in text copied from web pages."""
-    for keys, value in _walk(document):
-        for key in value if isinstance(value, dict) else ():
-            if key.lstrip(" ").startswith(_NO_BREAK_SPACE):
-                message = f"the key {key.strip()!r} in {_path(keys)} is indented with no-break spaces"
-                raise ParseError(message, "replace each no-break space (U+00A0) by a space")
 
 
 @cache

@@ -139,10 +139,6 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
-
-
 _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
 """The input of a field: ``prose`` has several lines, ``lines`` has one entry per line, ``scope`` is a word or names."""
 

@@ -56,10 +56,6 @@ _DIRECTIVE: Final = re.compile(r"%%\{.*?\}%%", re.DOTALL)
 _HEADER: Final = re.compile(
     r"\s*(?:flowchart-elk|flowchart|graph)\b(?:[ \t]+(?:TB|TD|BT|RL|LR|[<>^v]))?[ \t]*(?=[\n;]|%%|\Z)"
 )
-_OTHER_DIAGRAM: Final = re.compile(
-    r"\s*(\w+Diagram|gantt|pie|journey|gitGraph|mindmap|timeline|quadrantChart|C4\w+|sankey|xychart|block|packet"
-    r"|architecture|kanban|radar|treemap|zenuml)\b"
-)
 _BLANK: Final = re.compile(r"(?:[\s;]|%%.*)*")
 _BLANK_LINES: Final = re.compile(r"(?:\s|%%.*)*")
 _SPACE: Final = re.compile(r"[ \t]*")
@@ -134,13 +130,8 @@ class _Parser:
         self._blank_out(front.end() if front else 0)
         header = _HEADER.match(self.text)
         if header is None:
-            other = _OTHER_DIAGRAM.match(self.text)
-            is_other = f"This is a Mermaid {other[1]}, not a flowchart." if other else None
             self.at = len(self.text) - len(self.text.lstrip())
-            raise self._error(
-                is_other or "This is not a Mermaid flowchart.",
-                'begin the chart with a line such as "flowchart TD"',
-            )
+            raise self._error("This is not a Mermaid flowchart.", 'begin the chart with a line such as "flowchart TD"')
         self.at = header.end()
         while self._skip(_BLANK) is not None and self.at < len(self.text):
             self._statement()

@@ -184,13 +184,6 @@ def test_yaml_aliases_of_a_reasonable_size_are_read():
     assert read_text("a: &a [1]\nb: [*a, *a]", "yaml") == {"a": [1], "b": [[1], [1]]}
 
 
-@pytest.mark.parametrize("indent", ["\u00a0\u00a0", " \u00a0", "\u00a0 "])
-def test_no_break_spaces_as_indentation_are_named(indent):
-    error = fault(f"entry: A\nsockets:\n{indent}A:\n{indent}{indent}materia: P\n", "yaml")
-    assert "no-break space" in error.what
-    assert read_text(f"a: |\n  {indent}b: c\n'x{indent}y': 1", "yaml")["a"].endswith("b: c\n")
-
-
 @given(st.text(), st.sampled_from([None, "json", "jsonc", "yaml"]))
 def test_any_text_is_parsed_or_refused_with_a_materia_error(text, format_):
     try:
