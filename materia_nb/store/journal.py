@@ -87,7 +87,11 @@ class Contents(NamedTuple):
 
 
 class Journal:
-    """Appends events. Between writes it can release its file and the lock of its cast, see :meth:`rest`."""
+    """Appends events. Between writes it can release its file and the lock of its cast, see :meth:`rest`.
+
+    Attributes:
+        mark: the current end of the journal.
+    """
 
     def __init__(
         self,
@@ -108,7 +112,6 @@ class Journal:
         self.path = path
         self.sync = sync
         self._lock = lock
-        self._link = contents.link if contents else ""
         self._unsure = False
         self._closed = False
         self._handle = NO_FILE
@@ -117,7 +120,8 @@ class Journal:
                 self._handle = open_plain(path, _APPEND | os.O_CREAT)
                 status = os.fstat(self._handle)
                 self._process = os.getpid()
-                self._file, self._end = (status.st_ino, status.st_dev), status.st_size
+                self._file = (status.st_ino, status.st_dev)
+                self.mark = Mark(status.st_size, contents.link if contents else "")
         except BaseException:
             self.close()
             raise
@@ -131,7 +135,7 @@ class Journal:
         if contents.unended:
             with disk(self.path, "end the last line of the journal"):
                 write_all(self._handle, b"\n")
-                self._end += 1
+                self.mark = self.mark._replace(size=self.mark.size + 1)
         if not contents.torn:
             return None
         with disk(self.path, "set the torn last line of the journal aside"):
@@ -142,7 +146,7 @@ class Journal:
             )
             replace_file(aside, contents.torn, sync=self.sync)
             os.ftruncate(self._handle, contents.end)
-            self._end = contents.end
+            self.mark = self.mark._replace(size=contents.end)
         return aside
 
     def append(self, lines: Sequence[JournalLine]) -> None:
@@ -154,28 +158,26 @@ class Journal:
             MateriaError: this process is a copy of the process that writes the cast (``locked``), or another process
                 took the released lock.
         """
-        block, link = encoded(lines, self._link)
-        with HeldInterrupts():
-            if self.rests or os.getpid() != self._process:
-                self.wake()
-            try:
-                if self._unsure:
+        block, link = encoded(lines, self.mark.link)
+        if self._handle == NO_FILE or os.getpid() != self._process:
+            self.wake()
+        try:
+            if self._unsure:
+                self._cut()
+            self._check_alone()
+            self._unsure = True
+            write_all(self._handle, block)
+            if self.sync:
+                os.fsync(self._handle)
+            self.mark = Mark(self.mark.size + len(block), link)  # at once, so that an interrupt leaves a true mark
+            self._unsure = False
+        except BaseException as error:
+            if self._unsure:
+                with contextlib.suppress(OSError):
                     self._cut()
-                self._check_alone()
-                self._unsure = True
-                write_all(self._handle, block)
-                if self.sync:
-                    os.fsync(self._handle)
-                self._end += len(block)
-                self._link = link
-                self._unsure = False
-            except BaseException as error:
-                if self._unsure:
-                    with contextlib.suppress(OSError):
-                        self._cut()
-                if isinstance(error, OSError):
-                    raise disk_error(self.path, "write the journal", error) from error
-                raise
+            if isinstance(error, OSError):
+                raise disk_error(self.path, "write the journal", error) from error
+            raise
 
     def _check_alone(self) -> None:
         """Refuse to write to a journal that was removed, replaced, or written by another process."""
@@ -190,18 +192,13 @@ class Journal:
                 hint="put it back, then resume; what happened since it went is not recorded",
                 kind="journal_gone",
             )
-        if status.st_size != self._end:
+        if status.st_size != self.mark.size:
             raise DiskError(
                 "The journal of this cast was changed by somebody else while it was open.",
                 where=str(self.path),
                 hint="close the cast here and resume it, to go on from what the journal says now",
                 kind="journal_changed",
             )
-
-    @property
-    def mark(self) -> Mark:
-        """The current end of the journal."""
-        return Mark(self._end, self._link)
 
     @property
     def rests(self) -> bool:
@@ -244,7 +241,7 @@ class Journal:
             raise
 
     def _cut(self) -> None:
-        os.ftruncate(self._handle, self._end)
+        os.ftruncate(self._handle, self.mark.size)
         self._unsure = False
 
     def _let_go(self) -> None:
