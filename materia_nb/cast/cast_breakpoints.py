@@ -311,7 +311,7 @@ class CastBreakpoints(EditableBreakpoints):
         if self._own is not None:
             change(self._own)
         self._tell_problem()
-        self._runner.followers.report_change()
+        self._runner.followers.report_changes()
 
     def _tell_problem(self) -> None:
         for breakpoints in (self._followed, self._own):

@@ -97,10 +97,13 @@ class Followers:
         """Set the cast that watchers receive, as a weak reference, so that the cast and its lock can be released."""
         self._cast = weakref.ref(cast)
 
-    def report_change(self) -> None:
-        """Call the functions that follow changes."""
+    def report_changes(self, events: Sequence[ev.Event] = ()) -> None:
+        """Call the functions that follow changes, and those that follow events with each of ``events``."""
         if self._functions["changes"] and (cast := self._cast()) is not None:
             self.report("changes", cast)
+        if self._functions["events"]:
+            for event in events:
+                self.report("events", event)
 
     def report(self, kind: _FollowKind, *arguments: object) -> None:
         """Call every function that follows ``kind``; remove a function that raises."""
@@ -166,7 +169,7 @@ class Runner(Work):
         self._holder, self._hold = 0, object()
         self._astray = False
         self._unwritten: list[JournalLine] = []
-        self._untold: list[ev.Event] = []
+        self._unreported: list[ev.Event] = []
         self._written = session
         self.running = self.goes_on = False
         self._lanes: Lanes | None = None
@@ -305,8 +308,7 @@ class Runner(Work):
         with self.recording:
             if events:
                 session = fold(self.rules, self.session, events)
-                if self.followers.wants("events"):
-                    self._untold = [*self._untold, *events]
+                self._unreported = [*self._unreported, *events]
                 lines = lines_of(events, session, self.files)
                 if later:
                     self._astray = True  # until both are set, since an interrupt can come between any two instructions
@@ -315,22 +317,17 @@ class Runner(Work):
                     self._astray = False
                 else:
                     self._write(lines, session)
-        self._tell_followers()
-
-    def _tell_followers(self) -> None:
-        if self._unwritten or not (self._untold or self.followers.wants("changes")):
-            return
-        self.followers.report_change()
-        events, self._untold = self._untold, []
-        for event in events:
-            self.followers.report("events", event)
+        if not self._unwritten:
+            unreported, self._unreported = self._unreported, []
+            self.followers.report_changes(unreported)
 
     def write_waiting(self) -> None:
         """Write the queued events, if any, and call the followers."""
         if self._unwritten:
             with self.recording:
                 self._write([], self.session)
-            self._tell_followers()
+            unreported, self._unreported = self._unreported, []
+            self.followers.report_changes(unreported)
 
     def _write(self, lines: list[JournalLine], session: Session) -> None:
         """Append the queued lines and ``lines`` to the journal, then use ``session``; on failure keep the old session.
@@ -350,14 +347,14 @@ class Runner(Work):
                 self.journal.rest()  # the cast was changed after its end; the derived files are still to be written
         except DiskError:  # none of the events was written
             self._unwritten, self.session, self._astray = [], self._written, False
-            self._untold = []
+            self._unreported = []
             raise
         except BaseException:
             self._recover()
             raise
 
     def _recover(self) -> None:
-        self._unwritten, self._untold = [], []
+        self._unwritten, self._unreported = [], []
         lines = read_journal(self.files.journal).lines
         self.session = self._written = read_session(self.rules, lines, self.files.text_of).session
         self._astray = False
