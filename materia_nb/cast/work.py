@@ -365,6 +365,7 @@ class Work(ABC):
             dropped = True
 
         def run() -> object:
+            nonlocal dropped
             rules, session = self.rules, self.session
             try:
                 document = None
@@ -386,19 +387,16 @@ class Work(ABC):
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 return error
             finally:
+                dropped = True
                 if self.saying:
                     self.saying = []
                     self.report_text()
 
-        def take(answer: object) -> bool:
-            nonlocal dropped
-            dropped = True
-            return self._take_answer(visit, agent, answer, name_of(pinned) if pinned else None)
-
+        take = partial(self._take_answer, visit, agent, name_of(pinned) if pinned else None)
         at_once = getattr(agent, "at_once", False) if pinned is None else pinned.function is None
         return Job(run, take, drop, at_once=at_once is True)
 
-    def _take_answer(self, visit: Visit, agent: Agent, answer: Any, pinned: str | None) -> bool:
+    def _take_answer(self, visit: Visit, agent: Agent, pinned: str | None, answer: Any) -> bool:
         """Handle the answer or the exception of an agent; return True if the cast or lane may continue."""
         if isinstance(answer, Asking):
             self.run_command(decide.ask, [without_keys(call) for call in answer.calls], self.take_working_time())

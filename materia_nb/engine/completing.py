@@ -54,7 +54,7 @@ from materia_nb.engine.state import (
 from materia_nb.handoff.base import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
 from materia_nb.loadout.graph import END, Advance
-from materia_nb.loadout.vocabulary import SENDING_BACK, TAKEN, Result, described
+from materia_nb.loadout.vocabulary import DESCRIBED, SENDING_BACK, TAKEN, Result
 
 
 def complete(
@@ -169,7 +169,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
     """Apply the fields of an output to the state, before assignments and advance (R10, R17)."""
     draft.last_output = text if socket_rules.socket.is_utility else text.strip()
     draft.last_socket, draft.last_artifact = socket_rules.socket.id, draft.artifact
-    result = reading.result
+    result = Result.of(reading.satisfied)
     draft.last_step, draft.last_result, draft.changed = draft.steps, result, ()
     if reading.scope is not None:
         draft.scope = reading.scope
@@ -245,7 +245,7 @@ def _advance(
         length = len(own_list(iterator, draft, item))
     else:
         length = len(list_at(advance.items, draft, item))
-    if not described(advance.when).holds(result):
+    if not DESCRIBED[advance.when].holds(result):
         return AdvanceFact(advance.when, False, advance.cursor, before, before, length, False, advance.derived)
     after = moved_on(draft, advance.cursor, length)
     draft.cursors = FrozenDict({**draft.cursors, advance.cursor: after})

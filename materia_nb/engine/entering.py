@@ -250,24 +250,22 @@ def _visit(
 
 
 class EntryPrompt(Prompt):
-    """First prompt of a visit, assembled on first use by entering the socket again.
+    """First prompt of a visit, assembled by entering the socket again whenever one of its attributes is read.
 
-    A cast keeps the prompt of every step, and few of them are ever looked at.
+    A cast keeps the prompt of every step, but few prompts are ever read.
+
+    Attributes:
+        entered_from: the state from which the socket is entered, or an object that can compute this state.
     """
 
-    __slots__ = ("_before", "_number", "_rules")
+    __slots__ = ("_number", "_rules", "entered_from")
 
     def __init__(self, rules: Rules, before: CastState) -> None:
-        """Keep ``before``, the state from which the socket is entered."""
         self._rules, self._number = rules, before.steps + 1
-        self._before: CastState | Past = before
-
-    def let_go(self, past: Past) -> None:
-        """Release the state; ``past`` can compute it again."""
-        self._before = past
+        self.entered_from: CastState | Past = before
 
     def _written(self) -> Prompt:
-        past = self._before
+        past = self.entered_from
         before = past if isinstance(past, CastState) else past.before(self._number)
         return prompt_for(self._rules, enter(self._rules, before).state)
 

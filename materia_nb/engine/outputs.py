@@ -479,5 +479,5 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
         if isinstance(last, PastStates):
             last.followed_by(past)
     if follows and isinstance(record.prompt, EntryPrompt):
-        record.prompt.let_go(past)
+        record.prompt.entered_from = past
     return past
