@@ -115,7 +115,7 @@ class Described:
 
     def meets(self, other: Described) -> bool:
         """True if one result can match both conditions."""
-        return not set(self.needs).isdisjoint(other.needs)
+        return any(self.holds(result) and other.holds(result) for result in Result)
 
     @property
     def whatever(self) -> bool:

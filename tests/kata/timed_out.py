@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from builders import Play, asks, at, config, edge
 from drawn_loadouts import loadouts
+from materia_nb.display.graph_parts import links
 from materia_nb.engine import recovery
 from materia_nb.engine.state import Failure
 from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.insight.why import explain
 from materia_nb.loadout import build_graph, check_config
-from materia_nb.loadout.vocabulary import CONDITIONS, Result
+from materia_nb.loadout.vocabulary import CONDITIONS, Result, described
 from random_routes import check_every_route_is_possible
 
 REFUSED = '    REFUSED = "refused", "a refused output", "the output was refused"\n'
@@ -71,6 +72,18 @@ def check_routing_and_why() -> None:
     assert play.last.decision.target == "Bad", "a timeout is a failure"
 
 
+def check_overlaps() -> None:
+    """A timeout matches an edge for failures too, so the picture numbers these two edges."""
+    assert described("timed_out").meets(described("failed"))
+    assert described("failed").meets(described("timed_out"))
+    assert not described("timed_out").meets(described("refused"))
+    failing = config(
+        {"Try": at("P", edge("Bad", "failed"), edge("Late", "timed_out")), "Bad": at("P"), "Late": at("P")}
+    )
+    orders = [link.order for link in links(build_graph(failing)) if link.source == "Try" and link.kind == "edge"]
+    assert orders == [1, 2], orders
+
+
 def check_explore_and_odds() -> None:
     explored = Exploration(build_graph(BRANCHES), 0)
     assert explored.never == []
@@ -100,5 +113,6 @@ if __name__ == "__main__":
     assert {"timed_out", "refused"} < set(CONDITIONS)
     assert Result.of_failure("agent_timeout") == "timed_out"
     check_routing_and_why()
+    check_overlaps()
     check_explore_and_odds()
     check_random_loadouts()
