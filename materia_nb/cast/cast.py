@@ -551,7 +551,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if turn and limit:
             raise MateriaError("Retry either the turn or past the limit.", kind="usage")
         if turn:  # a turn that already waits, perhaps with an edited prompt, only needs to be asked
-            return self._record(decide.resend if self.now.prompt is None else decide.no_op)
+            return self._record(decide.retry_turn if self.now.prompt is None else lambda *_: ())
         failure, steps = self.failure, len(self.steps)
         if failure is not None and failure.blocked and not limit:
             raise MateriaError(
@@ -561,7 +561,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             )
         with self.runner.lock():
             self.runner.begin()
-            self.runner.run_command(decide.revive if limit else decide.recast)
+            self.runner.run_command(decide.raise_limit if limit else decide.retry)
             self.runner.stop.clear()
             if self.status in ("ready", "waiting"):
                 return self.runner.advance(once=True)

@@ -20,6 +20,7 @@ from materia_nb.cast.snapshot import ApprovalsNow, Snapshot, snapshot_of
 from materia_nb.cast.work import Work, clean, given, redacted
 from materia_nb.display.blocks import Block, Shown, Table
 from materia_nb.engine import approvals, decide
+from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.edit import relabelled
 from materia_nb.engine.events import Events
@@ -230,7 +231,10 @@ class Edits:
             after, rules = _redefined(before, self._runner.rules, materia, definition, owner)
             current, previous = (document["materia"][materia] for document in (after, before))
             with HeldInterrupts():  # an interrupt between these lines would leave rules that do not match the journal
-                self._runner.run_command(decide.redefine, materia, current, previous)
+                event = ev.MateriaRedefined(
+                    materia=materia, definition=current, previous=previous, step=self._runner.session.state.steps
+                )
+                self._runner.run_command(decide.record, event)
                 self._runner.rules = rules
                 try:
                     files.write_json(CONFIG, after)
@@ -257,7 +261,7 @@ class Edits:
         steps = self._runner.session.steps
         write = self._runner.rules.sockets[steps[-1].socket].write if steps else None
         text = clean(validate_reply(given(output), "The corrected output", write).text)
-        self._runner.edit(partial(decide.recommit, discard_edits=discard_edits), text)
+        self._runner.edit(partial(decide.edit_output, discard_edits=discard_edits), text)
         self._runner.write_now()
         return self._runner.session.steps[-1]
 
@@ -303,7 +307,8 @@ class Edits:
             if not chosen.is_kept:
                 # The document comes first: a suggestion saved twice is harmless, a journal entry without it is not.
                 change_context(self._runner.files.path.parent, lambda stored: with_memory_entry(stored, chosen.entry))
-                self._runner.run_command(decide.remember, chosen.step, chosen.entry)
+                kept = ev.SuggestionKept(step=chosen.step, suggestion=chosen.entry)
+                self._runner.run_command(decide.record, kept)
             return chosen._replace(is_kept=True)
 
 
@@ -704,7 +709,7 @@ class Pins(Mapping[str, Pin]):
             runner.functions.pop(name, None)
             if chosen.function is not None:
                 runner.functions[name] = chosen.function
-            runner.run_command(decide.pin, name, chosen.pin)
+            runner.run_command(decide.record, ev.Pinned(name=name, **chosen.pin.as_json()))
 
     def remove(self, name: str) -> None:
         """Remove the pin of a socket or materia.
@@ -716,5 +721,5 @@ class Pins(Mapping[str, Pin]):
         runner = self._runner
         with runner.lock():
             runner.begin()
-            runner.run_command(decide.unpin, name)
+            runner.run_command(decide.record, ev.Unpinned(name=name))
             runner.functions.pop(name, None)

@@ -13,6 +13,7 @@ from pathlib import Path
 from materia_nb import platform
 from materia_nb.cast.work import Job, Work
 from materia_nb.engine import decide
+from materia_nb.engine import events as ev
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, StepRecord, lanes_running, pending
@@ -192,7 +193,7 @@ class Lanes:
         if work.session.state.status == "ready":
             work.enter()
         elif at_work.lanes[name].status == "waiting":
-            self._main.run_command(decide.start_lane, name)
+            self._main.run_command(decide.record, ev.LaneStarted(lane=name))
         visit = work.session.state.waiting_at
         if visit is None:
             return name  # the lane is over

@@ -181,7 +181,7 @@ class Work(ABC):
         """
         session = self.session
         step, before = len(session.steps), None if folder else session.files
-        event = ev.FilesKept(step=step, by=by, folder=folder, lane=lane, ts=now())
+        event = ev.FilesKept(step=step, by=by, folder=folder, lane=lane)
         note = {"cast": self.files.path.name, "branch": len(session.abandoned), "step": step, "by": by}
         try:
             snapshot = keeper().take(before, {**note, "lane": lane} if lane else note)
@@ -196,7 +196,7 @@ class Work(ABC):
             self.messages.append(f"The files after step {step}{of} are not kept: {event.problem}")
         if (event.commit, event.left_out) != (before, self._left_out):
             self._left_out = event.left_out
-            self.main.apply(lambda _rules, _session, _ts: (event,))
+            self.main.apply(decide.record, event)
 
     @abstractmethod
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
@@ -308,7 +308,7 @@ class Work(ABC):
         base = session.prefix + output_name(visit.socket, visit.visit, None, suffix)
         name = self.files.write_json(f"{base}.input.json", document)
         about = routing.about(self.rules, visit)
-        self._record(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
+        self.apply(decide.record, ev.UtilityInput(about=about, visit=visit.visit, artifact=name))
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
 
         run = partial(
@@ -323,7 +323,7 @@ class Work(ABC):
             self.files.write_json(f"{base}.command.json", record)
             event = from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
             assert event is not None  # noqa: S101 - of a known type
-            self._record(event)
+            self.apply(decide.record, event)
             if result.failure is None:
                 self.handle_reply(Answer(result.stdout, process=result.summary))
             elif result.failure.kind != "interrupted":
@@ -345,10 +345,6 @@ class Work(ABC):
         """Return the measured working time in milliseconds, and reset it."""
         worked, self.worked = self.worked, 0
         return worked
-
-    def _record(self, event: ev.Event) -> None:
-        """Record an event about a process, which only adds to the journal."""
-        self.apply(lambda _rules, _session, _ts: (event,))
 
     def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
         socket_rules, run_dir = self.rules.sockets[visit.socket], self.files.path
@@ -399,7 +395,8 @@ class Work(ABC):
     def _take_answer(self, visit: Visit, agent: Agent, pinned: str | None, answer: Any) -> bool:
         """Handle the answer or the exception of an agent; return True if the cast or lane may continue."""
         if isinstance(answer, Asking):
-            self.run_command(decide.ask, [without_keys(call) for call in answer.calls], self.take_working_time())
+            calls = tuple(map(without_keys, answer.calls))
+            self.run_command(decide.record_in_turn, ev.ToolAsked(calls=calls, worked=self.take_working_time()))
             return False
         error = answer if isinstance(answer, Exception) else None
         reply = None
@@ -444,12 +441,12 @@ class Work(ABC):
                 self.saying.append(text)
                 self.report_text()
             case Called(call):
-                self.run_command(decide.called, without_keys(call))
+                self.run_command(decide.record_in_turn, ev.ToolCalled(call=without_keys(call)))
             case Noted(text):
-                self.run_command(decide.noted, redacted(text))
+                self.run_command(decide.record_in_turn, ev.AgentNote(text=redacted(text)))
             case Spent(usage):
                 used = validate_usage(usage, f"The agent of {visit.socket}")
-                self.run_command(decide.spent, self._priced(agent, visit, used))
+                self.run_command(decide.record_in_turn, ev.TurnSpent(usage=self._priced(agent, visit, used)))
 
     def handle_reply(self, reply: Answer) -> None:
         """Handle a reply for the waiting socket: redact it, add the changed files and the working time, and apply it."""

@@ -15,8 +15,7 @@ from materia_nb.engine import events as ev
 from materia_nb.engine.approvals import asking
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.completing import check_budget
-from materia_nb.engine.conversation import ToolCall
-from materia_nb.engine.events import Events
+from materia_nb.engine.events import Events, Transition
 from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import ListEdit, lay_out, origins_of
 from materia_nb.engine.prompt import reworded
@@ -25,7 +24,6 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
     Edit,
     Session,
-    Streams,
     lanes_at_work,
     lanes_running,
     name_of_correction,
@@ -34,11 +32,11 @@ from materia_nb.engine.session import (
 from materia_nb.engine.state import (
     BOUNDS,
     NOTHING,
+    CastState,
     Draft,
     Failure,
     Label,
     LabelKey,
-    Pin,
     Usage,
     Visit,
     at_work,
@@ -123,11 +121,6 @@ def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Ev
     return events
 
 
-def start_lane(_: Rules, session: Session, name: str, ts: int) -> Events:
-    """Start a lane that was stopped within a visit."""
-    return (ev.LaneStarted(lane=streams.lane_named(session, name).name, ts=ts),)
-
-
 def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
     """Look at the budget of the cast after an output in a lane; used up, it stops all lanes (P6, R20)."""
     at_work, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
@@ -204,52 +197,54 @@ def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
     return recovery.abort(session.state, reason).events_from(session.state, ts)
 
 
-def recast(rules: Rules, session: Session, ts: int) -> Events:
-    """Retry the socket where a failed or aborted cast stopped, from its first prompt; so does each failed lane."""
-    if (at_work := lanes_at_work(session)) is not None:
-        return _lanes_again(rules, session, at_work, recast, ts)
-    return recovery.recast(rules, session.state).events_from(session.state, ts)
+def retry(rules: Rules, session: Session, ts: int) -> Events:
+    """Retry the socket where a failed or aborted cast stopped, from its first prompt."""
+    return _continue(rules, session, retry, recovery.retry, ts)
 
 
-def revive(rules: Rules, session: Session, ts: int) -> Events:
-    """Continue a failed or aborted cast with the exhausted limit raised; so does each failed lane."""
-    if (at_work := lanes_at_work(session)) is not None:
-        return _lanes_again(rules, session, at_work, revive, ts)
-    return recovery.revive(rules, session.state).events_from(session.state, ts)
+def raise_limit(rules: Rules, session: Session, ts: int) -> Events:
+    """Continue a failed or aborted cast with the exhausted limit raised."""
+    return _continue(rules, session, raise_limit, recovery.raise_limit, ts)
 
 
-def _lanes_again(rules: Rules, session: Session, at_work: Streams, command: Callable[..., Events], ts: int) -> Events:
-    """Continue the lanes that were not accepted, each where it stopped; the schedule stays (P7)."""
-    first = _cast_again(rules, session, command, ts)
+def retry_turn(rules: Rules, session: Session, ts: int) -> Events:
+    """Repeat the interrupted turn of an agent; a lane without an interrupted turn retries its socket."""
+    return _continue(rules, session, _retry_turn_or_socket, recovery.retry_turn, ts)
+
+
+def _retry_turn_or_socket(rules: Rules, session: Session, ts: int) -> Events:
+    try:
+        return retry_turn(rules, session, ts)
+    except MateriaError:
+        return retry(rules, session, ts)
+
+
+def _continue(
+    rules: Rules,
+    session: Session,
+    command: Callable[..., Events],
+    transition: Callable[[Rules, CastState], Transition],
+    ts: int,
+) -> Events:
+    """Continue a stopped cast by ``transition``, or each failed lane by ``command``; the schedule stays (P7)."""
+    at_work = lanes_at_work(session)
+    if at_work is None:
+        return transition(rules, session.state).events_from(session.state, ts)
+    first = _continue_lanes(rules, session, command, ts)
     failed = [lane for lane in at_work.lanes.values() if lane.status == "failed"]
-    events = (event for lane in failed for event in in_lane(rules, session, lane.name, command, ts))
-    return (first, *events)
+    return (first, *(event for lane in failed for event in in_lane(rules, session, lane.name, command, ts)))
 
 
-def _cast_again(rules: Rules, session: Session, command: Callable[..., Events], ts: int) -> ev.Event:
+def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Events], ts: int) -> ev.Event:
     """Return the event that continues a cast which stopped in its lanes; interrupted lanes continue with it."""
     state = session.state
     if state.status not in ("failed", "aborted"):
-        raise MateriaError("Its lanes are at work.", hint="run continues them", kind="not_stopped")
+        raise MateriaError("The lanes are running.", hint="continue them with run", kind="not_stopped")
     if (over := used_up(state)) is not None:
-        raise MateriaError(f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget")
+        raise MateriaError(f"The budget is still used up: {over}", hint=recovery.RAISE_BUDGET, kind="budget")
     about = routing.about(rules, state.at) if state.at is not None else {}
     kind = state.failure.kind if state.failure else ""
-    return ev.CastRevive(about=about, kind=kind, ts=ts) if command is revive else ev.CastRecast(about=about, ts=ts)
-
-
-def resend(rules: Rules, session: Session, ts: int) -> Events:
-    """Send the interrupted turn again; each failed lane does so too, or retries from its first prompt."""
-    if (at_work := lanes_at_work(session)) is not None:
-        return _lanes_again(rules, session, at_work, _resend_or_recast, ts)
-    return recovery.resend(rules, session.state).events_from(session.state, ts)
-
-
-def _resend_or_recast(rules: Rules, session: Session, ts: int) -> Events:
-    try:
-        return resend(rules, session, ts)
-    except MateriaError:
-        return recast(rules, session, ts)
+    return ev.CastRevive(about=about, kind=kind, ts=ts) if command is raise_limit else ev.CastRecast(about=about, ts=ts)
 
 
 def by_hand(rules: Rules, session: Session, ts: int) -> Events:
@@ -260,7 +255,7 @@ def by_hand(rules: Rules, session: Session, ts: int) -> Events:
 
 def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
     """Make the stopped visit of a lane wait for a person's answer; the cast continues, other failed lanes do not."""
-    first = () if session.state.failure is None else (_cast_again(rules, session, by_hand, ts),)
+    first = () if session.state.failure is None else (_continue_lanes(rules, session, by_hand, ts),)
     waits = first and streams.lane_named(session, name).status == "interrupted"
     return first if waits else (*first, *in_lane(rules, session, name, by_hand, ts))
 
@@ -310,11 +305,6 @@ def _needs_note(note: str) -> None:
         raise MateriaError("The note is missing.", hint="say in a few words why it is skipped", kind="usage")
 
 
-def no_op(_: Rules, __: Session, ___: int) -> Events:
-    """Change nothing: what waits is only to be asked."""
-    return ()
-
-
 def check_reply(rules: Rules, session: Session, text: str) -> None:
     """Refuse a person's answer that breaks the rules; nothing is recorded of it (R42).
 
@@ -326,6 +316,16 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
         fields = ", ".join(rules.sockets[socket].wants)
         wanted_fields = f" It wants {fields}." if fields and issues[0].path == "$" else ""
         raise RefusedAnswer(f"{socket} still waits: the answer was not taken.{wanted_fields}", issues)
+
+
+def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
+    """Record an event that follows in any session."""
+    return (event.replace(ts=ts),)
+
+
+def record_in_turn(rules: Rules, session: Session, event: ev.AboutEvent, ts: int) -> Events:
+    """Record an event about the turn of the agent that owes an output."""
+    return (event.replace(about=routing.about(rules, waiting(session)), ts=ts),)
 
 
 # -- drafts ------------------------------------------------------------------------------
@@ -349,31 +349,6 @@ def finalize(rules: Rules, session: Session, ts: int) -> Events:
     visit = waiting(session)
     _needs_decided(session)
     return (ev.RefinementFinal(about=routing.about(rules, visit), ts=ts),)
-
-
-# -- what an agent tells on the way -------------------------------------------------------
-
-
-def called(rules: Rules, session: Session, call: ToolCall, ts: int) -> Events:
-    """Record a tool call of the waiting turn."""
-    return (ev.ToolCalled(about=routing.about(rules, waiting(session)), call=call, ts=ts),)
-
-
-def noted(rules: Rules, session: Session, text: str, ts: int) -> Events:
-    """Record a note from the agent to a person."""
-    return (ev.AgentNote(about=routing.about(rules, waiting(session)), text=text, ts=ts),)
-
-
-def spent(rules: Rules, session: Session, usage: Usage, ts: int) -> Events:
-    """Record the usage of a turn that gave no output."""
-    about = routing.about(rules, waiting(session))
-    return (ev.TurnSpent(about=about, usage=usage, ts=ts),)
-
-
-def ask(rules: Rules, session: Session, calls: Sequence[ToolCall], worked: int, ts: int) -> Events:
-    """Record tool calls that wait for approval."""
-    about = routing.about(rules, waiting(session))
-    return (ev.ToolAsked(about=about, calls=tuple(calls), worked=worked, ts=ts),)
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -437,25 +412,10 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
             kind="prompt",
         )
     changed = reworded(prompt, part, text)
-    opened = resend(rules, session, ts) if cut_short is not None else ()
+    opened = retry_turn(rules, session, ts) if cut_short is not None else ()
     if changed == prompt:
         return opened
     return (*opened, ev.PromptEdited(about=routing.about(rules, visit), part=part, text=text, ts=ts))
-
-
-def redefine(
-    rules: Rules,
-    session: Session,
-    materia: str,
-    definition: Mapping[str, JSON],
-    previous: JSON,
-    ts: int,
-) -> Events:
-    """Adopt a changed definition of a materia; earlier steps keep their definition."""
-    event = ev.MateriaRedefined(
-        materia=materia, definition=definition, previous=previous, step=session.state.steps, ts=ts
-    )
-    return (event,)
 
 
 def undo(rules: Rules, session: Session, ts: int) -> Events:
@@ -479,7 +439,7 @@ def _no_lanes(session: Session) -> None:
         )
 
 
-def recommit(rules: Rules, session: Session, text: str, ts: int, *, discard_edits: bool = False) -> Events:
+def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_edits: bool = False) -> Events:
     """Correct the output of the last step, then apply the edits made since that step began again (R71)."""
     _no_lanes(session)
     record = session.steps[-1] if session.steps else None
@@ -488,7 +448,7 @@ def recommit(rules: Rules, session: Session, text: str, ts: int, *, discard_edit
             "There is no completed step to correct.", hint="reply answers a waiting socket", kind="recommit"
         )
     name = name_of_correction(session)
-    step = edit.recommit(rules, record.before, session.state, text, name)
+    step = edit.edit_output(rules, record.before, session.state, text, name)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name)
     kept_events = [
         event
@@ -564,16 +524,6 @@ def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Event
     return (ev.BudgetSet(**maxima, ts=ts),)
 
 
-def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Events:
-    """Pin the answer of a socket or materia (R40)."""
-    return (ev.Pinned(name=name, ts=ts, **chosen.as_json()),)
-
-
-def unpin(rules: Rules, session: Session, name: str, ts: int) -> Events:
-    """Remove the pin of a socket or materia."""
-    return (ev.Unpinned(name=name, ts=ts),)
-
-
 def label(rules: Rules, session: Session, key: LabelKey, new_label: Label, ts: int) -> Events:
     """Set the label of a step or of the cast."""
     if new_label._replace(by="") == session.labels.get(key, Label())._replace(by=""):
@@ -597,11 +547,6 @@ def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
 def _labelled(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
     branch, step = key
     return ev.Labelled(branch=branch, step=step, ts=ts, **new_label._asdict())
-
-
-def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: int) -> Events:
-    """Record that a suggestion was kept about the project."""
-    return (ev.SuggestionKept(step=step, suggestion=suggestion, ts=ts),)
 
 
 # -- what is asked of a session ------------------------------------------------------------

@@ -68,7 +68,9 @@ def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
     return entering.prompt_for(rules, state)
 
 
-def recommit(rules: Rules, before: CastState, latest: CastState, text: str, artifact: str | None = None) -> Transition:
+def edit_output(
+    rules: Rules, before: CastState, latest: CastState, text: str, artifact: str | None = None
+) -> Transition:
     """Decide the last step again with a corrected output, validated as the agent's would be.
 
     ``before`` is the state in front of the step, ``latest`` the present one, and ``artifact`` where the output is

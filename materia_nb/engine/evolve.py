@@ -369,7 +369,7 @@ def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session
 
 
 def _resent(rules: Rules, session: Session, event: ev.TurnResent) -> Session:
-    step = _carried(session, event) or recovery.resend(rules, session.state)
+    step = _carried(session, event) or recovery.retry_turn(rules, session.state)
     record = session.steps[-1]  # what it noted then is of the past
     session = session.with_latest(tries=record.tries + 1)._replace(noted_before=len(record.notes))
     return _moved(session, step, event.ts)
@@ -504,7 +504,7 @@ def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) ->
     record, text = session.steps.latest, event.text
     if record is None or text is None:
         raise Unfit(event, "and there is no such step or text")
-    step = _carried(session, event) or edit.recommit(rules, record.before, session.state, text, event.artifact)
+    step = _carried(session, event) or edit.edit_output(rules, record.before, session.state, text, event.artifact)
     side_events = _side_events(step, event.ts, record.number)
     turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=side_events)
     edits = tuple(
@@ -550,8 +550,8 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.SocketFailed: _failed,
     ev.EvidenceMissing: lambda _, session, event: session.with_latest(missing=event.paths),
     ev.CastEnd: _end,
-    ev.CastRecast: _again(recovery.recast),
-    ev.CastRevive: _again(recovery.revive),
+    ev.CastRecast: _again(recovery.retry),
+    ev.CastRevive: _again(recovery.raise_limit),
     ev.AnsweredByHand: _by_hand,
     ev.SocketSkipped: _skipped,
     ev.CastBack: _back,

@@ -20,7 +20,9 @@ from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.vocabulary import Result
 
 ABORTED: Final = "aborted"
-"""The kind of a failure that is a person's word."""
+"""Kind of the failure of a cast that a person stopped."""
+RAISE_BUDGET: Final = "raise the budget with edit budget, then retry"
+"""Hint for a cast that stopped at its budget."""
 
 
 def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
@@ -55,15 +57,15 @@ def abort(state: CastState, reason: str) -> Transition:
     return Transition(stopped, (ev.CastEnd(ok=False, error=reason, kind=ABORTED),))
 
 
-def recast(rules: Rules, state: CastState) -> Transition:
+def retry(rules: Rules, state: CastState) -> Transition:
     """Retry the socket where the cast stopped, in the same visit, from its first prompt.
 
-    A cast that stopped behind a completed socket goes on as :func:`revive` does.
+    A cast that stopped behind a completed socket goes on as :func:`raise_limit` does.
     """
     needs_stopped(state, "held")
     visit = state.at
     if visit is None or state.next is not None or state.unrouted or (state.failure and state.failure.blocked):
-        return revive(rules, state)
+        return raise_limit(rules, state)
     socket_rules = rules.sockets[visit.socket]
     visit = visit._replace(
         mode=socket_rules.first_mode,
@@ -77,7 +79,7 @@ def recast(rules: Rules, state: CastState) -> Transition:
     return _waiting_again(rules, state, visit, ev.CastRecast(about=about(rules, visit)))
 
 
-def resend(rules: Rules, state: CastState) -> Transition:
+def retry_turn(rules: Rules, state: CastState) -> Transition:
     """Repeat the interrupted turn, in the same conversation.
 
     Raises:
@@ -140,7 +142,7 @@ def spend(state: CastState, usage: Usage) -> CastState:
     return state._replace(usage=state.usage.plus(usage))
 
 
-def revive(rules: Rules, state: CastState) -> Transition:
+def raise_limit(rules: Rules, state: CastState) -> Transition:
     """Go on where a failed cast stopped, with the exhausted allowance granted again (R18, R19, R20)."""
     needs_stopped(state, "held")
     failure, visit = state.failure, state.at
@@ -163,7 +165,7 @@ def revive(rules: Rules, state: CastState) -> Transition:
     if socket_rules is None or visit is None or state.next is not None:
         return Transition(state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,))
     if state.unrouted:
-        return _revive_budget(rules, state, visit, state.unrouted, event)
+        return _route_after_budget(rules, state, visit, state.unrouted, event)
     if kind == "repair_exhausted":
         turn = ("repair", visit.step)
         state = state._replace(extra=FrozenDict({**state.extra, turn: state.extra.get(turn, 0) + 1}))
@@ -196,9 +198,9 @@ def _waiting(state: CastState, visit: Visit) -> CastState:
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
 
 
-def _revive_budget(rules: Rules, state: CastState, visit: Visit, unrouted: Unrouted, event: Event) -> Transition:
+def _route_after_budget(rules: Rules, state: CastState, visit: Visit, unrouted: Unrouted, event: Event) -> Transition:
     if (over := used_up(state)) is not None:
-        raise MateriaError(f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget")
+        raise MateriaError(f"The budget is still used up: {over}", hint=RAISE_BUDGET, kind="budget")
     draft = Draft(state)
     draft.failure = None
     return route(rules, draft, visit, unrouted, events=(event,))

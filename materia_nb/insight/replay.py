@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from materia_nb.engine import decide, entering
+from materia_nb.engine import events as ev
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Event, Events
 from materia_nb.engine.evolve import begin_at, fold
@@ -231,7 +232,7 @@ class _Run:
                 else:
                     self.apply(decide.finalize)
             for usage in turn.spent:
-                self.apply(decide.spent, usage)
+                self.apply(decide.record_in_turn, ev.TurnSpent(usage=usage))
             answer = Answer(
                 turn.text,
                 turn.usage,
@@ -259,7 +260,7 @@ class _Run:
         if self.grants.get(key, 0) < 1:
             return False
         self.grants[key] -= failure.allow[1] if failure.allow else 1
-        self.apply(decide.revive)
+        self.apply(decide.raise_limit)
         return True
 
     def _repeat_edits(self) -> None:

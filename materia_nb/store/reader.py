@@ -434,7 +434,7 @@ class _Reader:
             state = state._replace(status=status, next=None, unrouted=None, failure=failure)
         elif state.status not in ("failed", "aborted", "held"):
             return
-        transition = recovery.recast if isinstance(event, ev.CastRecast) else recovery.revive
+        transition = recovery.retry if isinstance(event, ev.CastRecast) else recovery.raise_limit
         try:
             self._forced(event, transition(self.rules, state))
         except MateriaError as error:

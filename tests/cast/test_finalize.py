@@ -65,13 +65,13 @@ def test_r19_only_the_handoff_is_repaired():
     assert play.go(say(satisfied=True)).at == "Next"
     play = Play(config(FIRST), "work", "no json")
     assert play.go("again none").at == "repair_exhausted"
-    assert names(play.revive().prompt) == ["repair", "return"]
+    assert names(play.raise_limit().prompt) == ["repair", "return"]
     assert play.go(YES).at == "Next"
 
 
 def test_retry_begins_with_the_work_turn():
     play = Play(config(FIRST), "work", "no json", "none")
-    assert names(play.recast().prompt) == ["request", "place", "task", "return"]
+    assert names(play.retry().prompt) == ["request", "place", "task", "return"]
     assert play.visit.mode == "work"
     assert play.go("work again").visit.mode == "final"
 

@@ -32,7 +32,20 @@ def refused(cast, command, *given):
 
 @pytest.fixture
 def asking():
-    return Folded(CHAIN).do(decide.enter).do(decide.ask, [FIRST, SECOND], 0)
+    return (
+        Folded(CHAIN)
+        .do(decide.enter)
+        .do(
+            decide.record_in_turn,
+            ev.ToolAsked(
+                calls=(
+                    FIRST,
+                    SECOND,
+                ),
+                worked=0,
+            ),
+        )
+    )
 
 
 def test_every_event_of_a_command_has_its_time(asking):
@@ -50,7 +63,7 @@ def test_approved_calls_wait_to_run_and_denied_calls_are_answered(asking):
     approved = asking.do(approvals.decide_calls, "once", "", (FIRST, SECOND))
     assert [call.decided for call in approved.session.asking] == ["once", "once"]
     assert approved.session.allowed == frozenset()
-    denied = Folded(CHAIN).do(decide.enter).do(decide.ask, [FIRST], 0)
+    denied = Folded(CHAIN).do(decide.enter).do(decide.record_in_turn, ev.ToolAsked(calls=(FIRST,), worked=0))
     denied.do(approvals.decide_calls, "denied", "too slow", None)
     assert denied.session.asking == ()
     (call,) = denied.session.calls
@@ -205,14 +218,14 @@ def test_an_edit_is_undone_as_long_as_nothing_came_after_it():
 
 def test_r71_only_the_last_output_can_be_corrected_and_later_edits_stay():
     cast = Folded(CHAIN)
-    assert refused(cast, decide.recommit, "x") == "recommit"
+    assert refused(cast, decide.edit_output, "x") == "recommit"
     cast.answers("a")
-    cast.do(decide.recommit, "better")
+    cast.do(decide.edit_output, "better")
     assert (cast.session.steps[-1].output, cast.state.last_output) == ("better", "better")
     cast.do(decide.edit_state, {"x": 1}, {})
-    cast.do(decide.recommit, "best")
+    cast.do(decide.edit_output, "best")
     assert (cast.session.steps[-1].output, cast.state.data["x"]) == ("best", 1)
-    assert refused(cast.do(decide.enter), decide.recommit, "x") == "recommit"
+    assert refused(cast.do(decide.enter), decide.edit_output, "x") == "recommit"
 
 
 @pytest.mark.parametrize(
@@ -234,11 +247,15 @@ def test_complete_cast_cannot_be_edited():
 
 def test_choice_of_a_person_is_recorded_with_its_time():
     cast = Folded(CHAIN).answers("a")
-    cast.do(decide.pin, "B", Pin("text", "a text", "b"), ts=5)
+    cast.do(decide.record, ev.Pinned(name="B", **Pin("text", "a text", "b").as_json()), ts=5)
     assert cast.session.pins == {"B": Pin("text", "a text", "b")}
-    assert cast.do(decide.unpin, "B", ts=6).session.pins == {}
-    cast.do(decide.remember, 1, {"text": "x"}, ts=7)
-    cast.do(decide.redefine, "P", {"prompt": "new"}, {"prompt": "p"}, ts=8)
+    assert cast.do(decide.record, ev.Unpinned(name="B"), ts=6).session.pins == {}
+    cast.do(decide.record, ev.SuggestionKept(step=1, suggestion={"text": "x"}), ts=7)
+    cast.do(
+        decide.record,
+        ev.MateriaRedefined(materia="P", definition={"prompt": "new"}, previous={"prompt": "p"}, step=1),
+        ts=8,
+    )
     assert [one.ts for one in cast.events[-4:]] == [5, 6, 7, 8]
     assert (cast.events[-1].step, cast.events[-1].previous) == (1, {"prompt": "p"})
 

@@ -68,5 +68,5 @@ def test_detours_count_against_the_limit_of_edges_outside_items(most):
     failure = cast.state.failure
     assert (failure.kind, failure.socket) == ("edge_traversals_exhausted", "A")
     assert "detour from A to Fix" in failure.message
-    cast.do(decide.revive)
+    cast.do(decide.raise_limit)
     assert (cast.state.status, cast.state.next) == ("ready", "Fix")

@@ -36,11 +36,11 @@ def test_edit_asks_nothing_again_for_a_utility_or_an_idle_cast():
 def test_correction_is_routed_like_an_answer_and_keeps_token_counts():
     cast = Folded(CHAIN).answers(say(satisfied=True))
     used, before = cast.state.usage, cast.session.steps[-1].before
-    step = edit.recommit(cast.rules, before, cast.state, say(satisfied=False), "corrected.md")
+    step = edit.edit_output(cast.rules, before, cast.state, say(satisfied=False), "corrected.md")
     assert (step.state.next, step.state.usage, step.state.changed) == ("end", used, ("the output of A",))
     assert step.state.last_artifact == "corrected.md"
     with pytest.raises(RefusedAnswer, match="was not taken"):
-        edit.recommit(cast.rules, before, cast.state, "not json")
+        edit.edit_output(cast.rules, before, cast.state, "not json")
 
 
 def test_going_back_keeps_usage_and_is_refused_inside_a_visit():

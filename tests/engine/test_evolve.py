@@ -154,7 +154,7 @@ def test_past_session_contains_nothing_of_later_steps():
     cast.answers("a")
     cast.do(lambda *_: (ev.FilesKept(step=1, by="step", commit="after", changed=("x",), ts=0),))
     pin = Pin("text", "a text", "b")
-    cast.do(decide.pin, "B", pin).answers("b")
+    cast.do(decide.record, ev.Pinned(name="B", **pin.as_json())).answers("b")
     then = [evolve.session_after(cast.rules, cast.session, cast.session.steps.to(n)) for n in range(3)]
     assert [one.pins for one in then] == [{}, {}, {"B": pin}]
     assert [one.files for one in then] == ["before", "after", "after"]
@@ -184,19 +184,21 @@ def test_tool_result_replaces_its_pending_call():
 
     call = ToolCall(id="1", tool="bash", args={"command": "make"})
     cast = Folded(CHAIN).do(decide.enter)
-    cast.do(decide.called, call).do(decide.called, ToolCall(id="2", tool="read", args={}))
-    cast.do(decide.called, replace(call, result="done"))
+    cast.do(decide.record_in_turn, ev.ToolCalled(call=call)).do(
+        decide.record_in_turn, ev.ToolCalled(call=ToolCall(id="2", tool="read", args={}))
+    )
+    cast.do(decide.record_in_turn, ev.ToolCalled(call=replace(call, result="done")))
     assert [one.result for one in cast.session.calls] == ["done", None]
-    cast.do(decide.fail, Failure("agent_error", "gone", "A"), 0).do(decide.recast)
-    cast.do(decide.called, call)
+    cast.do(decide.fail, Failure("agent_error", "gone", "A"), 0).do(decide.retry)
+    cast.do(decide.record_in_turn, ev.ToolCalled(call=call))
     assert [one.result for one in cast.session.steps[-1].calls] == ["done", None, None], "the visit keeps both turns"
 
 
 def test_retry_from_the_start_drops_turns_and_retry_of_a_limit_keeps_them():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}))
-    cast.answers("bad").do(decide.revive)
+    cast.answers("bad").do(decide.raise_limit)
     assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (0, 2)
-    cast.answers("bad").do(decide.recast)
+    cast.answers("bad").do(decide.retry)
     assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (2, 3)
     assert cast.session.spoken == (), "the conversation begins anew"
 

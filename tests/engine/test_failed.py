@@ -41,7 +41,7 @@ def test_failure_without_a_failed_edge_stops_the_cast_and_can_be_retried():
     play = Play(tried(edge("Tell")))
     fails(play)
     assert play.failure == "utility_exit"
-    play.recast()
+    play.retry()
     assert play.at == "Try"
 
 
@@ -126,7 +126,7 @@ def test_the_budget_stops_a_cast_whose_visits_fail():
     play.answer("no", tokens=11)
     assert play.failure == "budget"
     play.state = recovery.set_budget(play.state, max_tokens=100)
-    play.revive()
+    play.raise_limit()
     assert play.at == "Try"
 
 

@@ -101,7 +101,7 @@ def test_r22_an_edge_to_the_end_is_captured_too():
 def test_r22_captured_also_when_the_edge_is_refused_and_shown_after_reviving():
     play = inside(most=1).go(no("one"), "built", no("two"))
     assert play.at == "edge_traversals_exhausted"
-    play.revive()
+    play.raise_limit()
     assert play.prompt.reasons == ("one", "two")
 
 

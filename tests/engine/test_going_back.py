@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from drawn_loadouts import answer, loadouts, rules_of
 from materia_nb.engine import decide, edit
+from materia_nb.engine import events as ev
 from materia_nb.engine.events import CastBack, CastStart
 from materia_nb.engine.evolve import begin_session, evolve, fold
 from materia_nb.engine.session import FollowsSteps, Session, edits_before, lifetimes
@@ -28,11 +29,11 @@ def random_command(rng: Random, rules, session: Session):
     command = {
         "ready": (decide.enter,),
         "waiting": (decide.answer, decide.Answer(visit and answer(rng, rules.sockets[visit.socket]))),
-    }.get(session.state.status, (rng.choice([decide.recast, decide.revive, decide.resend]),))
+    }.get(session.state.status, (rng.choice([decide.retry, decide.raise_limit, decide.retry_turn]),))
     if number < 0.1:
         command = decide.label, key, Label(name=f"n{number}")
     elif number < 0.15:
-        command = decide.pin, "Plan", Pin("text", "a text", "x")
+        command = decide.record, ev.Pinned(name="Plan", **Pin("text", "a text", "x").as_json())
     elif number < 0.25:
         command = decide.edit_state, {**session.state.data, "k": number}, {}
     elif number < 0.35 and visit:

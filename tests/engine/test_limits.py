@@ -180,7 +180,7 @@ def test_r18_retry_of_an_edge_limit_goes_to_the_blocked_target():
     play = rounds(Play(retry_loop(2), items("one")), 3)
     assert play.at == "edge_traversals_exhausted"
     visits = dict(play.state.visits)
-    play.revive()
+    play.raise_limit()
     assert (play.at, play.visit.item.key) == ("Build", "WI-1")
     assert play.state.visits["Build"] == visits["Build"] + 1
     assert rounds(play, 1).at == "Build"
@@ -190,12 +190,12 @@ def test_r18_retry_of_an_edge_limit_goes_to_the_blocked_target():
 def test_r18_each_retry_grants_the_same_allowance():
     play = rounds(Play(retry_loop(2), items("one")), 3)
     for _ in range(3):
-        play.revive()
+        play.raise_limit()
         assert rounds(play, 1).at == "Build"
         assert rounds(play, 1).at == "edge_traversals_exhausted"
     cycling = rounds(Play(retry_loop(limits={"maxNoAdvanceCycles": 2}), items("one")), 3)
     for _ in range(3):
-        cycling.revive()
+        cycling.raise_limit()
         assert rounds(cycling, 1).at == "Build"
         assert rounds(cycling, 1).at == "no_advance_cycles_exhausted"
 
@@ -203,13 +203,13 @@ def test_r18_each_retry_grants_the_same_allowance():
 def test_r18_retry_of_an_edge_limit_works_outside_items():
     sockets = {"A": at("P", edge("B")), "B": at("P", edge("A"))}
     play = Play(config(sockets, limits={"maxEdgeTraversals": 1}), "x", "y", "x")
-    play.revive()
+    play.raise_limit()
     assert (play.at, play.sockets) == ("B", ["A", "B", "A", "B"])
 
 
 def test_r18_retry_allowance_belongs_to_its_item():
     play = rounds(Play(retry_loop(1), items("one", "two")), 2)
-    play.revive()
+    play.raise_limit()
     play.go("built", YES)
     assert play.visit.item.key == "WI-2"
     assert rounds(play, 1).at == "Build"
@@ -219,7 +219,7 @@ def test_r18_retry_allowance_belongs_to_its_item():
 def test_r18_retry_of_no_advance_cycles_enters_the_refused_socket():
     play = rounds(Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one")), 2)
     assert play.at == "no_advance_cycles_exhausted"
-    play.revive()
+    play.raise_limit()
     assert (play.at, play.visit.item.key, play.visit.visit) == ("Build", "WI-1", 3)
     assert play.data["item"]["title"] == "one"
 
@@ -230,7 +230,7 @@ def test_r18_retry_of_no_advance_cycles_enters_the_refused_socket():
 def test_r21_refused_traversals_are_counted_too():
     play = rounds(Play(retry_loop(1), items("one")), 2)
     assert dict(play.state.traversals) == {"Plan->Build": 1, "Build->Eval": 2, "Eval->Build": 2}
-    play.revive()
+    play.raise_limit()
     assert play.state.traversals["Eval->Build"] == 2
 
 
@@ -296,7 +296,7 @@ def test_exit_taken_outside_items_is_bounded():
     assert state.visits == {"A": 5}
     assert state.traversals == {}, "R21: exit routes are not traversals"
     assert state.failure.message.endswith("chosen once more, in the round A -> A.")
-    assert recovery.revive(rules, state).state.next == "A"
+    assert recovery.raise_limit(rules, state).state.next == "A"
 
 
 def test_r18_the_message_names_every_socket_of_the_round_also_of_other_lists():
@@ -339,7 +339,7 @@ def test_limits_show_their_use_and_the_allowance_of_a_retry():
     }
     play.go("no object", "nor this")
     assert play.at == "repair_exhausted"
-    again = recovery.revive(play.rules, play.state).state
+    again = recovery.raise_limit(play.rules, play.state).state
     assert {one.what: (one.used, one.most) for one in limits_of(play.rules, again)}["repairs of one visit"] == (2, 2)
 
 

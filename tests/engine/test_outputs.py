@@ -14,6 +14,7 @@ import cast_helpers as h
 from builders import Folded, at, config, edge
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.engine import decide
+from materia_nb.engine import events as ev
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import LONGEST, PastStates
@@ -170,7 +171,7 @@ def test_edits_during_a_wait_are_kept(tmp_path, touch):
 
 def test_usage_before_an_answer_is_kept():
     chain = config({name: at("P", edge(after)) for name, after in zip("ABC", "BCA", strict=True)})
-    cast = Folded(chain).do(decide.enter).do(decide.spent, Usage(7, 7, 0.5)).answers("a")
+    cast = Folded(chain).do(decide.enter).do(decide.record_in_turn, ev.TurnSpent(usage=Usage(7, 7, 0.5))).answers("a")
     kept = cast.state
     cast.answers("b", "c")
     assert (cast.session.steps[0].after, kept.usage.cost) == (kept, 0.6)

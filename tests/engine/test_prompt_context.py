@@ -370,9 +370,9 @@ def test_only_the_first_turn_of_a_conversation_has_the_context():
     play = Play(document, "no json", request="R")
     assert there(play) == ["repair", "return"]
     play.go("no json again")
-    assert "## Request\n```\nR\n```" in play.revive().prompt.text, "whoever answers now has seen nothing"
+    assert "## Request\n```\nR\n```" in play.raise_limit().prompt.text, "whoever answers now has seen nothing"
     play.go("still none")
-    assert "## Request\n```\nR\n```" in play.recast().prompt.text
+    assert "## Request\n```\nR\n```" in play.retry().prompt.text
 
 
 def test_a_second_repair_shows_no_refused_answer():

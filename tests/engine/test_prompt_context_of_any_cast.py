@@ -164,7 +164,7 @@ class PromptContext:
             elif how == "output" and self.session.steps and self.state.status == "ready":
                 here = self.rules.sockets[self.session.steps[-1].socket]
                 text = self.answer(here, "final")
-                self.take(text, lambda: decide.recommit(self.rules, self.session, text, 0))
+                self.take(text, lambda: decide.edit_output(self.rules, self.session, text, 0))
             elif how == "back" and self.session.steps and rng.random() < 0.4:
                 number = rng.randint(0, len(self.session.steps) - 1)
                 self.keep(decide.back_to(self.rules, self.session, number, 0))

@@ -50,8 +50,8 @@ def transition(rng, rules, state, prompt):
         return lambda: outputs.output(rules, state, text, usage, prompt)
     if state.failure.kind == "budget":
         more = recovery.set_budget(state, max_tokens=state.usage.tokens + rng.randint(1, 50))
-        return lambda: recovery.revive(rules, more)
-    again = rng.choice([recovery.recast, recovery.revive])
+        return lambda: recovery.raise_limit(rules, more)
+    again = rng.choice([recovery.retry, recovery.raise_limit])
     return lambda: again(rules, state)
 
 
@@ -167,7 +167,7 @@ def test_abort_can_be_undone_anywhere(document, seed, when):
     for number, (before, _) in enumerate(run(rules, seed)):
         if number == when and before.status in {"ready", "waiting"}:
             stopped = recovery.abort(before, "enough").state
-            again = recovery.revive(rules, stopped).state
+            again = recovery.raise_limit(rules, stopped).state
             assert (again.status, again.next, again.data) == (before.status, before.next, before.data)
             return
 
@@ -181,8 +181,8 @@ def test_transition_that_does_not_fit_raises_one_clear_error(document, status):
         "enter": lambda: entering.enter(rules, state),
         "output": lambda: outputs.output(rules, state, "x"),
         "fail": lambda: recovery.fail(rules, state, Failure("k", "m")),
-        "recast": lambda: recovery.recast(rules, state),
-        "revive": lambda: recovery.revive(rules, state),
+        "recast": lambda: recovery.retry(rules, state),
+        "revive": lambda: recovery.raise_limit(rules, state),
     }
     for name, call in calls.items():
         if name not in fitting:

@@ -20,7 +20,7 @@ def stopped(play, kind="agent_error"):
 def test_interrupted_turn_waits_again_unchanged():
     play = Play(CHAIN, "not json")
     state = stopped(play)
-    step = recovery.resend(play.rules, state)
+    step = recovery.retry_turn(play.rules, state)
     assert step.state == play.state, "the same question of the same turn, and no prompt anew"
     assert (step.prompt, [type(one) for one in step.events]) == (None, [ev.TurnResent])
     assert step.events[0].about["socket"] == "A"
@@ -38,7 +38,7 @@ def test_retry_of_a_turn_requires_an_interrupted_turn(how):
     else:
         state = play.state._replace(status="aborted", at=None) if how == "never entered" else play.state
     with pytest.raises(MateriaError) as caught:
-        recovery.resend(play.rules, state)
+        recovery.retry_turn(play.rules, state)
     assert caught.value.kind == ("not_stopped" if how == "goes on" else "nothing_to_send")
 
 
@@ -68,7 +68,7 @@ def test_skipping_routes_like_an_output_without_a_verdict():
 
 def test_retry_restarts_the_visit_and_revokes_an_approval():
     play = Play(CHAIN, "not json")
-    step = recovery.recast(play.rules, recovery.abort(play.state, "enough").state)
+    step = recovery.retry(play.rules, recovery.abort(play.state, "enough").state)
     visit = step.state.at
     assert (visit.mode, visit.repairs, visit.approval, visit.turn) == ("work", 0, None, 2)
     assert step.prompt.begins
@@ -77,7 +77,7 @@ def test_retry_restarts_the_visit_and_revokes_an_approval():
 
 def test_retry_after_the_last_repair_asks_again_with_the_issues():
     play = Play(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}), "bad")
-    step = recovery.revive(play.rules, play.state)
+    step = recovery.raise_limit(play.rules, play.state)
     assert (step.state.status, step.state.at.mode, step.state.at.repairs) == ("waiting", "repair", 1)
     assert "bad" in next(part.text for part in step.prompt.parts if part.name == "repair")
     assert step.prompt.begins, "whoever answers may not have seen the first turn"

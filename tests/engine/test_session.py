@@ -7,6 +7,7 @@ import pytest
 from builders import Folded, agent, asks, at, config, edge, say, utility
 from materia_nb.agents.interface import ToolCall
 from materia_nb.engine import approvals, decide, outputs
+from materia_nb.engine import events as ev
 from materia_nb.engine.events import SocketComplete, SocketHeld, SocketRefused
 from materia_nb.engine.session import StepFiles, Steps, files_after, name_of_correction, name_of_output
 from materia_nb.engine.state import Failure
@@ -38,7 +39,9 @@ def test_draft_waits_for_a_person():
 
 def test_undecided_tool_calls_wait_for_a_person():
     cast = Folded(CHAIN).do(decide.enter)
-    cast.do(decide.ask, [ToolCall(id="1", tool="bash", args={"command": "make"})], 3)
+    cast.do(
+        decide.record_in_turn, ev.ToolAsked(calls=(ToolCall(id="1", tool="bash", args={"command": "make"}),), worked=3)
+    )
     assert cast.due == ["person"]
     assert cast.session.steps[-1].worked == 3
     assert cast.do(approvals.decide_calls, "once", "", None).due == ["agent"]
@@ -64,7 +67,7 @@ def test_accepted_output_of_a_failed_step_is_not_overwritten():
     document = config({"A": asks(edge("B", "satisfied"), assign={"..": "$"}), "B": at("P")})
     cast = Folded(document).answers(say(satisfied=True))
     assert cast.state.failure.kind == "assignment"
-    cast.do(decide.recast)
+    cast.do(decide.retry)
     assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.again-2.md"
 
 

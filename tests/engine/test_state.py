@@ -263,8 +263,8 @@ def test_transitions_refuse_a_wrong_state():
     for transition in (
         lambda: entering.enter(play.rules, play.state),
         lambda: outputs.output(play.rules, play.state, "again"),
-        lambda: recovery.revive(play.rules, play.state),
-        lambda: recovery.recast(play.rules, play.state),
+        lambda: recovery.raise_limit(play.rules, play.state),
+        lambda: recovery.retry(play.rules, play.state),
         lambda: entering.prompt_for(play.rules, play.state),
     ):
         with pytest.raises(MateriaError, match="complete"):

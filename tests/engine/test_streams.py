@@ -174,16 +174,16 @@ def test_lanes_begin_at_the_entry_of_their_own_loop():
 def test_decisions_of_a_person_apply_in_lanes():
     cast = forked()
     pin = Pin("text", "a text", "x")
-    cast.do(decide.pin, "Build", pin)
+    cast.do(decide.record, ev.Pinned(name="Build", **pin.as_json()))
     cast.do(approvals.allow, frozenset({"bash"}))
     sessions = [cast.session, *(lane.session for lane in cast.session.streams[-1].lanes.values())]
     assert [(one.pins, one.allowed) for one in sessions] == [({"Build": pin}, {"bash"})] * 4
-    cast.do(decide.unpin, "Build")
+    cast.do(decide.record, ev.Unpinned(name="Build"))
     assert [lane.session.pins for lane in cast.session.streams[-1].lanes.values()] == [{}] * 3
     with pytest.raises(MateriaError, match="Its lanes are at work") as caught:
         cast.do(decide.enter)
     assert caught.value.kind == "lanes"
-    for command, *values in ((decide.edit_state, {}, {}), (decide.recommit, "x")):
+    for command, *values in ((decide.edit_state, {}, {}), (decide.edit_output, "x")):
         with pytest.raises(MateriaError, match="The lanes started from an earlier copy") as caught:
             cast.do(command, *values)
         assert (caught.value.kind, "back 1" in caught.value.hint) == ("lanes", True)
@@ -224,14 +224,14 @@ def since(cast, command):
     return [(one.type, one.lane) for one in cast.events[known:]]
 
 
-@pytest.mark.parametrize("command", [decide.recast, decide.revive, decide.resend])
+@pytest.mark.parametrize("command", [decide.retry, decide.raise_limit, decide.retry_turn])
 def test_failed_lane_fails_the_cast_and_is_retried_alone(command):
     cast = worked(InOrder("api"))
     failure = cast.session.state.failure
     assert (failure.kind, failure.socket, failure.hint) == ("stream_failed", "Socket-1", GO_ON)
     assert failure.message.startswith("Of 3 lanes 1 did not come to their end. api: Socket-4 gave")
     assert lanes(cast) == {"ui": "accepted", "api": "failed", "docs": "accepted"}
-    again = "cast_revive" if command is decide.revive else "cast_recast"
+    again = "cast_revive" if command is decide.raise_limit else "cast_recast"
     assert since(cast, command) == [(again, ""), (again, "api")]
     assert lanes(cast) == {"ui": "accepted", "api": "waiting", "docs": "accepted"}
     assert cast.session.state.failure is None
@@ -248,9 +248,9 @@ def test_exhausted_budget_stops_all_lanes_until_it_is_raised():
         "budget_limit",
     ]
     with pytest.raises(MateriaError, match="The budget is still used up: The cast has used 12 of 12 tokens"):
-        cast.do(decide.recast)
+        cast.do(decide.retry)
     cast.do(decide.set_budget, Budget(max_tokens=1000))
-    assert since(cast, decide.recast) == [("cast_recast", "")]
+    assert since(cast, decide.retry) == [("cast_recast", "")]
     assert set(lanes(cast).values()) == {"waiting"}
 
 
@@ -265,10 +265,10 @@ def test_aborting_interrupts_the_lanes_and_retry_lets_them_wait():
     ]
     failure = cast.session.state.failure
     assert (failure.kind, failure.message, failure.hint) == ("aborted", "enough", GO_ON)
-    cast.do(decide.recast)
+    cast.do(decide.retry)
     assert lanes(cast) == dict.fromkeys(STREAMS, "waiting")
     with pytest.raises(MateriaError) as caught:
-        cast.do(decide.recast)
+        cast.do(decide.retry)
     assert caught.value.kind == "not_stopped"
 
 

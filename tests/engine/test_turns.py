@@ -96,26 +96,26 @@ def test_r19_repair_is_recorded_in_order():
 def test_r19_retry_grants_one_more_repair_turn_with_the_issues():
     play = Play(config(CHAIN), "bad", say(odd="the last answer"))
     assert play.at == "repair_exhausted"
-    step = play.revive()
+    step = play.raise_limit()
     assert (play.at, play.visit.mode, play.state.visits["Ask"]) == ("Ask", "repair", 1)
     assert names(step.prompt.parts) == ["request", "place", "task", "repair", "return"]
     assert "$.odd" in step.prompt.text
     assert "the last answer" in step.prompt.text
     assert play.go("bad again").at == "repair_exhausted"
-    play.revive()
+    play.raise_limit()
     assert play.go("{}").at == "Next"
 
 
 def test_r19_retry_works_without_allowed_repairs():
     play = Play(config(CHAIN, limits={"repairAttempts": 0}), "bad")
-    play.revive()
+    play.raise_limit()
     assert play.visit.mode == "repair"
     assert play.go("bad").at == "repair_exhausted"
 
 
 def test_r19_retry_from_the_start_has_the_first_prompt_and_all_repairs():
     play = Play(config(CHAIN), "bad", "bad")
-    step = play.recast()
+    step = play.retry()
     assert (play.at, play.visit.mode, play.visit.repairs, play.visit.visit) == ("Ask", "work", 0, 1)
     assert names(step.prompt.parts) == ["request", "place", "task", "return"]
     assert play.go("bad").at == "Ask"
@@ -172,9 +172,9 @@ def test_r20_the_state_of_the_stopped_step_is_applied():
 def test_r20_retry_needs_a_higher_budget_and_then_routes():
     play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Good", "satisfied"), edge("end")), "Good": at("P")})
     with pytest.raises(MateriaError, match="100 tokens"):
-        play.revive()
+        play.raise_limit()
     play.state = recovery.set_budget(play.state, max_tokens=150)
-    step = play.revive()
+    step = play.raise_limit()
     assert (play.at, step.decision.target, step.decision.satisfied) == ("Good", "Good", True)
     assert play.state.visits == {"Ask": 1, "Good": 1}
     assert "budget_warning" in event_types(play.answer("x", 20))
@@ -183,10 +183,10 @@ def test_r20_retry_needs_a_higher_budget_and_then_routes():
 def test_r20_retried_budget_stop_is_over():
     play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Next", "satisfied")), "Next": asks()})
     play.state = recovery.set_budget(play.state, max_tokens=None)
-    play.revive()
+    play.raise_limit()
     play.go("bad", "bad")
     assert play.at == "repair_exhausted"
-    play.revive()
+    play.raise_limit()
     assert (play.at, play.visit.mode) == ("Next", "repair")
 
 
@@ -194,12 +194,12 @@ def test_r20_retry_after_the_budget_keeps_exhaustion_and_follow_up():
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(say(satisfied=False, context="redo"), 10)
     play.state = recovery.set_budget(play.state, max_tokens=None)
-    play.recast()
+    play.retry()
     assert (play.at, play.prompt.reasons) == ("Build", ("redo",))
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(YES, 10)
     play.state = recovery.set_budget(play.state, max_tokens=20)
-    play.revive()
+    play.raise_limit()
     assert (play.at, play.visit.item) == ("Tell", None)
 
 
@@ -233,7 +233,7 @@ def test_an_invalid_final_is_repaired_then_fails():
     play.go("no json")
     assert (play.visit.mode, names(play.prompt.parts)) == ("repair", ["repair", "return"])
     assert play.go("no json").at == "repair_exhausted"
-    assert names(play.revive().prompt.parts) == ["repair", "return"], "in the conversation that has the drafts"
+    assert names(play.raise_limit().prompt.parts) == ["repair", "return"], "in the conversation that has the drafts"
     assert play.go("{}").at == "Next"
 
 
@@ -255,7 +255,7 @@ def test_only_a_draft_can_be_finalized():
 def test_retry_of_a_multi_turn_socket_begins_with_a_draft():
     play = Play(config(TALK), "draft")
     play.take(recovery.abort(play.state, "enough"))
-    play.recast()
+    play.retry()
     assert (play.visit.mode, play.visit.drafts) == ("draft", 0)
 
 
@@ -263,7 +263,7 @@ def test_retry_of_a_multi_turn_socket_begins_with_a_draft():
 
 
 def test_outside_failure_stops_the_cast_and_a_retry_asks_again():
-    for again in (Play.recast, Play.revive):
+    for again in (Play.retry, Play.raise_limit):
         play = Play(config({"Run": at("U", edge("Next")), "Next": at("P")}))
         play.take(recovery.fail(play.rules, play.state, Failure("utility_timeout", "too slow", "Run")))
         assert play.at == "utility_timeout"
@@ -277,11 +277,11 @@ def test_cast_can_be_aborted_while_waiting_and_between_steps():
     play = Play(config(CHAIN))
     step = play.take(recovery.abort(play.state, "enough"))
     assert (play.at, event_types(step)) == ("aborted", ["cast_end"])
-    play.revive()
+    play.raise_limit()
     assert (play.at, play.route) == ("Ask", [("Ask", None)])
     between = outputs.output(play.rules, play.state, "{}").state
     stopped = recovery.abort(between, "enough").state
-    for again in (recovery.recast, recovery.revive):
+    for again in (recovery.retry, recovery.raise_limit):
         step = again(play.rules, stopped)
         assert (step.state.status, step.state.next) == ("ready", "Next")
 
@@ -289,12 +289,12 @@ def test_cast_can_be_aborted_while_waiting_and_between_steps():
 def test_cast_aborted_before_its_first_step_continues_at_the_entry():
     play = Play(config(CHAIN))
     start = entering.begin(play.rules, "r")
-    revived = recovery.revive(play.rules, recovery.abort(start, "wait").state)
+    revived = recovery.raise_limit(play.rules, recovery.abort(start, "wait").state)
     assert (revived.state.status, revived.state.next) == ("ready", "Ask")
 
 
 def test_failed_assignment_can_be_retried():
     play = Play(config({"Ask": asks(assign={"": "$.context"})}), say(context="c"))
     assert play.at == "assignment"
-    play.recast()
+    play.retry()
     assert play.at == "Ask"

@@ -182,11 +182,11 @@ class Play:
             self.enter()
         return step
 
-    def revive(self) -> Transition:
-        return self.take(recovery.revive(self.rules, self.state))
+    def raise_limit(self) -> Transition:
+        return self.take(recovery.raise_limit(self.rules, self.state))
 
-    def recast(self) -> Transition:
-        return self.take(recovery.recast(self.rules, self.state))
+    def retry(self) -> Transition:
+        return self.take(recovery.retry(self.rules, self.state))
 
     @property
     def visit(self):

@@ -136,7 +136,7 @@ def test_why_of_a_retried_budget_stop_does_not_guess():
     play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
     play.answer(YES, 5)
     play.state = recovery.set_budget(play.state, max_tokens=None)
-    assert "to Tell was taken" in str(why(play, play.revive()))
+    assert "to Tell was taken" in str(why(play, play.raise_limit()))
 
 
 @pytest.mark.parametrize("kind", ["aborted", "utility_exit"])
