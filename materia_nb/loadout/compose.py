@@ -88,7 +88,7 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     edges = [{**edge, "to": target} if edge["to"] == END else edge for edge in as_list(raw.get("edges"))]
     guards = [edge["when"] for edge in edges]
     missing: list[Condition] = ["always"]
-    guarded = guards or (socket.advance is not None and socket.advance.when in GUARDS)
+    guarded = not set(GUARDS).isdisjoint(guards) or (socket.advance is not None and socket.advance.when in GUARDS)
     if socket.parse == "json" and guarded and (socket.is_utility or must_judge(socket.handoff)):
         unsaid = unmet(guards)
         missing = unsaid if socket.is_utility or not unsaid else missing

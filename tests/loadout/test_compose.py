@@ -132,6 +132,13 @@ def test_composed_utility_must_return_what_its_guards_read():
     assert Play(made.document, "{}").failure == "invalid_output"
 
 
+def test_composed_utility_with_only_an_edge_for_failures_needs_no_verdict():
+    one = config({"X": at("U", edge("X", "failed"))})
+    made = linked(both(one, config({"Y": at("P")})))
+    assert loadout(made)["sockets"]["Socket-1"]["edges"] == [edge("Socket-1", "failed"), edge("Socket-2")]
+    assert Play(made.document, "{}").at == "Socket-2"
+
+
 def retries(exits):
     return config(
         {
