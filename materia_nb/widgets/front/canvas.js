@@ -66,7 +66,7 @@ export class Canvas {
     this.spoken = h("div", { class: "mnb-c-said", role: "status", "aria-live": "polite" });
     this.hint = h("div", { class: "mnb-c-hint", role: "status", hidden: true });
     this.view = canvasViewport(this);
-    this.map = canvasMinimap((x, y) => this.view.centreOn(x, y));
+    this.map = canvasMinimap(graph, (x, y) => this.view.centreOn(x, y));
     this.finder = canvasFinder((id) => this.choose(id), (id) => this.pointAt(id));
     host.append(this.map.box, this.finder.box, this.hint, this.spoken);
     this.tools = canvasTools(this);
@@ -168,10 +168,11 @@ export class Canvas {
     this.graph.dataset.level = String(scene.level);
     if (this.drawing) {
       this.drawing.build(scene);
+      this.map.set(scene);
+      this.cy?.resize(); // the map takes its width from the canvas
       if (scene.fresh || (this.view.isWhole && !this.designs)) this.view.start(this.anchor());
       else this.view.grown();
       this.design.again();
-      this.map.set(scene);
     }
     this.mark();
     this.seen();
@@ -186,7 +187,6 @@ export class Canvas {
   seen() {
     const { cy } = this;
     if (!cy) return;
-    this.map.need(this.view.isTooLarge && this.view.isPanned && cy.width() >= 340);
     this.map.frame(-cy.pan().x / cy.zoom(), -cy.pan().y / cy.zoom(), cy.width() / cy.zoom(), cy.height() / cy.zoom());
   }
 
@@ -433,7 +433,7 @@ export class Canvas {
 
   /** Tell the kernel the available size, so that it chooses how much detail the cards show. */
   #tellRoom() {
-    const { clientWidth, clientHeight } = this.graph, [w, high] = roomIn([clientWidth, clientHeight], this.map.wide);
+    const { clientWidth, clientHeight } = this.cy?.container() ?? this.graph, [w, high] = roomIn([clientWidth, clientHeight]);
     const same = this.#told && Math.abs(this.#told[0] - w) < 16 && Math.abs(this.#told[1] - high) < 16;
     if (clientWidth < 60 || clientHeight < 60 || !this.scene || same) return;
     clearTimeout(this.#telling);

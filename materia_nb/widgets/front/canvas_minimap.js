@@ -1,16 +1,18 @@
-/** A minimap of a large graph, for orientation and navigation. */
+/** A minimap next to a large graph, for orientation and navigation. */
 import { h, svg, refill } from "./dom.js";
 
 const WIDE = 132, HIGH = 92;
+/** Number of sockets up to which a graph has no map. */
+const LARGE = 30;
 
-/** @param {(x: number, y: number) => void} go called with a point of the picture */
-export function canvasMinimap(go) {
+/** @param {HTMLElement} graph the box of the graph @param {(x: number, y: number) => void} go called with a point of the picture */
+export function canvasMinimap(graph, go) {
   const drawing = svg("svg", { width: WIDE, height: HIGH, "aria-hidden": "true" });
-  const box = h("div", { class: "mnb-c-map", title: "the whole graph; click or drag to go there", hidden: true }, drawing);
+  const box = h("div", { class: "mnb-c-map", title: "the whole graph; click or drag to go there" }, drawing);
   const frame = svg("rect", { class: "mnb-c-frame" });
   /** @type {Map<string, SVGElement>} */
   const dots = new Map();
-  let k = 1, edge = [0, 0], large = false;
+  let k = 1, edge = [0, 0];
   const to = (/** @type {PointerEvent} */ event) => {
     const at = drawing.getBoundingClientRect();
     go((event.clientX - at.x - edge[0]) / k, (event.clientY - at.y - edge[1]) / k);
@@ -24,17 +26,9 @@ export function canvasMinimap(go) {
   box.addEventListener("pointermove", (event) => event.buttons && to(event));
   return {
     box,
-    /** Width that the map takes from the graph: only a large graph is laid out next to it. */
-    get wide() {
-      return large ? WIDE + 12 : 0;
-    },
-    /** Show the map if the whole graph is not readable at this size and the map does not hide half of it. @param {boolean} needed */
-    need(needed) {
-      box.hidden = !(large || needed);
-    },
     /** @param {Scene} scene */
     set(scene) {
-      large = scene.sockets > 30;
+      graph.classList.toggle("mnb-c-has-map", scene.sockets > LARGE);
       dots.clear();
       refill(drawing);
       const [wide, high] = scene.size, [x, y] = scene.corner;

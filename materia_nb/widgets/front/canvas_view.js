@@ -5,11 +5,9 @@ const MOST = 1;
 const DOCK = 154;
 /** Pixels to keep free at each side; the tools stand at the bottom. */
 const EDGES = { left: 8, top: 8, right: 8, bottom: 42 };
-/** Height that the minimap covers above the tools, where the picture runs under it. */
-const MAP = 58;
 
-/** The free area of a canvas of this size. @param {Size} size @param {number} [mapWidth] width of the minimap at the right @returns {Size} */
-export const roomIn = ([w, h], mapWidth = 0) => [w - EDGES.left - EDGES.right - mapWidth, h - EDGES.top - EDGES.bottom];
+/** The free area of a canvas of this size. @param {Size} size @returns {Size} */
+export const roomIn = ([w, h]) => [w - EDGES.left - EDGES.right, h - EDGES.top - EDGES.bottom];
 
 /** The zoom at which a picture fills a room. @param {Size} room @param {Size} size */
 export const zoomToFit = ([w, h], [pw, ph]) => Math.min(w / pw, h / ph, MOST);
@@ -25,7 +23,7 @@ export function canvasViewport(canvas) {
   const getCorner = () => canvas.scene?.corner ?? /** @type {Size} */ ([0, 0]);
   const readableZoom = () => canvas.scene?.readable ?? 1; // the smallest zoom at which text is readable
   const canvasSize = () => /** @type {Size} */ ([getCy().width(), getCy().height()]);
-  const room = () => roomIn(canvasSize(), canvas.map.wide);
+  const room = () => roomIn(canvasSize());
   /** Move the view without counting it as a person's move. @param {() => void} act */
   const move = (act) => {
     own = true;
@@ -36,8 +34,7 @@ export function canvasViewport(canvas) {
     const [w, h] = room(), [pw, ph] = getSize(), [cx, cy] = getCorner();
     // Keep the place free where a collapsed dock will open, if the graph fits above it.
     const above = canvas.surface?.dataset.empty ? Math.min(h, Math.max(ph * zoom, h - DOCK)) : h;
-    const clear = canvas.map.wide || ph * zoom <= h ? above : h - MAP; // the end of a panned graph can be scrolled above the map
-    const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, clear);
+    const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, above);
     move(() => getCy().viewport({ zoom, pan: { x: EDGES.left + left - cx * zoom, y: EDGES.top + top - cy * zoom } }));
   };
   const view = {
@@ -47,10 +44,6 @@ export function canvasViewport(canvas) {
     /** Whether the whole graph is too large to be readable. */
     get isTooLarge() {
       return room()[0] >= 20 && zoomToFit(room(), getSize()) < readableZoom() - 0.005;
-    },
-    /** Whether part of the picture is out of sight. */
-    get isPanned() {
-      return getCy().zoom() > zoomToFit(room(), getSize()) + 0.005;
     },
     /** Show the whole graph, however small it is. */
     fit() {
@@ -83,8 +76,7 @@ export function canvasViewport(canvas) {
     /** Bring an element into view; with `toRead`, also zoom in until it is readable. @param {CyElements} element @param {boolean} [toRead] */
     reach(element, toRead = false) {
       const box = element.renderedBoundingBox({ includeOverlays: false }), [w, h] = canvasSize(), zoom = getCy().zoom();
-      const foot = EDGES.bottom + (canvas.map.box.hidden || canvas.map.wide ? 0 : MAP);
-      const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - foot;
+      const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - EDGES.bottom;
       const small = toRead && zoom < readableZoom();
       if ((inside && !small) || w < 20) return;
       const at = element.isNode() ? element.position() : element.midpoint();
