@@ -168,7 +168,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
         "words": f"{name} asks for {hold.needs}" if hold.needs else f"{name}: a person must decide",
         "said": "",
         "blocks": parts,
-        "consent": hold.needs == "approval" and approval is not None and is_complete,
+        "approve": hold.needs == "approval" and approval is not None and is_complete,
         "deny": hold.needs == "approval" and approval is not None,
         "sockets": [*now.names.items(), (END, "the end")],
     }

@@ -94,7 +94,7 @@ class Frame:
     def moment(self) -> tuple[object, ...] | None:
         """Key of the current state of the cast; sessions are frozen, so the identity of a session stands for its values.
 
-        None if a part depends on something else: on the clock while a step runs or a consent is valid, and on files and the
+        None if a part depends on something else: on the clock while a step runs or an approval is valid, and on files and the
         workbench's definitions where the cast failed.
         """
         now, state = self.now, self.now.engine

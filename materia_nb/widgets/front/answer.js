@@ -59,7 +59,7 @@ function askingBox(send) {
   const forHold = (asks) => {
     const target = h("select", { class: "mnb-in", "aria-label": "continue at" }, asks.sockets.map(([id, name]) => h("option", { value: id }, name)));
     return [
-      asks.consent && allow("Approve once", "the agent may run exactly this command once"),
+      asks.approve && allow("Approve once", "the agent may run exactly this command once"),
       asks.deny && deny("the agent may not run it; it gets the text as the reason"),
       actButton("Answer", "the agent continues with this, in the same conversation", () => send("answer", { text: reason.value })),
       take("✓ take as satisfied", true),
@@ -82,7 +82,7 @@ function askingBox(send) {
       const hold = asks.is === "hold";
       setAttr(reason, "placeholder", hold ? "your answer, or the reason for a denial" : "the reason for a denial, for the agent");
       setAttr(reason, "aria-label", reason.placeholder);
-      if (isNew(buttons, [asks.is, asks.consent, asks.deny, asks.sockets])) refill(buttons, hold ? forHold(asks) : forCalls());
+      if (isNew(buttons, [asks.is, asks.approve, asks.deny, asks.sockets])) refill(buttons, hold ? forHold(asks) : forCalls());
     },
   };
 }

@@ -21,7 +21,7 @@ type Inspector = {title?: Title, tabs: [string, string, boolean][], tab: string,
 
 // answer.js
 type Asks = {
-  is: "hold"|"calls"; key: string; words: string; said: string; blocks: Blocks; consent?: boolean; deny?: boolean;
+  is: "hold"|"calls"; key: string; words: string; said: string; blocks: Blocks; approve?: boolean; deny?: boolean;
   sockets: [string, string][];
 };
 type Form = {
