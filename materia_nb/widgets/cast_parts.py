@@ -94,8 +94,8 @@ class Frame:
     def moment(self) -> tuple[object, ...] | None:
         """Key of the current state of the cast; sessions are frozen, so the identity of a session stands for its values.
 
-        None if a part depends on something else: on the clock while a step runs or an approval is valid, and on files and the
-        workbench's definitions where the cast failed.
+        None if a part depends on something else: on the clock while a step runs or an approval is valid, or on files and
+        the workbench's definitions where the cast failed.
         """
         now, state = self.now, self.now.engine
         if self.activity.busy or state.failure is not None or (state.at is not None and state.at.approval):

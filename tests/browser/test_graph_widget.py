@@ -194,7 +194,8 @@ def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
     lab.screenshot("graph-long", cell=2)
     lab.cell(2).locator(".mnb-c-map").wait_for()
     minimap, canvas = (lab.cell(2).locator(name).bounding_box() for name in (".mnb-c-map", ".mnb-canvas"))
-    assert minimap is not None and canvas is not None
+    assert minimap is not None
+    assert canvas is not None
     assert canvas["x"] + canvas["width"] <= minimap["x"], "the map covers nothing of the graph"
     fit = lab.cell(2).get_by_role("button", name="show the whole graph")
     picture.press(fit, WHOLE)
