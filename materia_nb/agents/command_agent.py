@@ -325,9 +325,8 @@ def whole_request(turn: Turn) -> str:
 COMMAND_PREFIX: Final = "command:"
 """The prefix of preset names where agents are set, as in ``command:claude``."""
 ANY_TOOLS: Final = "+tools"
-"""The suffix of a preset that may use its own tools, whatever the materia's tools are, as in ``command:goose+tools``."""
+"""The suffix of a preset that may use its own tools, whatever the materia's tools are, as in ``command:opencode+tools``."""
 
-_MODEL: Final = "{model}"
 _SCHEMA_FILE: Final = "{schema_file}"
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}")
 
@@ -341,10 +340,8 @@ class Preset:
         about: a description of the program in a few words.
         project: the project or vendor that makes the program.
         argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends;
-            ``model`` is inserted before the last ``trailing`` arguments.
-        model: the arguments that choose a model, where ``{model}`` stands for its name.
+            ``--model`` is inserted before the last ``trailing`` arguments.
         trailing: the number of arguments that must come last.
-        needs_model: True if the program cannot run without a model.
         reads: the parser of its stdout; None for plain text.
         nothing: arguments that disable all tools, for ``tools: none``; ``looking`` if left out.
         looking: arguments that prevent changes, for ``tools`` that only read.
@@ -360,9 +357,7 @@ class Preset:
     about: str
     project: str
     argv: Sequence[str]
-    model: Sequence[str] = ("--model", _MODEL)
     trailing: int = 0
-    needs_model: bool = False
     reads: ReadsStdout | None = None
     nothing: Sequence[str] | None = None
     looking: Sequence[str] = ()
@@ -380,14 +375,8 @@ class Preset:
         """Return the command for a model, or for the program's own choice, with ``more`` arguments.
 
         Raises:
-            AgentError: the program needs a model (``no_model``), or the text cannot be the name of a model (``bad_model``).
+            AgentError: the text cannot be the name of a model (``bad_model``).
         """
-        if model is None and self.needs_model:
-            raise AgentError(
-                f"{COMMAND_PREFIX}{self.name} needs a model, and none is given",
-                hint=f"write {COMMAND_PREFIX}{self.name}:MODEL, or model in the materia",
-                kind="no_model",
-            )
         # The name may come from a foreign loadout: the program must not read it as an option.
         if model is not None and not _MODEL_NAME.fullmatch(model):
             raise AgentError(
@@ -396,7 +385,7 @@ class Preset:
                 kind="bad_model",
             )
         at = len(self.argv) - self.trailing
-        chosen = tuple(part.replace(_MODEL, model) for part in self.model) if model else ()
+        chosen = ("--model", model) if model else ()
         return (*self.argv[:at], *chosen, *more, *self.argv[at:])
 
 

@@ -58,8 +58,7 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
     assert "some/model:8b" in told["args"]
     assert "build it" not in told["args"]
     assert "{model}" not in told["args"]
-    if not PRESETS[name].needs_model:
-        assert called(f"command:{name}", turn)["args"] == list(preset_agent(f"command:{name}").command(turn)[1:])
+    assert called(f"command:{name}", turn)["args"] == list(preset_agent(f"command:{name}").command(turn)[1:])
 
 
 @pytest.mark.parametrize(
@@ -71,12 +70,7 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
             ["exec", "--json", "--model", "m", "--sandbox", "workspace-write", "-"],
         ),
         ("gemini", ["--output-format", "json", "--model", "m", "--approval-mode", "auto_edit"]),
-        (
-            "goose",
-            ["run", "--quiet", "--no-session", "--output-format", "json", "--model", "m", "-i", "-"],
-        ),
         ("llm", ["--model", "m"]),
-        ("ollama", ["run", "--hidethinking", "m"]),
         ("opencode", ["run", "--format", "json", "--model", "m", "--agent", "build"]),
         ("pi", ["-p", "--model", "m", "--tools", "read,bash,edit,write,grep,find,ls"]),
     ],
@@ -110,13 +104,6 @@ def test_invalid_model_is_refused_when_set():
         agent_from("command:claude:--yes")
 
 
-def test_preset_that_needs_a_model_reports_it(turn):
-    with pytest.raises(AgentError, match="needs a model") as caught:
-        agent_from("command:ollama").answer(turn)
-    assert caught.value.kind == "no_model"
-    assert "command:ollama:MODEL" in caught.value.hint
-
-
 def test_an_unknown_preset_is_refused_with_the_nearest_and_the_list():
     with pytest.raises(AgentError) as caught:
         preset_agent("command:cluade")
@@ -127,8 +114,8 @@ def test_an_unknown_preset_is_refused_with_the_nearest_and_the_list():
 
 def test_preset_names_are_parsed():
     assert preset_agent("command:claude").name == "command:claude"
-    assert preset_agent("command:ollama:llama3:8b").name == "command:ollama:llama3:8b"
-    assert preset_agent("command:ollama:llama3:8b").model == "llama3:8b"
+    assert preset_agent("command:llm:llama3:8b").name == "command:llm:llama3:8b"
+    assert preset_agent("command:llm:llama3:8b").model == "llama3:8b"
 
 
 def test_missing_preset_program_is_reported(turn, monkeypatch, tmp_path):
@@ -154,7 +141,7 @@ def test_agent_verb_accepts_and_completes_presets(project, monkeypatch):
 def test_documentation_lists_every_preset():
     page = (Path(__file__).parents[2] / "docs" / "command-agents.md").read_text()
     for preset in PRESETS.values():
-        alone = "needs a model" if preset.needs_model else f"`{' '.join(preset.argv)}`"
+        alone = f"`{' '.join(preset.argv)}`"
         asked = " ".join(preset.command("MODEL"))
         row = f"| `command:{preset.name}` | {preset.about}, by {preset.project} | {alone} | `{asked}` |"
         assert row in page

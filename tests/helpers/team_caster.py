@@ -11,7 +11,7 @@ import cast_helpers as h
 from materia_nb.agents import AgentTable, ModelAgent
 from materia_nb.cast import start_cast
 
-PROGRAMS = ("claude", "codex", "gemini", "goose", "opencode", "aider")
+PROGRAMS = ("claude", "codex", "gemini", "opencode", "aider")
 LAST = f"Socket-{len(PROGRAMS) + 2}"
 SERVER = {
     "command": str(Path(sys.executable).with_name("mcp-server-time")),
@@ -20,7 +20,7 @@ SERVER = {
 
 
 def document() -> dict[str, Any]:
-    """Plan by the clock, let each program work, and tell: six programs cost 5.2 cents, as far as the cost is known."""
+    """Plan by the clock, let each program work, and tell: five programs cost 5.2 cents, as far as the cost is known."""
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"))}
     for number, _ in enumerate(PROGRAMS, 2):
         sockets[f"Socket-{number}"] = h.at("Work", ("always", f"Socket-{number + 1}"))
