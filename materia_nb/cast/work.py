@@ -53,7 +53,7 @@ from materia_nb.platform import HeldInterrupts, Stop, resting
 from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import MOST_CHANGED, FilesSeen, changed_files, take_snapshot, to_bytes
 from materia_nb.store.rundir import RunDir, missing_evidence, write_side_files
-from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility, stdin_document
+from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
 
 
 def now() -> int:
@@ -531,21 +531,25 @@ class _TheAgent(NamedTuple):
 
 
 def utility_input(rules: Rules, session: Session, visit: Visit, *, project: Path, run_dir: Path) -> dict[str, JSON]:
-    """Return the input of the process of a utility (R23)."""
+    """Return the object that a utility reads on stdin (R23); its ``cwd`` is the directory of its scope (P8)."""
     state, item = session.state, visit.item
-    document = stdin_document(
-        materia=rules.sockets[visit.socket].socket.materia,
-        project=project,
-        scope=state.scope,
-        run_dir=run_dir,
-        request=state.request,
-        cast_id=run_dir.name,
-        socket_id=visit.socket,
-        state=state.data,
-        item=item.value if item else None,
-        item_key=item.key if item else None,
-        item_label=item.label if item else None,
-        cursor=(item.cursor, item.position) if item else None,
-        cursors=state.cursors,
-    )
-    return document if state.lane is None else {**document, "lane": state.lane.name}
+    materia, folder = rules.sockets[visit.socket].socket.materia, str(project / state.scope.cwd)
+    return {
+        "cwd": folder,
+        "runDir": str(run_dir),
+        "request": state.request,
+        "castId": run_dir.name,
+        "socketId": visit.socket,
+        "materiaId": materia.id,
+        "materiaLabel": materia.label,
+        "params": dict(materia.params),
+        "state": dict(state.data),
+        "item": item.value if item else None,
+        "itemKey": item.key if item else None,
+        "itemLabel": item.label if item else None,
+        "cursor": {"name": item.cursor, "index": item.position} if item else None,
+        "cursors": dict(state.cursors),
+        "executionScope": state.scope._replace(cwd=folder).as_json(),
+        "baseScope": BASE._replace(cwd=str(project)).as_json(),
+        **({} if state.lane is None else {"lane": state.lane.name}),
+    }

@@ -19,7 +19,6 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.errors import MateriaError, did_you_mean, scrubbed, scrubbed_bytes, secret_arguments
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.handoff.base import BASE, Scope
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout.config_files import read_config, write_config
 from materia_nb.loadout.graph import Materia
@@ -320,60 +319,6 @@ class UtilityResult:
         return self.failure is None
 
 
-def stdin_document(  # noqa: PLR0913 - one argument for each key
-    *,
-    materia: Materia,
-    project: Path,
-    scope: Scope = BASE,
-    run_dir: Path,
-    request: str,
-    cast_id: str,
-    socket_id: str,
-    state: Mapping[str, JSON],
-    item: JSON = None,
-    item_key: str | None = None,
-    item_label: str | None = None,
-    cursor: tuple[str, int] | None = None,
-    cursors: Mapping[str, int] | None = None,
-) -> dict[str, JSON]:
-    """Return the object that a utility reads on stdin (R23).
-
-    Args:
-        materia: the utility, which provides materiaId, materiaLabel and params.
-        project: the project directory, which is the base scope.
-        scope: the scope with the working directory of the utility (P8).
-        run_dir: directory of the cast's artifacts.
-        request: the request of the cast.
-        cast_id: id of the cast.
-        socket_id: id of the socket.
-        state: the state of the cast.
-        item: the current work item, None outside a loop.
-        item_key: key of the item, such as ``WI-1``.
-        item_label: title of the item.
-        cursor: name and index of the cursor of the current loop, None outside a loop.
-        cursors: index of each cursor, by name.
-    """
-    folder = project / scope.cwd
-    return {
-        "cwd": str(folder),
-        "runDir": str(run_dir),
-        "request": request,
-        "castId": cast_id,
-        "socketId": socket_id,
-        "materiaId": materia.id,
-        "materiaLabel": materia.label,
-        "params": dict(materia.params),
-        "state": dict(state),
-        "item": item,
-        "itemKey": item_key,
-        "itemLabel": item_label,
-        "cursor": None if cursor is None else {"name": cursor[0], "index": cursor[1]},
-        "cursors": dict(cursors or {}),
-        "executionScope": scope._replace(cwd=str(folder)).as_json(),
-        "baseScope": BASE._replace(cwd=str(project)).as_json(),
-    }
-
-
 def run_utility(
     materia: Materia,
     document: Mapping[str, JSON],
@@ -389,7 +334,7 @@ def run_utility(
 
     Args:
         materia: the utility.
-        document: the result of :func:`stdin_document`.
+        document: the input of the utility, such as ``castId`` and ``state``.
         cwd: the working directory.
         utilities: directories of shipped scripts, see :func:`resolve_command`.
         artifacts: the files of stdout and stderr, for the text of a failure.

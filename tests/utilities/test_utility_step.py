@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+import cast_helpers as h
 from builders import resolved_materia
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Materia
-from materia_nb.utilities.utility_step import command_record, run_utility, stdin_document
+from materia_nb.utilities.utility_step import command_record, run_utility
 
 ARTIFACTS = ("sockets/S/1.command.stdout.txt", "sockets/S/1.command.stderr.txt")
 PLAIN = resolved_materia(label="My utility", timeout_ms=20_000)
@@ -27,15 +28,15 @@ def python(code: str, **changes: Any) -> Materia:
 
 
 def document(materia: Materia, project: Path, **changes: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {
-        "project": project,
-        "run_dir": project / "run",
+    return {
+        "cwd": str(project),
         "request": "ship",
-        "cast_id": "C",
-        "socket_id": "S",
+        "socketId": "S",
+        "materiaId": materia.id,
+        "params": dict(materia.params),
         "state": {},
+        **changes,
     }
-    return stdin_document(materia=materia, **{**given, **changes})
 
 
 def run(materia: Materia, project: Path, stop: threading.Event | None = None, **changes: Any):
@@ -89,39 +90,39 @@ def test_shipped_script_is_found_in_the_directories_given(tmp_path):
     assert result.stdout == "shipped\n"
 
 
-def test_document_has_the_documented_keys_in_order(tmp_path):
-    made = document(
-        replace(PLAIN, params={"a": 1}),
-        tmp_path,
-        state={"x": 2},
-        item={"title": "t"},
-        item_key="WI-1",
-        item_label="t",
-        cursor=("workItemIndex", 0),
-        cursors={"workItemIndex": 0},
-    )
+def test_input_has_the_documented_keys_in_order(tmp_path):
+    config = h.loop_config()
+    config["materia"]["Build"] = h.python("print('built')", label="My utility", params={"a": 1})
+    cast = h.start(tmp_path, config, h.loop_agents(1))
+    cast.run(steps=2)
+    made = json.loads((cast.run_dir / "sockets" / "Socket-2" / "1.input.json").read_text())
+    scope = {"id": "base", "cwd": str(tmp_path), "state": None, "exports": {}}
+    item = {"title": "Part 1", "context": "about Part 1"}
+    state = {"workItems": [item], "item": item, "currentWorkItem": item, "workItem": item}
     assert list(made.items()) == [
         ("cwd", str(tmp_path)),
-        ("runDir", str(tmp_path / "run")),
-        ("request", "ship"),
-        ("castId", "C"),
-        ("socketId", "S"),
-        ("materiaId", "U"),
+        ("runDir", str(cast.run_dir)),
+        ("request", "the widget"),
+        ("castId", cast.id),
+        ("socketId", "Socket-2"),
+        ("materiaId", "Build"),
         ("materiaLabel", "My utility"),
         ("params", {"a": 1}),
-        ("state", {"x": 2}),
-        ("item", {"title": "t"}),
+        ("state", state),
+        ("item", item),
         ("itemKey", "WI-1"),
-        ("itemLabel", "t"),
+        ("itemLabel", "Part 1"),
         ("cursor", {"name": "workItemIndex", "index": 0}),
         ("cursors", {"workItemIndex": 0}),
-        ("executionScope", {"id": "base", "cwd": str(tmp_path), "state": None, "exports": {}}),
-        ("baseScope", {"id": "base", "cwd": str(tmp_path), "state": None, "exports": {}}),
+        ("executionScope", scope),
+        ("baseScope", scope),
     ]
 
 
-def test_document_outside_items_has_no_item(tmp_path):
-    made = document(PLAIN, tmp_path)
+def test_input_outside_items_has_no_item(tmp_path):
+    cast = h.start(tmp_path, h.one_config(h.python("print('built')")))
+    cast.run()
+    made = json.loads((cast.run_dir / "sockets" / "Socket-1" / "1.input.json").read_text())
     assert [made[key] for key in ("item", "itemKey", "itemLabel", "cursor", "cursors")] == [None] * 4 + [{}]
 
 
