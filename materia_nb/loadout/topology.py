@@ -471,9 +471,7 @@ SHIPPED_SCRIPTS: Final = (
     "detect-vcs.py",
     "echo.py",
     "ensure-ignored.py",
-    "git-worktrees.py",
-    "mime-bootstrap.py",
-    "mime-maintain.py",
+    "git-tasks.py",
 )
 """The utility scripts that come with the package (R25)."""
 BUILT_IN: Final = {

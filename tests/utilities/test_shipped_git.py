@@ -27,20 +27,22 @@ def call(script, project, **given):
 
 
 def bootstrap(project, **given):
-    code, answer = call("mime-bootstrap.py", project, **given)
+    given["params"] = {"do": "bootstrap", **given.get("params", {})}
+    code, answer = call("git-tasks.py", project, **given)
     assert code == (not answer["state"]["mimeBootstrap"]["ok"])
     return answer["state"]
 
 
 def maintain(project, title="feat: a", state=None, **given):
-    code, answer = call("mime-maintain.py", project, item={"title": title}, state=state or {}, **given)
+    params = {"do": "maintain"}
+    code, answer = call("git-tasks.py", project, item={"title": title}, state=state or {}, params=params, **given)
     assert (code, answer["satisfied"]) == (0, answer["state"]["mimeMaintain"]["ok"])
     return answer["state"]["mimeMaintain"]
 
 
 def worktrees(do, project, state=None, **given):
     base = {"cwd": str(project)}
-    code, answer = call("git-worktrees.py", project, params={"do": do}, state=state or {}, baseScope=base, **given)
+    code, answer = call("git-tasks.py", project, params={"do": do}, state=state or {}, baseScope=base, **given)
     assert code == 0
     return answer
 

@@ -1,16 +1,24 @@
-"""Git-Spawn, Git-Integrate and Git-Finalize: lanes work in parallel in Git worktrees, which are then merged in order.
+"""The Git tasks of a cast: a branch with one commit per work item, or one worktree per lane, merged in order.
 
-stdin   {"cwd", "runDir", "castId", "lane": optional, "baseScope": {"cwd"}, "params": {"do": "spawn", "integrate" or "finalize"},
-         "state": {"parallelResults": [...], "gitIntegration": ...}}
+stdin   {"cwd", "runDir", "castId", "item", "lane": optional, "baseScope": {"cwd"}, "state", "params": {"do", "branchName"?}}
+stdout  {"satisfied", "context", "state": {KEY: {"ok", ...}}, "scopeTransition"?}; bootstrap prints only the state
 
-spawn      creates a branch and a worktree in the directory of the cast, from the project's current commit. The next sockets
-           work in the worktree; its branch is exported as gitWorktree.
-integrate  merges the branches of state.parallelResults, in order, into the branch of the project. Uncommitted changes of a
-           worktree are committed first. A conflict stays in the files of the project: satisfied is false, and the context
-           has instructions. The next run commits the resolved files and continues. The next sockets work in the project.
-finalize   removes the merged worktrees and branches of the cast. A worktree with other changes stays and is reported.
+params.do is one of these tasks; KEY is the name in parentheses:
 
-stdout  {"satisfied", "context", "state": {"gitWorktree" or "gitIntegration" or "gitFinalized": {"ok", ...}}, "scopeTransition"?}
+bootstrap  (mimeBootstrap) switches to a branch at the current commit, "mime/" with params.branchName or with a name derived
+           from the id of the cast. "before" lists the files with uncommitted changes, each with its fingerprint. No file is
+           changed. Without Git, a repository or a commit, the utility fails, and "error" is the reason.
+maintain   (mimeMaintain) commits the changes of a work item; the item's title is the subject. Files in "before" are not
+           committed until the cast changes them. Without changes, the task succeeds and does not commit. The Git hooks of
+           the project run as for any commit. After a failure, the task can run again for the same item.
+spawn      (gitWorktree) creates a branch and a worktree in the directory of the cast, from the project's current commit. The
+           next sockets work in the worktree.
+integrate  (gitIntegration) merges the branches of state.parallelResults, in order, into the branch of the project.
+           Uncommitted changes of a worktree are committed first. A conflict stays in the files of the project: satisfied is
+           false, and the context has instructions. The next run commits the resolved files and continues. The next sockets
+           work in the project.
+finalize   (gitFinalized) removes the merged worktrees and branches of the cast. A worktree with other changes stays and is
+           reported.
 """
 
 from __future__ import annotations
@@ -27,6 +35,8 @@ from pathlib import Path
 from typing import Any
 
 EXPORT = "gitWorktree"
+PREFIX = "mime/"
+MAX_UNCOMMITTED = 2_000
 _HIDDEN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 _ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in _HIDDEN}
 _ENVIRONMENT |= {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
@@ -46,9 +56,11 @@ TaskResult = tuple[str, dict[str, Any], dict[str, Any]]
 
 
 def main() -> int:
-    """Run the task and print the result; always return 0, since ``satisfied`` reports a failure."""
+    """Run the task and print the result; return 1 if bootstrap fails, since the other tasks report it as ``satisfied``."""
     document = json.load(sys.stdin.buffer)
     key, task = {
+        "bootstrap": ("mimeBootstrap", bootstrap),
+        "maintain": ("mimeMaintain", maintain),
         "spawn": (EXPORT, spawn),
         "integrate": ("gitIntegration", integrate),
         "finalize": ("gitFinalized", finalize),
@@ -59,10 +71,71 @@ def main() -> int:
     except Failed as error:
         state = {"ok": False, "error": str(error), **error.fields}
         output = {"satisfied": False, "context": str(error), "state": {key: state}}
+        print(f"git-tasks: {error}", file=sys.stderr)
     if task is integrate:  # an agent that resolves a conflict also works in the project
         output["scopeTransition"] = {"kind": "base"}
-    print(json.dumps(output))
-    return 0
+    print(json.dumps({"state": output["state"]} if task is bootstrap else output))
+    return 1 if task is bootstrap and not output["satisfied"] else 0
+
+
+def bootstrap(document: dict[str, Any]) -> TaskResult:
+    """Switch to the branch of the cast, and record the files with uncommitted changes."""
+    try:
+        root = top_level(document["cwd"])
+    except Failed as error:
+        raise Failed(f"The project has no Git repository. Create one with git init and git commit ({error}).") from None
+    try:
+        base = git(root, "rev-parse", "--verify", "HEAD^{commit}").strip()
+    except Failed:
+        raise Failed("The repository has no commit yet. Create one, then retry.") from None
+    before = {path: file_state(root / path) for path in changes(root, document)}
+    if len(before) > MAX_UNCOMMITTED:
+        raise Failed(f"{len(before):,} files have uncommitted changes. Commit or ignore them, then retry.")
+    branch = branch_name(document)
+    is_new = not git(root, "for-each-ref", f"refs/heads/{branch}")
+    git(root, "switch", *(["--create"] if is_new else []), branch)
+    return "", {"root": str(root), "branchName": branch, "base": base, "before": before}, {}
+
+
+def branch_name(document: dict[str, Any]) -> str:
+    """Return the sanitized ``params.branchName``, or a name derived from the id of the cast."""
+    name = document["params"].get("branchName")
+    parts = re.sub(r"[^\w/-]+", "-", name.strip() if isinstance(name, str) else "").split("/")
+    safe_name = "/".join(filter(None, (part.strip("-_") for part in parts))).removeprefix(PREFIX)
+    return PREFIX + (safe_name or hashlib.sha256(str(document["castId"]).encode()).hexdigest()[:10])
+
+
+def maintain(document: dict[str, Any]) -> TaskResult:
+    """Commit the changes of the work item, if there are any."""
+    recorded = (document.get("state") or {}).get("mimeBootstrap")
+    recorded = recorded if isinstance(recorded, dict) else {}
+    state: dict[str, Any] = {"committed": False, "branchName": recorded.get("branchName")}
+    try:
+        return commit_item(document, recorded.get("before") or {}, state), state, {}
+    except Failed as error:
+        raise Failed(str(error), **state) from None
+
+
+def commit_item(document: dict[str, Any], before: dict[str, str], state: dict[str, Any]) -> str:
+    """Commit all changed files except those in ``before``; set ``commit`` in the state, and describe the result."""
+    title = (document.get("item") or {}).get("title")
+    title = title.strip().replace("\0", "") if isinstance(title, str) else ""
+    if not title:
+        raise Failed("The work item has no title. The title becomes the subject of the commit.")
+    try:
+        root = top_level(document["cwd"])
+    except Failed as error:
+        raise Failed(f"The project has no Git repository. Run Mime-Bootstrap first ({error}).") from None
+    changed = [path for path in changes(root, document) if before.get(path) != file_state(root / path)]
+    if not changed:
+        return f"Nothing has changed, so no commit was made for: {title}"
+    paths, listed = "\0".join(changed), ("--pathspec-from-file=-", "--pathspec-file-nul")
+    git(root, "--literal-pathspecs", "add", "--all", *listed, stdin=paths)
+    # Leave out other staged changes, which do not belong to the item. During a merge, Git allows only a full commit.
+    only = () if merge_head(root) is not None else ("--only", *listed)
+    git(root, "--literal-pathspecs", "commit", "--quiet", f"--message={title}", *only, stdin=paths)
+    state |= {"committed": True, "commit": git(root, "rev-parse", "HEAD").strip()}
+    return f"Committed {len(changed)} files as {state['commit'][:10]}: {title}"
 
 
 def spawn(document: dict[str, Any]) -> TaskResult:
@@ -202,7 +275,12 @@ def finalize(document: dict[str, Any]) -> TaskResult:
 
 def repository(document: dict[str, Any]) -> Path:
     """Return the root of the project's repository; raises Failed."""
-    return Path(git(document["baseScope"]["cwd"], "rev-parse", "--show-toplevel").rstrip("\n"))
+    return top_level(document["baseScope"]["cwd"])
+
+
+def top_level(folder: str) -> Path:
+    """Return the root of the repository or worktree that contains a folder; raises Failed."""
+    return Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
 
 
 def changes(root: Path, document: dict[str, Any]) -> list[str]:
@@ -210,7 +288,7 @@ def changes(root: Path, document: dict[str, Any]) -> list[str]:
     casts = os.path.relpath(Path(document["runDir"]).resolve().parent, root.resolve())
     outside = () if casts.startswith("..") else (f":(exclude,literal){casts}",)
     listed = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".", *outside)
-    return [line[3:] for line in listed.split("\0") if line]
+    return sorted({line[3:] for line in listed.split("\0") if line})
 
 
 def merge_head(root: Path) -> Path | None:
@@ -242,14 +320,22 @@ def fingerprint(path: Path) -> str:
     return hashlib.sha256(content(path)).hexdigest() if os.path.lexists(path) else ""
 
 
-def git(folder: Path | str, *arguments: str) -> str:
+def file_state(path: Path) -> str:
+    """Return the fingerprint of a file, followed by ``x`` if the file is executable."""
+    return fingerprint(path) + ("x" if os.access(path, os.X_OK) else "")
+
+
+def git(folder: Path | str, *arguments: str, stdin: str = "") -> str:
     """Run Git in a folder and return its stdout; raises Failed."""
+    name = next(argument for argument in arguments if not argument.startswith("-"))
     command = ["git", "-c", "gc.auto=0", *arguments]
     try:
-        completed = subprocess.run(command, cwd=folder, env=_ENVIRONMENT, capture_output=True, check=True, **_CODING)
+        completed = subprocess.run(
+            command, cwd=folder, env=_ENVIRONMENT, input=stdin, capture_output=True, check=True, **_CODING
+        )
     except subprocess.CalledProcessError as error:
-        message = (error.stderr.strip() or error.stdout.strip())[:600] or "there is no error message"
-        raise Failed(f"git {arguments[0]} ended with code {error.returncode}: {message}") from error
+        message = (error.stderr.strip() or error.stdout.strip())[:600] or "it printed no error message"
+        raise Failed(f"git {name} ended with code {error.returncode}: {message}") from error
     except (OSError, ValueError) as error:
         raise Failed(f"git cannot be started: {getattr(error, 'strerror', None) or error}") from error
     return str(completed.stdout)
