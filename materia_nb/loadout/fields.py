@@ -400,7 +400,7 @@ def config_field(
     """
     if default is not None:
         default_text = f"`{default}`" if isinstance(default, str) else str(default)
-        description = f"{description.removesuffix('.')}; left out, {default_text}."
+        description = f"{description} Defaults to {default_text}."
     row = FieldRow(description=description, rules=rules, **attributes)
     start = ... if row.required else default
     return Field(default=start, alias=alias, min_length=min_length, json_schema_extra=row)
