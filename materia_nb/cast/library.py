@@ -21,7 +21,6 @@ from materia_nb.loadout.config_files import expanded, is_there, resolved
 from materia_nb.loadout.graph_import import import_graph
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
-    add_definitions,
     definitions_placed,
     profile_directory,
     whole_over,
@@ -211,11 +210,17 @@ class Loadouts(Mapping[str, str], Shown):
         return require_known_protocols(self.config.graph(self.needs(name or self.chosen)))
 
     def define(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
-        """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
+        """Define a loadout in this notebook, and choose it unless it has problems.
 
-        The body is a loadout (``entry``, ``sockets``, ``loops``). It may also have ``materia``, which are then defined in this
-        notebook too. The new loadout is chosen unless it has problems. With problems, the previous loadout stays chosen, and
-        the next cast reports that.
+        If the loadout has problems, the previous loadout stays chosen, and the next cast reports this.
+
+        Args:
+            name: the name of the loadout.
+            body: the fields of the loadout (``entry``, ``sockets``, ``loops``) as a mapping, or as JSON or YAML text.
+                Definitions in the field ``materia`` are added to this notebook.
+
+        Raises:
+            MateriaError: the name or the text is not valid, or the body is not an object.
         """
         _check_name(name, "loadout")
         document = read_text(body, where=name) if isinstance(body, str) else dict(body)
@@ -432,7 +437,9 @@ class Loadouts(Mapping[str, str], Shown):
         path, config = self.project / PROJECT_FILE, self.config
         placed = definitions_placed(config.document, name) if materia else {}
         definitions = {id_: moved_definition(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
-        add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
+        from materia_nb.loadout.design.saving import add_loadout
+
+        add_loadout(path, new, config.document["loadouts"][name], definitions)
         self._config, self._chosen, self.refused = None, new, None
         return self.show()
 

@@ -60,7 +60,7 @@ def _report(findings: Findings, model: type[Model], error: ErrorDetails, path: s
         row, whole_entry, path = row_named(model, str(part)), False, field_path(path, str(part))
     if row is None or (whole_entry and row.part is not None):
         expected = model if row is None or row.part is None else row.part
-        message = f"this is {brief(error['input'])}, not {expected.noun}"
+        message = f"the value is {brief(error['input'])}, not {expected.noun}"
         findings.problem(expected.code, path if row else itself, message, f"write {expected.example}")
         return
     fault = error.get("ctx", {}).get("error")
@@ -82,7 +82,7 @@ def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: st
         case (str(field),) if error["type"] == "missing" and row.first_value is not None:
             id_ = owner.removeprefix("materia.")
             value = str(row.first_value)
-            return suggested_fix(f"Let {field} of {id_} be {value}", do("set_materia", id_, field, value))
+            return suggested_fix(f"Set {field} of {id_} to {value}", do("set_materia", id_, field, value))
     return None
 
 
@@ -101,7 +101,7 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
     """Report the problems of a definition of a materia."""
     path = f"materia.{name}"
     if is_object(raw) and _is_ambiguous(raw):
-        message = f"the materia {name!r} has both a prompt and something to run, and does not say which it is"
+        message = f"the materia {name!r} has both a prompt and a command or script, but no type"
         findings.problem(INVALID_MATERIA, name, message, 'write "type": "agent" or "type": "utility"')
     utility = is_object(raw) and materia_kind(raw) == "utility"
     check_fields(findings, models.materia_model(as_object(raw)), raw, path)
@@ -109,16 +109,16 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
         return
     for field in ("parallel", "parallelPlanner"):
         if raw.get(field) is True and raw.get("generator") is not True:
-            message = f"materia {name!r} is parallel but not a generator, so it has no items to hand to streams"
-            advice = f'write "generator": true too, or remove {field}'
+            message = f"the materia {name!r} is parallel but not a generator, so it has no items for the lanes"
+            advice = f'add "generator": true, or remove {field}'
             findings.problem(INVALID_MATERIA, f"{path}.{field}", message, advice)
     program = next(iter(as_list(raw.get("command"))), None)
     if utility and isinstance(program, str) and program.isspace():
-        message = "the program of the command has no name"
-        findings.problem(INVALID_MATERIA, f"{path}.command[0]", message, "write one, such as python3")
+        message = "the first part of the command, the program, is blank"
+        findings.problem(INVALID_MATERIA, f"{path}.command[0]", message, "write the name of a program, such as python3")
     if utility and raw.get("command") is not None and raw.get("script") is not None:
-        message = f"the utility {name!r} has both a command and a script, and does not say which is run"
-        findings.problem(INVALID_MATERIA, f"{path}.script", message, "remove one of them")
+        message = f"the utility {name!r} has both a command and a script"
+        findings.problem(INVALID_MATERIA, f"{path}.script", message, "remove command or script")
     if utility and raw.get("command") is None and raw.get("script") is None:
         _nothing_to_run(findings, path, name, raw.get("utility"))
 
@@ -135,8 +135,8 @@ def _nothing_to_run(findings: Findings, path: str, name: str, alias: JSON) -> No
     findings.problem(
         INVALID_MATERIA,
         f"{path}.command" if alias is None else f"{path}.utility",
-        f"the utility {name!r} has nothing to run"
-        + ("" if alias is None else f": {brief(alias)} is built into another engine"),
+        f"the utility {name!r} has neither a command nor a script"
+        + ("" if alias is None else f", and {brief(alias)} is not built into this engine"),
         _LANES
         if alias in LANE_UTILITIES
         else 'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....py"}',
@@ -144,7 +144,7 @@ def _nothing_to_run(findings: Findings, path: str, name: str, alias: JSON) -> No
 
 
 _LANES: Final = (
-    "it works in workspaces of jj: place Git-Spawn, Git-Integrate or Git-Finalize, which work in worktrees of Git"
+    "place Git-Spawn, Git-Integrate or Git-Finalize instead, which use worktrees of Git instead of workspaces of jj"
 )
 
 
@@ -154,11 +154,11 @@ def check_servers(findings: Findings, servers: JSON) -> None:
         path = f"mcpServers.{name}"
         transports = [field for field in ("command", "url") if as_object(raw).get(field)]
         if not _SERVER_NAME.fullmatch(name):
-            message = f"{brief(name)} cannot be the name of a server"
-            findings.problem(INVALID_CONFIG, path, message, "use letters, digits, _ and -")
+            message = f"{brief(name)} is not a valid server name"
+            findings.problem(INVALID_CONFIG, path, message, "use only letters, digits, _ and -, at most 40 characters")
         if is_object(raw) and len(transports) != 1:
             message = "has both a command and a url" if transports else "has neither a command nor a url"
-            findings.problem(INVALID_CONFIG, path, f"the server {name!r} {message}", "write one of them")
+            findings.problem(INVALID_CONFIG, path, f"the server {name!r} {message}", "write either command or url")
 
 
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -167,8 +167,8 @@ _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 # -- hints -----------------------------------------------------------------------------------
 
 FIELD_HINTS: Final = {
-    UNKNOWN_FIELD: "A field that nothing reads, with the nearest known name",
-    NO_EFFECT: "A known field that has no effect here, and why",
+    UNKNOWN_FIELD: "An unknown field, with the closest known name",
+    NO_EFFECT: "A known field without effect, with the reason",
 }
 _MATERIA_MODELS: tuple[type[Model], ...] = (models.AgentMateria, models.UtilityMateria)
 
@@ -177,8 +177,8 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
     """Hint on the fields of a config, or only on the fields of ``loadout`` and its materia."""
     _hint_fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
-        message = "the maximum always stops a cast"
-        findings.hint(NO_EFFECT, "budget.stopAtLimit", message, "leave maxTokens out for no maximum")
+        message = "stopAtLimit: false has no effect, since a maximum always stops the cast"
+        findings.hint(NO_EFFECT, "budget.stopAtLimit", message, "remove maxTokens for a cast without a maximum")
     names, definitions = parts_to_check(document, loadout)
     for name in names:
         findings.loadout = name
@@ -191,12 +191,12 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
 def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
     _hint_fields(findings, models.materia_model(raw), raw, path)
     if raw.get("utility") is not None and (raw.get("command") or raw.get("script")) is not None:
-        message = "utility has no effect beside what is to be run"
-        findings.hint(NO_EFFECT, f"{path}.utility", message, "remove it")
+        message = "utility has no effect, since the materia has a command or script"
+        findings.hint(NO_EFFECT, f"{path}.utility", message, "remove utility")
     colour = raw.get("color")
     if colour is not None and tint_of(colour) is None:
-        advice = f"write #rrggbb, or a name: {', '.join(NAMED)}"
-        findings.hint(NO_EFFECT, f"{path}.color", "this is not a colour that is understood", advice)
+        advice = f"write #rgb, #rrggbb, or a name: {', '.join(NAMED)}"
+        findings.hint(NO_EFFECT, f"{path}.color", f"{brief(colour)} is not a known colour", advice)
 
 
 def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str = "") -> None:
@@ -220,10 +220,14 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
     if elsewhere is not None:
         message = f"{field} has no effect here: {elsewhere}"
         fix = without_field(path, field) if in_socket else None
-        findings.hint(NO_EFFECT, source, message, "move it, or remove it", fix)
+        findings.hint(NO_EFFECT, source, message, "move the field, or remove it", fix)
         return
     near = close_match(field, model.rows)
-    advice = f"did you mean {near!r}?" if near else "it is kept, and nothing reads it"
+    advice = (
+        f"did you mean {near!r}?"
+        if near
+        else "remove the field, or start its name with x- to keep it for another program"
+    )
     fix = None
     if near is not None and near not in owner and in_socket:
         fix = safe_fix(f"Call it {near}", do("rename_field", path, field, near))
@@ -233,16 +237,16 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
 def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
     """Return advice where a misplaced field of a loadout, socket or materia belongs, or None if unknown."""
     if model is models.Loadout and row_named(models.Config, field):
-        return "it belongs to the top of the config, beside loadouts"
+        return "the field belongs to the top level of the config"
     if model not in (models.SocketFields, *_MATERIA_MODELS) or not any(
         row_named(kind, field) for kind in _MATERIA_MODELS
     ):
         return None
     if model is models.SocketFields:
         named = owner.get("materia")
-        return f"it belongs to materia.{named}" if isinstance(named, str) else "it belongs to the materia"
+        return f"the field belongs to {f'materia.{named}' if isinstance(named, str) else 'the materia'}"
     assigns = model is models.AgentMateria and "assign" in owner
-    return f"this materia is {model.noun}{'; assign of an agent goes on its socket' * assigns}"
+    return f"this materia is {model.noun}{', which has assign on its socket' * assigns}"
 
 
 def _is_set(value: JSON) -> bool:

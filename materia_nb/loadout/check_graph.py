@@ -64,7 +64,7 @@ def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
     for id_ in as_object(facts.raw.get("sockets")):
         socket = facts.sockets.get(id_)
         if not is_socket_id(id_):
-            reserved = " is reserved for the end of a cast" if id_ == END else " is not a socket id"
+            reserved = " is reserved for the end of a cast" if id_ == END else " is not a valid socket id"
             fix = None if socket is None else renumber(facts, socket)
             findings.problem(INVALID_SOCKET_ID, f"sockets.{id_}", f"{brief(id_)}{reserved}", f"use {ID_FORM}", fix)
         if socket is not None:
@@ -98,7 +98,7 @@ def _check_endpoint(
     if value is None or value == "":
         if required:
             allowed = "a socket id or end" if end else "a socket id"
-            message = f"nothing is named at {source}"
+            message = f"{source} is missing"
             findings.problem(MISSING_ENDPOINT, source, message, f"write {allowed}", fix_for(None))
         return not required
     if isinstance(value, str) and (value in facts.ids or (end and value == END)):
@@ -106,12 +106,12 @@ def _check_endpoint(
     known = [*facts.ids, *([END] if end else [])]
     fix = fix_for(findings.closest(value, known))
     if not is_socket_id(value):
-        why = "is the end of a cast, not a socket," if value == END else "is not a socket id"
-        advice = f"name a socket: {ID_FORM}"
+        why = "is the end of a cast, not a socket" if value == END else "is not a valid socket id"
+        advice = f"write the id of a socket: {ID_FORM}"
         findings.problem(INVALID_SOCKET_ID, source, f"{brief(value)} {why}", advice, fix)
     else:
         advice = advice or findings.near(str(value), facts.ids)
-        findings.problem(UNKNOWN_ENDPOINT, source, f"there is no socket {brief(value)}", advice, fix)
+        findings.problem(UNKNOWN_ENDPOINT, source, f"the socket {brief(value)} does not exist", advice, fix)
     return False
 
 
@@ -149,17 +149,21 @@ def _check_sources(findings: Findings, socket: SocketFacts) -> None:
 def _check_placement(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -> None:
     named, source = socket.raw.get("materia"), f"{socket.id}.materia"
     if not is_text(named):
-        wrong = f"materia is {brief(named)}" if "materia" in socket.raw else "the socket names no materia"
+        wrong = f"materia is {brief(named)}" if "materia" in socket.raw else "materia is missing"
         findings.problem(UNKNOWN_MATERIA, source, wrong, findings.near("", facts.definitions))
     elif named not in facts.definitions:
         replacement = renamed_materia(named)
-        advice = f"it is called {replacement!r} now" if replacement else findings.near(named, facts.definitions)
+        advice = (
+            f"write {replacement!r}, the name of this materia here"
+            if replacement
+            else findings.near(named, facts.definitions)
+        )
         closest = replacement or findings.closest(named, facts.definitions)
         fix = None
         if closest in facts.definitions:
             make = safe_fix if replacement else suggested_fix
             fix = make(f"Place {closest}", do("set_socket", socket.id, "materia", closest))
-        findings.problem(UNKNOWN_MATERIA, source, f"there is no materia {brief(named)}", advice, fix)
+        findings.problem(UNKNOWN_MATERIA, source, f"the materia {brief(named)} does not exist", advice, fix)
 
 
 def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -> None:
@@ -172,11 +176,11 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
             findings.problem(
                 UNREACHABLE_EDGE,
                 path,
-                f"edge {index + 1} is never looked at, because edge {unconditional + 1} always matches",
-                "put guarded edges before the always edge, or remove this one",
-                safe_fix("Remove it", do("remove_edge", id_, index))
+                f"edge {index + 1} is never taken, because edge {unconditional + 1} always matches",
+                "move the edge before the always edge, or remove it",
+                safe_fix("Remove the edge", do("remove_edge", id_, index))
                 if when == "always"
-                else safe_fix("Look at it first", do("move_edge", id_, index, unconditional)),
+                else safe_fix("Move the edge forward", do("move_edge", id_, index, unconditional)),
             )
         if not isinstance(edge, dict):
             continue
@@ -189,19 +193,19 @@ def _lead_to(id_: str, index: int, near: str | None) -> Fix:
     """Return the fix that sets the target of an edge to ``near``, or removes the edge if ``near`` is None."""
     if near is None:
         return suggested_fix("Remove the edge", do("remove_edge", id_, index))
-    return suggested_fix(f"Lead it to {near}", do("change_edge", id_, index, to=near))
+    return suggested_fix(f"Change the target to {near}", do("change_edge", id_, index, to=near))
 
 
 def _check_agent_generator(findings: Findings, socket: SocketFacts) -> None:
     if socket.parse == "text":
-        message = "the agent here is a generator, whose output is always json"
+        message = "the agent is a generator, whose output is always JSON"
         advice = "remove parse, or place a materia that is not a generator"
         fix = suggested_fix("Remove parse", do("set_socket", socket.id, "parse", None))
         findings.problem(INVALID_GENERATOR, f"{socket.id}.parse", message, advice, fix)
     for path, target, source in socket.assignments:
         if assigns_work_items(target) and source != WORK_ITEMS_SOURCE:
-            message = f"the work items of a generator come from $.workItems, not from {brief(source)}"
-            advice = "remove this assignment, or assign to another name"
+            message = f"the work items of a generator must come from $.workItems, not from {brief(source)}"
+            advice = "remove this assignment, or assign to another target"
             findings.problem(INVALID_GENERATOR, path, message, advice)
 
 
@@ -209,8 +213,8 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
     path = f"{socket.id}.advance"
     for field in ("cursor", "items"):
         if raw.get(field) is None and socket.iterator is None:
-            message = f"advance names no {field}, and the socket has no iterator to take it from"
-            advice = f"write {field}, give the socket a foreach, or list it in a loop that consumes work items"
+            message = f"advance has no {field}, and the socket has no iterator that defines it"
+            advice = f"write {field}, add a foreach to the socket, or add the socket to a loop that consumes work items"
             findings.problem(INVALID_SOCKET, f"{path}.{field}", message, advice)
     _check_done(findings, facts, path, raw)
 
@@ -232,8 +236,8 @@ def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
     for loop in facts.loops:
         _check_loop(findings, facts, inbound, loop)
     for socket_id, first, second in derive(facts).conflicts:
-        message = f"the exits of loops {first!r} and {second!r} each derive an advance of {socket_id!r}, and only one can count"
-        advice = f"start the exit of {second!r} at another of its sockets, or remove one of the loops"
+        message = f"the exits of loops {first!r} and {second!r} derive different advances of {socket_id!r}"
+        advice = f"set `from` of the exit of {second!r} to another member, or remove loop {second!r}"
         findings.problem(AMBIGUOUS_ADVANCE, f"{socket_id}.advance", message, advice)
     _check_cursors(findings, facts)
 
@@ -273,7 +277,7 @@ def _check_consumes(
     entering = [(source, to) for source, to in inbound if to in members and source not in members]
     advice, source = None, consumes.get("from")
     if len({generator for generator, _ in entering}) == 1:
-        advice = f"name {entering[0][0]!r}, the generator whose edge leads into the loop"
+        advice = f"write {entering[0][0]!r}, the generator whose edge enters the loop"
     fix_for = partial(_likely_source, facts, loop)
     known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix_for=fix_for)
     if not members_known:
@@ -283,10 +287,10 @@ def _check_consumes(
         findings.problem(
             INVALID_LOOP,
             f"loops.{loop.id}.sockets",
-            "the members form no cycle, so no second item would ever be worked on",
-            f"add an edge from the last member back to {loop.members[0]!r}; exit routes do not count",
+            "the edges of the members form no cycle, so the loop would stop after the first item",
+            f"add an edge from the last member back to {loop.members[0]!r}",
             suggested_fix(
-                f"Lead {loop.members[-1]} back to {loop.members[0]}",
+                f"Add an edge from {loop.members[-1]} to {loop.members[0]}",
                 do("add_edge", loop.members[-1], loop.members[0]),
             ),
         )
@@ -308,9 +312,11 @@ def _likely_source(facts: LoadoutFacts, loop: LoopFacts, _near: str | None = Non
     likely = facts.likely_generator(loop.members)
     if likely is not None and likely != loop.source:
         step = do("set_source", loop.id, "consumes", from_=likely)
-        return suggested_fix(f"Go over the items of {likely}", step)
+        return suggested_fix(f"Consume the items of {likely}", step)
     if _is_generator(facts, loop.source) and loop.source not in loop.members and loop.members:
-        return suggested_fix(f"Lead {loop.source} into it", do("add_edge", loop.source, loop.members[0]))
+        return suggested_fix(
+            f"Add an edge from {loop.source} to {loop.members[0]}", do("add_edge", loop.source, loop.members[0])
+        )
     return None
 
 
@@ -321,27 +327,27 @@ def _check_source(
     path = f"loops.{loop.id}.consumes"
     for index, member in enumerate(loop.members):
         if _is_generator(facts, member) and member != source:
-            message = f"{member!r} is a generator itself, inside a loop that consumes the items of another one"
-            advice = "place it before the loop, or give it a loop of its own"
+            message = f"the member {member!r} is a generator, but the loop consumes the items of another generator"
+            advice = f"remove {member!r} from the members, or create a separate loop for its items"
             findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets[{index}]", message, advice)
     if source in loop.members:
-        why = f"{source!r} is a member of the loop that consumes it"
+        why = f"{source!r} is a member of the loop that consumes its items"
     elif source is not None and not _is_generator(facts, str(source)):
         why = f"{source!r} is not a generator"
     else:
         why = None
-    advice = "let exactly one edge of one generator lead into the loop"
+    advice = "connect one generator to the loop by exactly one edge"
     if not entering:
         known = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]
         if known:
-            advice += f", such as one from {known[0]!r}"
-        message = why or "no edge of a generator leads into the loop"
+            advice += f", for example from {known[0]!r}"
+        message = why or "no edge of a generator enters the loop"
     elif len(entering) > 1:
         edges = ", ".join(f"{from_} -> {to}" for from_, to in entering[:5])
-        message = f"{counted(len(entering), 'edge')} of generators lead into the loop: {edges}"
+        message = f"{counted(len(entering), 'edge')} of generators enter the loop: {edges}"
     elif source is not None and entering[0][0] != source:
-        path, message = f"{path}.from", why or f"no edge leads from {source!r} into the loop"
-        advice = f"name {entering[0][0]!r}, the generator whose edge leads into it"
+        path, message = f"{path}.from", why or f"no edge of {source!r} enters the loop"
+        advice = f"write {entering[0][0]!r}, the generator whose edge enters the loop"
     else:
         return
     findings.problem(INVALID_LOOP, path, message, advice, _likely_source(facts, loop))
@@ -356,13 +362,13 @@ def _check_legacy_exit(findings: Findings, facts: LoadoutFacts, loop: LoopFacts,
         return
     socket = facts.sockets[source]
     if when in GUARDS and socket.parse == "text":
-        message = f"{source!r} is parsed as text, but loop {loop.id!r} is left from it when it is {when}"
-        advice = 'write "parse": "json", or let the exit be "always"'
+        message = f"the output of {source!r} is text, but its exit of loop {loop.id!r} needs {when}"
+        advice = 'write "parse": "json", or change the condition of the exit to "always"'
         findings.problem(INVALID_LOOP, f"{source}.parse", message, advice)
     _check_legacy_advance(findings, loop, socket, when)
     back = [edge.when for edge in socket.edges if edge.to in loop.members]
     if all(condition == when and when != "always" for condition in back):
-        message = f"{source!r} has no edge back into loop {loop.id!r} for when items are left"
+        message = f"{source!r} has no edge back into loop {loop.id!r} for the next item"
         advice = f'add an edge to a member, such as {{"when": "always", "to": "{loop.members[0]}"}}'
         findings.problem(INVALID_LOOP, f"{source}.edges", message, advice)
 
@@ -381,7 +387,7 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
     for field, value in derived.items():
         if authored[field] != value:
             message = f"{field} is {brief(authored[field])}, but the exit of loop {loop.id!r} needs {value!r}"
-            advice = f"write {value!r}, or remove advance: the exit derives it"
+            advice = f"write {value!r}, or remove advance, since the exit derives it"
             findings.problem(INVALID_LOOP, f"{socket.id}.advance.{field}", message, advice)
 
 
@@ -399,7 +405,7 @@ def _exit_source(
         return None
     if source in loop.members:
         return source if source in facts.sockets else None
-    advice = findings.near(source, loop.members) if loop.members else "list its members first"
+    advice = findings.near(source, loop.members) if loop.members else "add the members of the loop first"
     findings.problem(INVALID_LOOP, path, f"{source!r} is not a member of loop {loop.id!r}", advice)
     return None
 
@@ -417,14 +423,14 @@ def _check_exits(findings: Findings, facts: LoadoutFacts, loop: LoopFacts) -> No
         id_ = exit_.raw.get("id")
         if is_text(id_):
             if id_ in ids:
-                message = f"another route has the id {id_!r}"
-                findings.problem(INVALID_LOOP, f"{path}.id", message, "make ids unique")
+                message = f"another exit has the id {id_!r}"
+                findings.problem(INVALID_LOOP, f"{path}.id", message, "write an id that is unique in the loop")
             ids.add(id_)
         _exit_source(findings, facts, loop, exit_.raw.get("from"), f"{path}.from", remove)
         if is_text(exit_.source) and exit_.condition is not None:
             if (exit_.source, exit_.condition) in conditions:
-                message = f"another route already leaves from {exit_.source!r} when {exit_.condition}"
-                advice = "keep one route for each source and condition"
+                message = f"another exit has the same source {exit_.source!r} and condition {exit_.condition}"
+                advice = "change the condition, or remove one of the two exits"
                 findings.problem(INVALID_LOOP, f"{path}.condition", message, advice)
             conditions.add((exit_.source, exit_.condition))
         target = exit_.raw.get("targetSocketId")
@@ -444,10 +450,10 @@ def _check_cursors(findings: Findings, facts: LoadoutFacts) -> None:
             findings.problem(
                 INVALID_LOOP,
                 f"loops.{loop.id}.consumes.cursor",
-                f"loop {other!r} consumes {source!r} with the cursor {cursor!r} too, so one would move the other",
-                f'write a cursor of its own, such as "cursor": "{loop.id}Index"',
+                f"loop {other!r} also consumes {source!r} with the cursor {cursor!r}",
+                f'write another cursor, such as "cursor": "{loop.id}Index"',
                 suggested_fix(
-                    f"Call its cursor {loop.id}Index",
+                    f"Rename the cursor to {loop.id}Index",
                     do("set_source", loop.id, "consumes", cursor=f"{loop.id}Index"),
                 ),
             )

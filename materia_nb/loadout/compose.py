@@ -109,17 +109,16 @@ def _empty_source(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
     )
     may = list(loop.sockets) if walked or loop.generator is None else advancing
     if not may:
-        raise _no_way_on(graph, loop.id, "it has no exit and no advance", "give the loop an exit route")
+        raise _no_way_on(graph, loop.id, "the loop has neither an exit nor an advance", "add an exit to the loop")
     order = sorted(may, key=lambda id_: (routes_of.has_always(id_), id_ not in advancing))
     return order[0]
 
 
 def _no_way_on(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
     return MateriaError(
-        f"Nothing can be linked behind {graph.name!r}: an empty list would end the cast at its loop {loop!r}, "
-        f"because {why}.",
+        f"No part can follow {graph.name!r}, since an empty list would end the cast at its loop {loop!r}: {why}.",
         where=f"loops.{loop}",
-        hint=f"{hint}, or link it last",
+        hint=f"{hint}, or link {graph.name} last",
         kind="no_way_on",
     )
 
@@ -168,7 +167,7 @@ class _ExitRoutes:
                         self.graph,
                         loop,
                         "its exit leads back into empty lists",
-                        "set the target of the exit to a socket outside them",
+                        "set the target of the exit to a socket outside these loops",
                     )
                 passed.append(target)
                 socket = self.graph.sockets[target]
@@ -250,7 +249,11 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
             (``ambiguous_part``); no part can follow a part (``no_way_on``).
     """
     if not names:
-        raise MateriaError("Nothing was named to link.", hint="name loadouts or materia", kind="unknown_part")
+        raise MateriaError(
+            "No loadout or materia was named.",
+            hint="name the loadouts and materia to link, in order",
+            kind="unknown_part",
+        )
     parts = [find_part(document, name) for name in names]
     # problems of the parts are reported before problems of the composition
     graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]
@@ -269,7 +272,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
         composition.loops |= part.loops
     title = " + ".join(name for name, _ in parts)
     loadout: Object = {
-        "description": f"One behind the other: {title}",
+        "description": f"A sequence of linked loadouts: {title}",
         "entry": tables[0][graphs[0].entry],
         "sockets": composition.sockets,
     }
@@ -296,7 +299,7 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
         known = [*groups["loadout"], *groups["materia"]]
     if not kinds:
         raise MateriaError(
-            f"There is no loadout or materia {name!r}.", hint=did_you_mean(name, known), kind="unknown_part"
+            f"The loadout or materia {name!r} does not exist.", hint=did_you_mean(name, known), kind="unknown_part"
         )
     if len(kinds) > 1:
         message = f"{name!r} is the name of a loadout and of a materia."

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
-from materia_nb.errors import MateriaError, close_match
+from materia_nb.errors import MateriaError, close_match, one_of_words
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON
 
@@ -60,15 +60,15 @@ def _parse_json(text: str) -> JSON:
         message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise ParseError(message, _advice(text, error), error.lineno, error.colno) from error
     except RecursionError as error:
-        raise ParseError("the JSON is nested too deeply", "a config has a few levels only") from error
+        raise ParseError("the JSON is nested too deeply", "remove levels, since a config has only a few") from error
     except ValueError as error:  # a number with thousands of digits
         raise ParseError(f"this is not JSON that can be kept: {error}", "write a number that JSON can hold") from error
     if repeated:
         owner, key = repeated[0]
         path = next((_path(keys) for keys, value in _walk(document) if value is owner), "the config")
         raise ParseError(
-            f"the key {key!r} is there twice in {path}",
-            "keep one of the two: of equal keys, all but the last would be lost",
+            f"the key {key!r} occurs twice in {path}",
+            "remove the duplicate key, since only the last value would be used",
             *_second_place(text, key, only=len(repeated) == 1),
         )
     return _bounded_json(document)
@@ -82,7 +82,7 @@ def _parse_jsonc(text: str) -> JSON:
 def parse_yaml(text: str) -> JSON:
     """Parse YAML 1.2 (``on`` and ``yes`` are text) that contains only JSON values. Raises ParseError."""
     if len(text) > _MAX_YAML:
-        raise ParseError(f"the YAML has more than {_MAX_YAML:,} characters", "write so large a config as JSON")
+        raise ParseError(f"the YAML has more than {_MAX_YAML:,} characters", "write a config of this size as JSON")
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -95,11 +95,11 @@ def parse_yaml(text: str) -> JSON:
         mark = error.problem_mark
         message = str(error.problem or error.context or "it cannot be parsed").splitlines()[0][:_MAX_REASON]
         twice = "duplicate key" in message
-        hint = "keep one of the two keys" if twice else "check indentation, colons and quotes there"
+        hint = "remove the duplicate key" if twice else "check the indentation, colons and quotes at this position"
         position = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
         raise ParseError(f"this is not YAML: {message}", hint, *position) from error
     except RecursionError as error:
-        raise ParseError("the YAML is nested too deeply", "a config has a few levels only") from error
+        raise ParseError("the YAML is nested too deeply", "remove levels, since a config has only a few") from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         # the library does not wrap errors of its constructors, such as an impossible date
         message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
@@ -136,7 +136,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
     characters = 0
     for count, (keys, value) in enumerate(_walk(document)):
         if len(keys) > _MAX_DEPTH:
-            raise ParseError("the config is nested too deeply", "a config has a few levels only")
+            raise ParseError("the config is nested too deeply", "remove levels, since a config has only a few")
         if isinstance(value, dict):
             wrong_keys = [key for key in value if not isinstance(key, str)]
             if wrong_keys:
@@ -146,13 +146,13 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
         elif isinstance(value, str):
             characters += len(value)
         elif isinstance(value, float) and not math.isfinite(value):
-            raise ParseError(f"{_path(keys)} is {value}, which JSON does not have", "write a finite number")
+            raise ParseError(f"{_path(keys)} is {value}, which is not a JSON value", "write a finite number")
         elif value is not None and not isinstance(value, list | bool | int | float):
-            message = f"{_path(keys)} is a {type(value).__name__}, which JSON does not have"
-            raise ParseError(message, f"put it into quotes to make it text: {str(value)[:_MAX_REASON]!r}")
+            message = f"{_path(keys)} is a {type(value).__name__}, which is not a JSON value"
+            raise ParseError(message, f"write it as text, in quotes: {str(value)[:_MAX_REASON]!r}")
         if count >= max_values or characters > _MAX_TEXT:
             bound = f"{max_values:,} values" if count >= max_values else f"{_MAX_TEXT:,} characters"
-            hint = "remove the aliases (*name) if there are any: each of them counts as a copy"
+            hint = "remove aliases (*name), since each alias counts as a copy"
             raise ParseError(f"the config has more than {bound}", hint)
     return document
 
@@ -226,19 +226,19 @@ def _no_constant(name: str) -> NoReturn:
 def _advice(text: str, error: json.JSONDecodeError) -> str:
     """Return advice for the position of a JSON error."""
     if not text.strip():
-        return "the text is empty: write { ... }"
+        return "write a config, such as { ... }, since the text is empty"
     rest = text[error.pos : error.pos + 2]
     before = text[: error.pos].rstrip()
     if rest in ("//", "/*") or rest[:1] == "#":
-        return "JSON has no comments: name the file .jsonc, or remove them"
+        return "rename the file to .jsonc, or remove the comments"
     # from Python 3.13 on, the error position is that of the comma
     if "trailing comma" in error.msg or (rest[:1] in ("}", "]") and before.endswith(",")):
         return "remove the last comma"
     if rest[:1] == "'" or "property name" in error.msg:
         return "use double quotes"
     if "delimiter" in error.msg:
-        return "a comma or a closing bracket is missing before this place"
-    return "look at this place and just before it"
+        return "add the missing comma or closing bracket before this position"
+    return "check the text at this position and just before it"
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
@@ -335,8 +335,8 @@ def read_config(path: str | Path) -> JSON:
     text = config_text(path)
     format_ = ENDINGS.get(path.suffix.lower())
     if format_ is None:
-        message = f"a config file ends with one of {', '.join(ENDINGS)}, and this one does not"
-        raise config_error(message, path, "rename the file")
+        message = "the name of the config file has an unknown ending"
+        raise config_error(message, path, f"rename the file so that it ends with {one_of_words(ENDINGS)}")
     return read_text(text, format_, where=str(path))
 
 
@@ -349,7 +349,7 @@ def config_text(path: str | Path) -> str:
     except OSError as error:
         if error.errno == errno.EFBIG:
             message = f"the file has more than {_MAX_CONFIG_BYTES:,} bytes"
-            raise config_error(message, path, "a config is much smaller: is it the right file?") from error
+            raise config_error(message, path, "check the path, since a config is much smaller") from error
         raise _os_error("read", path, error) from error
     try:
         return data.decode("utf-8-sig")
@@ -393,11 +393,13 @@ def write_config(path: str | Path, document: JSON) -> None:
     if ENDINGS.get(path.suffix.lower()) not in ("json", "jsonc"):
         name = path.with_suffix(".json").name
         hint = f"choose a name that ends with .json, such as {name}"
-        raise config_error("configs are written as JSON", path, hint)
+        raise config_error("a config is only written as JSON", path, hint)
     try:
         text = dumps(document, indent=2) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise config_error(f"the config holds something that is not JSON: {error}", path, "remove it") from error
+        raise config_error(
+            f"the config contains a value that is not JSON: {error}", path, "remove the value"
+        ) from error
     write_text(path, text)
 
 
@@ -429,7 +431,7 @@ def resolved(path: str | Path) -> Path:
     # a cycle of links, a NUL in the name, or a number
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         name = repr(str(path))[:200]
-        raise config_error(f"this is not a path: {error}", name, "name a file or a directory") from error
+        raise config_error(f"the path is not valid: {error}", name, "name a file or a directory") from error
 
 
 def is_there(path: Path) -> bool:
@@ -458,16 +460,16 @@ def _check_plain(path: Path) -> None:
     except OSError as error:
         raise _os_error("read", path, error) from error
     except ValueError as error:  # a NUL in the name
-        raise config_error("this is not a file name", repr(str(path)), "name a config file") from error
+        raise config_error("the path is not a valid file name", repr(str(path)), "name a config file") from error
     if stat.S_ISDIR(mode):
-        raise config_error("this is a directory", path, _near_file(path / "config.json"))
+        raise config_error("the path is a directory", path, _near_file(path / "config.json"))
     if not stat.S_ISREG(mode):
-        raise config_error("this is not a plain file", path, "name a config file")
+        raise config_error("the path is not a plain file", path, "name a config file")
 
 
 def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
     if isinstance(error, FileNotFoundError):
-        return config_error("there is no such file", path, _near_file(path))
+        return config_error("the file does not exist", path, _near_file(path))
     reason = error.strerror or type(error).__name__
     return config_error(f"the file cannot be {done}: {reason}", path, "check the path")
 
@@ -479,8 +481,10 @@ def _near_file(path: Path) -> str:
         files = [file for file in folder.iterdir() if file.suffix.lower() in ENDINGS and file.exists()]
         names = sorted(file.name for file in files)
     except OSError:
-        return f"there is no directory {str(folder)!r} to read: start from {str(Path.cwd())!r}"
+        return f"check the path: {str(folder)!r} is not a readable directory, and the current directory is {str(Path.cwd())!r}"
     match = close_match(path.name, names)
     if match:
         return f"did you mean {match!r}?"
-    return f"config files there: {', '.join(names[:10])}" if names else "there are no config files there"
+    return (
+        f"config files there: {', '.join(names[:10])}" if names else "check the path: the directory has no config files"
+    )

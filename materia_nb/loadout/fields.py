@@ -108,14 +108,12 @@ def _is_string_list(value: JSON) -> bool:
 
 
 def _one_word_of(*choices: str) -> ValueKind:
-    advice = " or ".join(f'"{word}"' for word in choices)
-    if len(choices) > 2:
-        advice = "one of: " + ", ".join(f'"{word}"' for word in choices)
+    quoted = one_of_words(f'"{word}"' for word in choices)
     return ValueKind(
         lambda value: isinstance(value, str) and value in choices,
         {"enum": [*choices]},
         one_of_words(choices),
-        f"write {advice}",
+        f"write {quoted}",
     )
 
 
@@ -147,7 +145,7 @@ def _is_date(value: JSON) -> bool:
 
 def _is_command_part(part: JSON) -> bool:
     if isinstance(part, str) and "\0" in part:
-        raise Fault(f"{brief(part)} holds a NUL character", "no program can be given one: remove it")
+        raise Fault(f"{brief(part)} contains a NUL character", "remove the NUL character")
     return isinstance(part, str) and bool(part)
 
 
@@ -203,8 +201,8 @@ def is_context(value: JSON) -> bool:
     for name, part in value.items():
         kind = _CONTEXT_PARTS.get(name)
         if kind is None:
-            message = f"there is no part {name!r} of what an agent is told"
-            raise Fault(message, f"write one of {', '.join(_CONTEXT_PARTS)}", f".{name}")
+            message = f"castContext has no part {name!r}"
+            raise Fault(message, f"use {one_of_words(tuple(_CONTEXT_PARTS))}", f".{name}")
         if not kind.accepts(part):
             raise Fault(hint=f"write {kind.shape}", at=f".{name}")
     return True

@@ -104,10 +104,10 @@ def _fold_tools(flow: Flow) -> None:
         callers = {edge.source for edge in flow.edges if edge.target == id_}
         if len(callers) == 1 and {edge.target for edge in flow.out_of(id_)} == callers:
             (caller,) = callers
-            within = (
-                "in a loadout an agent uses tools within its turn, so say in `tools` of that materia which it may use"
+            title = flow.steps[caller].title
+            flow.note(
+                id_, f"removed, since {title} uses its tools during its turn; list them in `tools` of its materia"
             )
-            flow.note(id_, f"it runs the tools of {flow.steps[caller].title}; {within}")
             del flow.steps[id_]
             flow.edges = [edge for edge in flow.edges if id_ not in (edge.source, edge.target)]
             rest = flow.out_of(caller)
@@ -118,14 +118,14 @@ def _fold_tools(flow: Flow) -> None:
 def _listed(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     value = document.get(name)
     if not isinstance(value, Sequence) or not all(isinstance(entry, Mapping) for entry in value):
-        raise _bad(f"A graph has a list of {name}.", "each is an object", where=name)
+        raise _bad(f"The graph has no list of {name}.", f"write {name} as a list of objects", where=name)
     return value
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:
     text = value.get(name)
     if not isinstance(text, (str, int)):
-        raise _bad(f"A node or edge has no {name}.", "give it as text")
+        raise _bad(f"A node or edge has no {name}.", f"write {name} as text")
     return str(text)
 
 
@@ -171,8 +171,8 @@ _FENCE: Final = re.compile(
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
 _FORMS: Final = (
-    "give a compiled LangGraph graph, its JSON, a Mermaid flowchart,"
-    " or the path of a .json, .mmd, .mermaid or .md file that has one"
+    "use a compiled LangGraph graph, its JSON, a Mermaid flowchart,"
+    " or the path of a .json, .mmd, .mermaid or .md file with such a graph"
 )
 
 
@@ -185,7 +185,7 @@ class Imported(NamedTuple):
 
 
 def import_graph(source: object) -> Imported:
-    """Make a loadout from a graph of LangGraph (compiled, its JSON, its Mermaid) or a Mermaid flowchart.
+    """Return a loadout made from a LangGraph graph (compiled, as JSON or as Mermaid) or from a Mermaid flowchart.
 
     Args:
         source: the graph; text, an object, or the path of a ``.json``, ``.mmd``, ``.mermaid`` or ``.md`` file.
@@ -197,7 +197,7 @@ def import_graph(source: object) -> Imported:
     if not flow.steps:
         raise _bad("The graph has no nodes.")
     if len(flow.steps) > _MOST_NODES:
-        raise _bad(f"The graph has {len(flow.steps)} nodes.", f"at most {_MOST_NODES}")
+        raise _bad(f"The graph has {len(flow.steps)} nodes.", f"use at most {_MOST_NODES} nodes")
     _settle_kinds(flow)
     document = _LoadoutBuilder(flow).document()
     return Imported(document, flow.origin, tuple(flow.notes))
@@ -240,7 +240,7 @@ def _read_text(text: str, where: str, suffix: str) -> Flow:
         except MateriaError as error:
             raise MateriaError(error.what, where=error.where, hint=error.hint, kind="bad_graph") from error
         if not isinstance(document, Mapping):
-            hint = "a graph is an object with nodes and edges"
+            hint = "write the graph as an object with nodes and edges"
             raise _bad(f"The JSON is a {type(document).__name__}.", hint, where=where or None)
         return read_langgraph(document)
     if suffix != ".md" and not text.lstrip().startswith(("```", "~~~")):
@@ -248,7 +248,7 @@ def _read_text(text: str, where: str, suffix: str) -> Flow:
     charts = list(_FENCE.finditer(text))
     if len(charts) != 1:
         message = f"The document has {len(charts)} Mermaid blocks."
-        raise _bad(message, "give a document with one, or the text of one chart", where=where or None)
+        raise _bad(message, "use a document with one Mermaid block, or the text of one chart", where=where or None)
     first_line = len(text[: charts[0].start("chart")].splitlines()) + 1
     return read_mermaid(charts[0]["chart"], where=where, first_line=first_line)
 
@@ -271,11 +271,11 @@ class _LoadoutBuilder:
     def document(self) -> dict[str, JSON]:
         """Return the loadout."""
         if not self.order:
-            raise _bad("The graph has nothing but a beginning and an end.")
+            raise _bad("The graph has only a start and an end.")
         for step in self.order:
             self._place(step)
         return {
-            "description": f"Made of {self.flow.origin}.",
+            "description": f"Imported from {self.flow.origin}.",
             "entry": self.ids[self.order[0]],
             "sockets": dict(self.sockets),
             "materia": self.materia,
@@ -291,8 +291,8 @@ class _LoadoutBuilder:
             entries = [id_ for id_ in flow.steps if id_ not in led_to and id_ not in begins]
         entries = list(dict.fromkeys(entries)) or list(flow.steps)[:1]
         for other in entries[1:]:
-            note = f"a cast begins at {flow.steps[entries[0]].title} alone"
-            flow.note(other, f"the graph begins here too; {note}")
+            note = f"a cast starts only at {flow.steps[entries[0]].title}"
+            flow.note(other, f"the graph also starts here; {note}")
         order: dict[str, None] = {}
         waiting = [*entries, *flow.steps]
         while waiting:
@@ -329,10 +329,10 @@ class _LoadoutBuilder:
                         edge._replace(target=following) if edge.source == target and edge.target == joint else edge
                         for edge in self.flow.edges
                     ]
-                self.flow.note(id_, f"{', '.join(titles)} begin side by side; here one follows the other")
+                self.flow.note(id_, f"{', '.join(titles)} start at the same time; in the loadout they run in sequence")
             else:
-                one_way = f"a loadout continues at one socket, so here at {titles[0]}"
-                self.flow.note(id_, f"continues at {', '.join(titles)} at once; {one_way}")
+                one_way = f"the loadout continues only at {titles[0]}"
+                self.flow.note(id_, f"the graph continues at {', '.join(titles)} at the same time; {one_way}")
         return [_edge("always", self._to(targets[0]))] if targets else []
 
     def _two(self, id_: str, edges: list[Edge]) -> list[JSON]:
@@ -344,8 +344,8 @@ class _LoadoutBuilder:
         elif meant == [None, None]:
             if self._leads_back(id_, first) and not self._leads_back(id_, second):
                 first, second = second, first
-            meanings = f"{self._name(first)} is what satisfied means, and {self._name(second)} the other"
-            self.flow.note(id_, f"that {meanings}, is a guess")
+            meanings = f"{self._name(first)} means satisfied, and {self._name(second)} means not satisfied"
+            self.flow.note(id_, f"check the guess that {meanings}")
         edges[:] = [first, second]
         return [
             _edge("satisfied", self._to(first.target)),
@@ -371,7 +371,7 @@ class _LoadoutBuilder:
         title = self.flow.steps[id_].title
         question_ids = [f"Socket-{self._next + index}" for index in range(len(edges) - 1)]
         self._next += len(question_ids)
-        note = f"{len(edges)} choices take {len(question_ids)} questions, since an edge knows only yes and no"
+        note = f"{len(edges)} choices became {len(question_ids)} questions, since an edge can only depend on yes or no"
         self.flow.note(id_, note)
         self._socket(id_, [_edge("always", question_ids[0])])
         for index, (socket, edge) in enumerate(zip(question_ids, edges, strict=False)):

@@ -150,7 +150,7 @@ def _routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
     replaced = next((r for r in routes if (r.source, r.condition) == (source, when)), None)
     if replaced is not None and (replaced.id, replaced.target) == (route.id, target):
         return routes
-    instead = f", in place of {replaced.id}" if replaced is not None else ""
+    instead = f", instead of {replaced.id}" if replaced is not None else ""
     derivation.note(f"loops.{loop.id}.exit", f"{loop.id} is left from {source} to {target} when {when}{instead}")
     return [r for r in routes if r is not replaced] + [route]
 
@@ -163,7 +163,7 @@ def _derive_from_legacy_exit(derivation: Derivation, loop: LoopFacts) -> None:
     socket = facts.sockets[source]
     if when in GUARDS and socket.parse is None and not socket.is_generator:
         derivation.json_sources.update(facts.sharing(socket) if socket.is_utility else [source])
-        text = f"{source} is parsed as json, because loop {loop.id} is left when it is {when}"
+        text = f"{source} is parsed as json, because its exit of loop {loop.id} needs {when}"
         derivation.note(f"{source}.parse", text)
     _derive_advance(derivation, loop, source, when)
 
@@ -281,8 +281,8 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
         socket = facts.sockets[generator]
         handoff = socket.handoff
         if handoff != DEFAULT_HANDOFF and not socket.is_utility:
-            message = f"{generator!r} hands its items to streams, which the protocol {handoff!r} cannot say"
-            advice = f'write "handoff": "{DEFAULT_HANDOFF}" here'
+            message = f"{generator!r} is a parallel generator, but the protocol {handoff!r} has no schedule of lanes"
+            advice = f'write "handoff": "{DEFAULT_HANDOFF}" on the socket'
             findings.problem(INVALID_SOCKET, f"{generator}.handoff", message, advice)
         _check_prelude(findings, facts, generator)
         region = regions.get(generator)
@@ -291,10 +291,8 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
         for socket_id in (generator, *region.sockets):
             other = owners.setdefault(socket_id, generator)
             if other != generator:
-                message = (
-                    f"{socket_id!r} is in the region of {other!r} and in that of {generator!r}, but regions lie apart"
-                )
-                advice = "let each parallel generator lead into a loop of its own"
+                message = f"{socket_id!r} is in the lanes of both {other!r} and {generator!r}"
+                advice = "create a separate loop for each parallel generator"
                 findings.problem(INVALID_LOOP, f"loops.{region.loop}", message, advice)
                 break
         _check_borders(findings, facts, region)
@@ -308,9 +306,9 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
     last = (generator, *prelude)[-1]
     if len(loops) != 1:
         consumers = f"{counted(len(loops), 'loop')} consume its items" if loops else "no loop consumes its items"
-        message = f"{generator!r} hands its items to streams, but {consumers}"
+        message = f"{generator!r} is a parallel generator, but {consumers}"
         source = f"loops.{loops[1].id}.consumes.from" if loops else f"{generator}.edges"
-        advice = f'let exactly one loop have "consumes": {{"from": "{generator}"}}'
+        advice = f'write "consumes": {{"from": "{generator}"}} on exactly one loop'
         findings.problem(INVALID_LOOP, source, message, advice)
     elif member is None:
         message = f"the path from {generator!r} to loop {loops[0].id!r}, which consumes its items, ends at {last!r}"
@@ -320,20 +318,22 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
         )
         findings.problem(INVALID_LOOP, f"{last}.edges", message, advice)
     elif member not in loops[0].members:
-        message = f"the path from {generator!r} enters another loop than {loops[0].id!r}, which consumes its items"
+        message = f"the path from {generator!r} does not enter loop {loops[0].id!r}, which consumes its items"
         advice = f"connect {last!r} to a member of loop {loops[0].id!r}"
         findings.problem(INVALID_LOOP, f"{last}.edges", message, advice)
     for id_ in (generator, *prelude):
         for edge in facts.sockets[id_].edges:
             if edge.when != "always" or edge.index:
-                message = f"edge {edge.index + 1} of {id_!r} is a second path besides the unconditional one to the lanes of {generator!r}"
-                advice = "remove this edge, and let a member of the loop decide"
+                message = f"{id_!r} must lead to the lanes of {generator!r} by a single always edge, but has edge {edge.index + 1}"
+                advice = "remove the edge, or move the decision to a member of the loop"
                 fix = suggested_fix("Remove the edge", do("remove_edge", id_, edge.index))
                 findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.index}]", message, advice, fix)
     for id_ in prelude:
         if facts.sockets[id_].is_generator:
-            message = f"{id_!r} is in the prelude of {generator!r}, and would put items of its own in the place of the stream's"
-            findings.problem(INVALID_LOOP, f"{id_}.materia", message, "place it before the parallel generator")
+            message = (
+                f"the generator {id_!r} is between {generator!r} and its loop, and would replace the items of the lanes"
+            )
+            findings.problem(INVALID_LOOP, f"{id_}.materia", message, f"move {id_!r} before {generator!r}")
 
 
 def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
@@ -341,12 +341,14 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
     before = dict(zip(region.prelude, (region.generator, *region.prelude), strict=False))
     last = (region.generator, *region.prelude)[-1]
     if facts.entry in region.sockets:
-        message = f"a cast starts at {brief(facts.entry)}, inside the lanes of {region.generator!r}"
-        findings.problem(INVALID_LOOP, "entry", message, f"start at {region.generator!r} or before it")
+        message = f"the entry {brief(facts.entry)} is in the lanes of {region.generator!r}"
+        findings.problem(
+            INVALID_LOOP, "entry", message, f"set the entry to {region.generator!r} or to a socket before it"
+        )
     outside = [(f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)]
     for source, target in outside:
         if target in region.sockets:
-            message = f"an exit leads to {target!r}, into the lanes of {region.generator!r} from outside"
+            message = f"an exit leads to {target!r}, which is in the lanes of {region.generator!r}"
             findings.problem(INVALID_LOOP, source, message, f"set targetSocketId to {region.generator!r}")
     for id_, socket in facts.sockets.items():
         for edge in socket.edges:
@@ -365,8 +367,8 @@ def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
     """Return the message and the advice for an edge that crosses the border of a region."""
     if socket in region.sockets and to not in region.sockets:
         message = f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, so it skips the join"
-        return message, f"leave by the exits of loop {region.loop!r}"
-    message = f"this leads to {brief(to)}, but lanes are only entered from {region.generator!r}"
+        return message, f"use an exit of loop {region.loop!r} instead"
+    message = f"the edge leads to {brief(to)}, but only {region.generator!r} may lead into its lanes"
     return message, f"set `to` to {region.generator!r}, or to a socket outside the lanes"
 
 
@@ -375,13 +377,11 @@ def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None
     loop = next(loop for loop in facts.loops if loop.id == region.loop)
     for source, to in _exits(loop):
         if to in region.sockets:
-            message = f"this exit leads to {to!r}, which is itself in the lanes"
+            message = f"the exit leads to {to!r}, which is in the lanes"
             findings.problem(INVALID_LOOP, source, message, "set its target to the socket that comes after the join")
         elif to != next(target for _, target in _exits(loop)):
-            message = (
-                f"all exits from the lanes of {region.generator!r} must have the same target, and this one has another"
-            )
-            advice = "set the target of all exits of the loop to one socket, which evaluates the results of the lanes"
+            message = f"the exit leads to {to!r}, but all exits from the lanes of {region.generator!r} must have the same target"
+            advice = "set the target of all exits of the loop to the socket that evaluates the results of the lanes"
             findings.problem(INVALID_LOOP, source, message, advice)
 
 
@@ -392,11 +392,11 @@ def _check_safe(findings: Findings, facts: LoadoutFacts, region: Region) -> None
         raw = socket.materia.raw
         if not raw or not is_text(materia):
             continue
-        lanes = f"works in the lanes of {region.generator!r} (loop {region.loop!r})"
+        lanes = f"the lanes of {region.generator!r} (loop {region.loop!r})"
         if raw.get("parallelSafe") is not True:
-            message = f"materia {materia!r} {lanes} and does not say that it may"
-            advice = 'write "parallelSafe": true if it disturbs nobody who works beside it'
+            message = f"the materia {materia!r} is in {lanes}, but is not marked as parallelSafe"
+            advice = 'write "parallelSafe": true if several of them can run at the same time'
             findings.problem(INVALID_MATERIA, f"materia.{materia}.parallelSafe", message, advice)
         if raw.get("multiTurn") is True:
-            message = f"materia {materia!r} {lanes}, where drafts are not refined"
+            message = f"the materia {materia!r} is in {lanes}, where a person cannot refine drafts"
             findings.problem(INVALID_MATERIA, f"materia.{materia}.multiTurn", message, "remove multiTurn")

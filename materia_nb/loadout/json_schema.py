@@ -125,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="materia schema", description="Print the JSON Schema of a config, for editors."
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write it to FILE instead of printing it")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the schema to FILE instead of printing it")
     output = parser.parse_args(arguments).output
     text = json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n"
     if output is None:
@@ -201,18 +201,18 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
     """
     row = model.rows.get(name)
     if row is None or row.apart:
-        raise design_error(f"{model.noun} has no field {name!r}", name, "choose a field of the form")
+        raise design_error(f"{model.noun} has no field {name!r}", name, "use a field of the form")
     schema = _schema(model, name)
     input_ = _input(row, schema, typed)
     label = row.label or name
     if input_ == "flag":
         if not isinstance(typed, bool):
-            raise design_error(f"{label} is on or off", name, "send true or false")
+            raise design_error(f"{label} must be true or false", name, "send true or false")
         return True if typed else None
     if typed is None or (isinstance(typed, str) and not typed.strip()):
         return None
     if not isinstance(typed, str):
-        raise design_error(f"{label} is typed as text", name, "send text")
+        raise design_error(f"{label} must be text", name, "send text")
     return _read(input_, typed, row, schema)
 
 
@@ -226,7 +226,7 @@ def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, I
         if not row.required:
             options = (("", _left_out(row, schema)), *options)
         if typed not in [word for word, _ in options]:
-            options = (*options, (typed, f"{typed} (not known)"))
+            options = (*options, (typed, f"{typed} (unknown)"))
     elif input_ == "scope":
         options = tuple((word, word) for word in _words(schema))
     elif input_ in ("reference", "text"):

@@ -1,4 +1,4 @@
-"""Configs in layers: bundled, profile, project, environment, given and notebook; copying of definitions into a file.
+"""Configs in layers: bundled, profile, project, environment, given and notebook.
 
 Lowest first: bundled, profile (``MATERIA_PROFILE_DIR``, else the platform's config
 directory, else the reference engine's), project (``.pi/pi-materia.json``), environment (``MATERIA_CONFIG``), given.
@@ -22,7 +22,6 @@ from materia_nb.loadout.config_files import (
     expanded,
     read_config,
     read_text,
-    write_config,
 )
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report, brief
@@ -281,7 +280,7 @@ class _Merge:
     def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
         """Merge a document."""
         if not is_object(document):
-            message = f"a config is an object, and this is {brief(document)}"
+            message = f"a config must be an object, not {brief(document)}"
             raise config_error(message, label, 'write {"loadouts": { ... }, "materia": { ... }}')
         for group in (*_NAMED, *_MERGED):
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
@@ -314,7 +313,7 @@ class _Merge:
                 self.owners[id_] = path.parent
 
     def _activate(self, document: Object) -> None:
-        """Make the first loaded loadout active unless the document names an active loadout."""
+        """Activate the first loaded loadout unless the document names an active loadout."""
         names = _names(document.get("loadouts"))
         if names and document.get("activeLoadout") is None:
             self.document["activeLoadout"] = names[0]
@@ -337,51 +336,7 @@ def _names(group: JSON) -> tuple[str, ...]:
     return tuple([name for name, raw in group.items() if raw is not None]) if is_object(group) else ()
 
 
-# -- copying ---------------------------------------------------------------------------------
-
-
-def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[str, JSON]) -> None:
-    """Add loadouts and materia to a config file, which is created if missing.
-
-    Everything else in the file is unchanged, including a materia that the file already defines. The file is
-    written atomically.
-
-    Raises:
-        MateriaError: the file cannot be read or written, is not a config, or already has a loadout of the same name.
-    """
-    document = read_config(path) if path.exists() else {}
-    if not is_object(document):
-        raise _no_config(str(path), "the config", document)
-    groups = {group: _group(document, group, path) for group in ("loadouts", "materia")}
-    for name in loadouts:
-        if name in groups["loadouts"]:
-            message = f"the file has a loadout {name!r} already"
-            raise config_error(message, f"{path}: loadouts", "choose another name, or edit that one")
-    merged: Object = {**document, "loadouts": {**groups["loadouts"], **loadouts}}
-    if materia:
-        merged["materia"] = {**materia, **groups["materia"]}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        message = f"the directory cannot be made: {error.strerror or error}"
-        raise config_error(message, path.parent, "make the project writable") from error
-    write_config(path, merged)
-
-
 def definitions_placed(document: Object, loadout: str) -> dict[str, Object]:
     """Return the definitions of the materia that the sockets of a loadout name, without missing definitions."""
     facts = loadout_facts(document, loadout)
     return {name: raw for name in facts.placed_materia if is_object(raw := facts.definitions.get(name))}
-
-
-def _group(document: Object, group: str, path: Path) -> Object:
-    value = document.get(group)
-    if value is None:
-        return {}
-    if not is_object(value):
-        raise _no_config(f"{path}: {group}", group, value)
-    return value
-
-
-def _no_config(where: str, message: str, value: JSON) -> MateriaError:
-    return config_error(f"{message} is {brief(value)}, not an object", where, "correct the file")

@@ -164,7 +164,7 @@ class _Parser:
         elif self._skip(_SUBGRAPH_END):
             if not self.open:
                 self.at = begin
-                raise self._error("`end` stands outside a subgraph.", "remove it, or write a node as End")
+                raise self._error("`end` is outside a subgraph.", "remove the line, or rename the node to End")
             self._close_subgraph()
         elif self._skip(_STYLE):
             if _LINK.match(self.text, self.at):
@@ -185,7 +185,7 @@ class _Parser:
         if not id_ or re.search(r"\s", id_):
             id_ = f" {len(self.subgraphs) + len(self.open)}"  # an id that no link can refer to
         if id_ in self.subgraphs or any(id_ == open_id for open_id, *_ in self.open):
-            raise self._error(f"Two subgraphs are called {id_!r}.", "give each an id of its own")
+            raise self._error(f"Two subgraphs have the id {id_!r}.", "use a unique id for each subgraph")
         if len(self.subgraphs) + len(self.open) >= _MAX_SUBGRAPHS:
             raise self._error(f"The flowchart has more than {_MAX_SUBGRAPHS} subgraphs.")
         self.open.append((id_, _Subgraph(title, {}), begin))
@@ -239,7 +239,7 @@ class _Parser:
             return None
         if start == "<" and end != ">":
             self.at = begin
-            raise self._error("This link points backwards only.", "write its two ends in the other order")
+            raise self._error("The link only points backwards.", "swap the two ends of the link")
         if named:
             self.link_ids.add(named[1])
         hidden = link.groupdict().get("hidden") is not None
@@ -301,7 +301,7 @@ class _Parser:
         raise self._error(f"The label that begins with {self._rest()!r} does not end with {expected}.", hint)
 
     def _attributes(self) -> dict[str, str] | None:
-        """Read attributes such as ``@{ shape: diamond, label: "x" }``; return None if there are no attributes."""
+        """Read attributes such as ``@{ shape: diamond, label: "x" }``; return None if the node has no attributes."""
         if not self.text.startswith("@{", self.at):
             return None
         block, attributes, at = _ATTRIBUTES.match(self.text, self.at), {}, 0
@@ -321,7 +321,7 @@ class _Parser:
         """Replace each subgraph at the end of a link by the single node at which the subgraph begins or ends."""
         for id_ in self.subgraphs:
             if self.nodes.pop(id_, ChartNode()) != ChartNode():
-                raise self._error(f"{id_!r} is both a node and a subgraph.", "give each an id of its own")
+                raise self._error(f"{id_!r} is the id of a node and of a subgraph.", "rename the node or the subgraph")
         for id_, subgraph in self.subgraphs.items():  # inner subgraphs come first
             if any(id_ in (link.source, link.target) for link in self.links):
                 self._connect(id_, subgraph)
@@ -369,8 +369,8 @@ class _Parser:
         reserved = _RESERVED.match(self.text, self.at)
         if reserved:
             message, hint = (
-                f"{reserved[0]!r} is a word of Mermaid, so no node has this id.",
-                "choose another id, such as End",
+                f"{reserved[0]!r} is a keyword of Mermaid and cannot be the id of a node.",
+                "use another id, such as End",
             )
             return self._error(message, hint)
         hint = "write nodes such as A[Plan] and links such as A -->|yes| B; write spaces around &"

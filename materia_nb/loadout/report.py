@@ -15,22 +15,20 @@ from materia_nb.jsonvalue import JSON, compact
 from materia_nb.registry import mimebundle_from_view
 
 PROBLEM_CODES: Final = {
-    (MISSING_ENDPOINT := "missing-endpoint"): (
-        "a reference to a socket that is not written, such as an edge without `to`"
-    ),
+    (MISSING_ENDPOINT := "missing-endpoint"): ("a missing reference to a socket, such as an edge without `to`"),
     (UNKNOWN_ENDPOINT := "unknown-endpoint"): "a reference to a socket that does not exist",
-    (INVALID_SOCKET_ID := "invalid-socket-id"): ("an id of the wrong form, or `end` where a socket is needed"),
-    (INVALID_CONDITION := "invalid-edge-condition"): "a condition that is missing or none of the three",
-    (INVALID_EDGE := "invalid-edge"): "another field of an edge, such as `maxTraversals`",
-    (UNREACHABLE_EDGE := "unreachable-edge"): "an edge behind an `always` edge",
-    (INVALID_LOOP := "invalid-loop"): "a loop: members, `consumes`, `iterator`, exits",
+    (INVALID_SOCKET_ID := "invalid-socket-id"): "an invalid socket id, or `end` where a socket is needed",
+    (INVALID_CONDITION := "invalid-edge-condition"): "a missing or unknown condition",
+    (INVALID_EDGE := "invalid-edge"): "an invalid field of an edge, such as `maxTraversals`",
+    (UNREACHABLE_EDGE := "unreachable-edge"): "an edge after an `always` edge",
+    (INVALID_LOOP := "invalid-loop"): "an invalid loop: members, `consumes`, `iterator` or exits",
     (AMBIGUOUS_ADVANCE := "ambiguous-advance"): "two loops that would each derive an `advance` on a socket",
-    (UNKNOWN_MATERIA := "unknown-materia"): "a socket that names no materia, or one that does not exist",
-    (INVALID_MATERIA := "invalid-materia"): "the definition of a materia",
-    (INVALID_GENERATOR := "invalid-generator"): "a generator whose socket says that it is none",
-    (INVALID_SOCKET := "invalid-socket"): "another field of a socket",
+    (UNKNOWN_MATERIA := "unknown-materia"): "a missing materia of a socket, or a materia that does not exist",
+    (INVALID_MATERIA := "invalid-materia"): "an invalid definition of a materia",
+    (INVALID_GENERATOR := "invalid-generator"): "a socket whose fields contradict its generator",
+    (INVALID_SOCKET := "invalid-socket"): "another invalid field of a socket",
     (INVALID_CONFIG := "invalid-config"): (
-        "what is around the loadouts: limits, budget, `activeLoadout`, `artifactDir`, `castContext`"
+        "an invalid field of the config, such as `limits`, `budget`, `activeLoadout` or `artifactDir`"
     ),
 }
 """The codes of problems (R26) with their descriptions; the codes of hints are in ``rules``."""
@@ -146,7 +144,7 @@ class Report:
 
     @property
     def no_effect_line(self) -> str:
-        """The fields of :attr:`no_effect` with their counts, in one line; "" if there are none."""
+        """Summary of :attr:`no_effect` in one line, with each field and its count; "" without such hints."""
         names = Counter(hint.source.rpartition(".")[2] for hint in self.no_effect)
         fields = ", ".join(f"{name} ({count} times)" if count > 1 else name for name, count in names.items())
         return outgoing_line(f"{len(self.no_effect)} fields have no effect here: {fields}") if names else ""
@@ -164,7 +162,7 @@ class Report:
         lines += [f"  problem  {problem}" for problem in self.problems]
         lines += [f"  hint     {hint}" for hint in self.shown_hints]
         if self.no_effect:
-            lines.append(f"  hint     {self.no_effect_line}; report.hints has each with its place")
+            lines.append(f"  hint     {self.no_effect_line}; report.hints lists them all")
         return "\n".join(lines)
 
     __repr__ = __str__

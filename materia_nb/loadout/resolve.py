@@ -107,12 +107,12 @@ def _check_named(findings: Findings, document: Object, loadout: str | None) -> N
     loadouts = as_object(document.get("loadouts"))
     if loadout is not None and loadouts and loadout not in loadouts:
         findings.problem(
-            INVALID_CONFIG, "loadouts", f"there is no loadout {loadout!r}", findings.near(loadout, loadouts)
+            INVALID_CONFIG, "loadouts", f"the loadout {loadout!r} does not exist", findings.near(loadout, loadouts)
         )
     active = document.get("activeLoadout")
     named = loadout is None and active is not None and is_object(document.get("loadouts"))
     if named and not (isinstance(active, str) and active in loadouts):
-        message = f"there is no loadout {brief(active)}"
+        message = f"the loadout {brief(active)} does not exist"
         findings.problem(INVALID_CONFIG, "activeLoadout", message, findings.near(str(active), loadouts))
 
 
@@ -257,7 +257,7 @@ def _assign(
     if not materia.generator:
         return assign
     if not any(assigns_work_items(target) and source == WORK_ITEMS_SOURCE for target, source in assign):
-        text = f"{id_} assigns {WORK_ITEMS} from {WORK_ITEMS_SOURCE}, being a generator"
+        text = f"{id_} assigns {WORK_ITEMS} from {WORK_ITEMS_SOURCE}, because its materia is a generator"
         derivation.note(f"{id_}.assign", text)
     others = tuple([pair for pair in assign if not assigns_work_items(pair[0])])
     return (*others, (WORK_ITEMS, WORK_ITEMS_SOURCE))

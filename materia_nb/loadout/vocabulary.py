@@ -10,14 +10,14 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeGuard, cast, get_args
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, one_of_words
 from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.report import brief
 
 WORK_ITEMS: Final = "workItems"
 RESULTS: Final = "parallelResults"
-"""Name in the state of the results of the lanes after the join (P6)."""
+"""State field with the results of the lanes after the join (P6)."""
 WORK_ITEMS_SOURCE: Final = "$.workItems"
 Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied", "failed"]
 
@@ -32,7 +32,7 @@ class Result(StrEnum):
 
     YES = "yes", "satisfied: true", "the output says satisfied: true"
     NO = "no", "satisfied: false", "the output says satisfied: false"
-    NOTHING = "nothing", "no satisfied", "the output says no satisfied"
+    NOTHING = "nothing", "no satisfied", "the output has no satisfied"
     FAILED = "failed", "a failure", "it failed"
     REFUSED = "refused", "a refused output", "the output was refused"
     STOPPED = "stopped", "a stop", "a person must decide"
@@ -176,7 +176,7 @@ def is_condition(value: JSON) -> TypeGuard[Condition]:
     return isinstance(value, str) and value in DESCRIBED
 
 
-CONDITION_ADVICE: Final = "write one of: " + ", ".join(f'"{condition}"' for condition in CONDITIONS)
+CONDITION_ADVICE: Final = "write " + one_of_words(f'"{condition}"' for condition in CONDITIONS)
 
 
 def unmet(conditions: Iterable[Condition]) -> list[Condition]:
@@ -278,13 +278,13 @@ def takes_long(source: str) -> tuple[str, str] | None:
     """Return the reason why an expression could run endlessly on some output, and advice; else None."""
     if "=~" in source or "`sub(" in source:
         return (
-            "holds a regular expression, which an output can keep busy for ever",
+            "contains a regular expression, which could run forever on some outputs",
             "compare with ==, or use a utility",
         )
     if source.count("..") > 1:
         return (
             "searches all levels more than once, which takes too long in a deep output",
-            "write .. once at most",
+            "write .. at most once",
         )
     return None
 

@@ -426,7 +426,7 @@ def test_typed_text_is_complete_and_reaches_its_part(hand: Hand):
     page.keyboard.press("Control+a")
     page.keyboard.type("two words")
     page.keyboard.press("Enter")
-    panel.locator(".mnb-d-error").get_by_text("cannot be the id of a socket").wait_for()
+    panel.locator(".mnb-d-error").get_by_text("is not a valid socket id").wait_for()
     field = panel.locator('.mnb-d-row[data-field="id"] input')
     assert field.input_value() == "two words"
     assert field.get_attribute("aria-invalid") == "true"

@@ -187,5 +187,5 @@ def test_r55_fork_of_a_waiting_step_waits(wb):
 
 @pytest.mark.parametrize("project", [5, None, b"x", ["a"], {}])
 def test_invalid_project_path_is_a_clear_error(project):
-    with pytest.raises(MateriaError, match="this is not a path"):
+    with pytest.raises(MateriaError, match="the path is not valid"):
         Workbench(project)

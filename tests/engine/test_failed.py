@@ -139,7 +139,7 @@ def test_advances_and_exits_follow_an_output_so_they_cannot_wait_for_a_failure()
         {"L": loop("Do", exits=[exit_route("Do", "failed", "end")])},
     )
     found = [(one.source, one.hint) for one in check_config(document).problems]
-    advice = 'write one of: "always", "satisfied", "not_satisfied"'
+    advice = 'write "always", "satisfied" or "not_satisfied"'
     assert found == [("Do.advance.when", advice), ("loops.L.exits[0].condition", advice)]
 
 

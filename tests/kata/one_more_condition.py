@@ -64,7 +64,7 @@ def routed() -> None:
         assert play.last.decision.target == target, answer
         words = told(play)
         if target == "Nothing":
-            assert f"the output says no satisfied; {WORD} needs no satisfied" in words, words
+            assert f"the output has no satisfied; {WORD} needs no satisfied" in words, words
         if target == "Else":
             _, look, _ = play.last.decision.looks
             assert look.reason(Result.NO) == f"the output says satisfied: false; {WORD} needs no satisfied"

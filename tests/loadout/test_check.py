@@ -289,8 +289,8 @@ def test_wrong_source_of_a_loop_suggests_the_right_one_r27(source):
     "source, why",
     [
         ("Socket-4", "'Socket-4' is not a generator"),
-        ("Socket-2", "'Socket-2' is a member of the loop that consumes it"),
-        ("Socket-1", "no edge of a generator leads into the loop"),
+        ("Socket-2", "'Socket-2' is a member of the loop that consumes its items"),
+        ("Socket-1", "no edge of a generator enters the loop"),
     ],
 )
 def test_unreachable_loop_is_reported_with_the_reason_r27(source, why):
@@ -490,7 +490,7 @@ def test_unknown_built_in_utility_is_a_problem_r61(alias, told):
 @pytest.mark.parametrize("old", ["detectVcs", "currentUtilityVcsDetect1a2b"])
 def test_older_id_suggests_the_current_one(old):
     (problem,) = check_config(config({"Socket-1": {"materia": old}})).problems
-    assert problem.hint == "it is called 'Detect-VCS' now"
+    assert problem.hint == "write 'Detect-VCS', the name of this materia here"
 
 
 @pytest.mark.parametrize("row", config_fields(), ids=lambda row: f"{row.model}.{row.field}")
@@ -544,5 +544,5 @@ def test_r66_two_loops_that_derive_an_advance_on_the_same_socket_are_a_problem(f
     (problem,) = report.problems
     assert (problem.code, problem.source) == ("ambiguous-advance", "Socket-3.advance")
     assert "'L' and 'Lb'" in problem.message
-    assert "start the exit of 'Lb' at another of its sockets" in str(problem)
+    assert "set `from` of the exit of 'Lb' to another member" in str(problem)
     assert check_config(two_loops(first("Socket-3"), second("Socket-2"), cursor="secondCursor")).ok

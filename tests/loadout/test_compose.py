@@ -96,7 +96,7 @@ def test_an_unknown_name_is_one_clear_error(name, near):
 
 
 def test_empty_composition_and_invalid_parts_are_errors():
-    with pytest.raises(MateriaError, match="Nothing was named to link"):
+    with pytest.raises(MateriaError, match="No loadout or materia was named"):
         compose(config({"Socket-1": at("P")}), [])
     faulty = both(config({"X": at("P")}), config({"Y": at("Nobody")}))
     with pytest.raises(LoadoutError, match="B"):

@@ -74,6 +74,6 @@ def test_overlapping_conditions_are_found():
 def test_unknown_condition_is_an_error(result):
     with pytest.raises(MateriaError) as caught:
         described("unsatisfied").holds(result)
-    assert 'write one of: "always", ' in caught.value.hint
+    assert 'write "always", ' in caught.value.hint
     with pytest.raises(MateriaError):
         Look("edge", "passed", "end", matched=False).reason(result)

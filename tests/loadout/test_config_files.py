@@ -273,10 +273,10 @@ def test_unreadable_files_are_refused(tmp_path):
     (tmp_path / "folder.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")
     for name, what, hint in [
-        ("helo.json", "no such file", "'hello.json'"),
-        ("hello", "no such file", "'hello.json'"),
-        ("nowhere/hello.json", "no such file", "no directory"),
-        ("note.txt", "ends with", "rename"),
+        ("helo.json", "does not exist", "'hello.json'"),
+        ("hello", "does not exist", "'hello.json'"),
+        ("nowhere/hello.json", "does not exist", "not a readable directory"),
+        ("note.txt", "unknown ending", "rename"),
         ("latin.json", "UTF-8", "UTF-8"),
         ("folder.json", "directory", "config files"),
         ("pipe.json", "plain file", "config file"),

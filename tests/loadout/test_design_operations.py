@@ -115,11 +115,11 @@ def test_removing_a_socket_removes_its_references_and_reports_them(draft):
 
 
 def test_removing_source_entry_or_last_member_is_reported(draft):
-    assert "loop L has no source of items now; the loadout has no entry now" in draft.remove_socket("Socket-1")
+    assert "removed the source of loop L; removed the entry" in draft.remove_socket("Socket-1")
     assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in draft.report.hints}
     assert ("missing-endpoint", "loops.L.consumes.from") in codes(draft)
     draft.remove_socket("Socket-3")
-    assert "loop L was removed, because it has no member left" in draft.remove_socket("Socket-2")
+    assert "removed loop L, which has no other member" in draft.remove_socket("Socket-2")
     assert "loops" not in draft.document
 
 
@@ -145,7 +145,7 @@ def test_socket_fields_can_be_set_and_removed(draft):
     assert draft.document["description"] == "what it is for"
     with pytest.raises(MateriaError, match="did you mean 'assign'"):
         draft.set_socket("Socket-4", "asign", {})
-    with pytest.raises(MateriaError, match="does not change edges"):
+    with pytest.raises(MateriaError, match="cannot change edges"):
         draft.set_socket("Socket-4", "edges", [])
     with pytest.raises(MateriaError, match="not JSON"):
         draft.set_socket("Socket-4", "assign", {"x": float("nan")})
@@ -162,8 +162,8 @@ def test_operations_copy_their_arguments():
 def test_several_sockets_are_moved_or_removed_as_one_step(draft):
     assert draft.place_sockets({"Socket-1": (0, 1), "Socket-4": (2.5, 0)}) == "moved Socket-1, Socket-4"
     assert draft.document["layout"]["sockets"]["Socket-4"] == {"x": 2.5, "y": 0}
-    assert draft.place_socket("Socket-2", None) == "Socket-2 has no place"
-    assert draft.place_socket("Socket-1", None) == "Socket-1 has no place of its own now"
+    assert draft.place_socket("Socket-2", None) == "Socket-2 has no position"
+    assert draft.place_socket("Socket-1", None) == "removed the position of Socket-1"
     words = draft.remove_sockets(["Socket-4", "Socket-3", "Socket-4"])
     assert words.startswith("removed Socket-4, with 1 exit; removed Socket-3, with 3 edges")
     assert list(draft.document["sockets"]) == ["Socket-1", "Socket-2"]
@@ -172,13 +172,13 @@ def test_several_sockets_are_moved_or_removed_as_one_step(draft):
 
 def test_misspelt_field_is_renamed_and_unknown_field_removed():
     draft = design(config({"Socket-1": {"materia": "P", "pares": "json", "lable": "L"}}))
-    assert draft.rename_field("Socket-1", "pares", "parse") == "pares of Socket-1 is parse"
+    assert draft.rename_field("Socket-1", "pares", "parse") == "renamed pares of Socket-1 to parse"
     assert draft.set_socket("Socket-1", "lable", None) == "removed lable from Socket-1"
     assert draft.set_socket("Socket-1", "label", None) == "Socket-1 has no label"
     assert draft.set_socket("Socket-1", "label", "L") == "set label of Socket-1 to L"
     assert draft.document["sockets"]["Socket-1"] == {"materia": "P", "parse": "json", "label": "L"}
     for old, new in (("label", "parse"), ("nothing", "finalize")):
-        with pytest.raises(MateriaError, match="cannot become"):
+        with pytest.raises(MateriaError, match="cannot be renamed"):
             draft.rename_field("Socket-1", old, new)
 
 
@@ -191,7 +191,7 @@ def test_loadout_fields_can_be_set_and_removed(draft):
 
 
 def test_materia_can_be_created_and_changed_for_all_loadouts(draft):
-    assert draft.make_materia("New", "agent") == "made the agent New"
+    assert draft.make_materia("New", "agent") == "created the agent New"
     assert draft.set_materia("New", "prompt", "x" * 39) == f"set prompt of New to {'x' * 39}"
     assert draft.set_materia("New", "prompt", "x" * 40) == "set prompt of New"
     assert draft.set_materia("New", "label", None) == "New has no label"
@@ -202,23 +202,23 @@ def test_materia_can_be_created_and_changed_for_all_loadouts(draft):
         ("remove", "/P/prompt"),
         ("add", "/New"),
     }
-    assert draft.make_materia("x" * 100, "utility") == f"made the utility {'x' * 100}"
+    assert draft.make_materia("x" * 100, "utility") == f"created the utility {'x' * 100}"
 
 
 @pytest.mark.parametrize(
     "act, why",
     [
-        (lambda d: d.set_materia("Q", "prompt", "x"), "there is no materia 'Q'"),
+        (lambda d: d.set_materia("Q", "prompt", "x"), "the materia 'Q' does not exist"),
         (lambda d: d.set_materia("P", "promt", "x"), "has no field 'promt'"),
         (lambda d: d.set_materia("P", "prompt", {1}), "not JSON"),
-        (lambda d: d.make_materia("P", "agent"), "there is a materia 'P' already"),
+        (lambda d: d.make_materia("P", "agent"), "the materia 'P' already exists"),
         (lambda d: d.make_materia("New", "agents"), "is not a kind of materia"),
-        (lambda d: d.make_materia(" New", "agent"), "cannot be the name of a materia"),
-        (lambda d: d.make_materia("x" * 101, "agent"), "cannot be the name of a materia"),
-        (lambda d: d.make_materia("a\nb", "agent"), "cannot be the name of a materia"),
+        (lambda d: d.make_materia(" New", "agent"), "is not a valid id of a materia"),
+        (lambda d: d.make_materia("x" * 101, "agent"), "is not a valid id of a materia"),
+        (lambda d: d.make_materia("a\nb", "agent"), "is not a valid id of a materia"),
         (lambda d: d.make_materia(3, "agent"), "is 3, not a text"),
         (lambda d: d.remove_sockets([]), "no socket is selected"),
-        (lambda d: d.paste({"sockets": {"end": {}, "Socket-1": 3}}), "the copy holds no sockets"),
+        (lambda d: d.paste({"sockets": {"end": {}, "Socket-1": 3}}), "the copy contains no sockets"),
         (lambda d: clip_of(d.document, []), "no socket is selected"),
         (lambda d: clip_of(d.document, ["Socket-9"]), "Socket-9"),
     ],
@@ -272,12 +272,12 @@ def test_cursor_named_after_a_copied_socket_is_renamed():
 
 def test_exits_and_edges_can_be_converted_into_each_other(draft):
     before = draft.document
-    assert draft.exit_to_edge("L", 0) == "exit 1 of loop L is an edge of Socket-3 now"
+    assert draft.exit_to_edge("L", 0) == "turned exit 1 of loop L into an edge of Socket-3"
     assert draft.document["sockets"]["Socket-3"]["edges"][-1] == edge("Socket-4", "satisfied")
     assert "exits" not in draft.document["loops"]["L"]
-    assert draft.edge_to_exit("Socket-3", 2, "L") == "edge 3 of Socket-3 is an exit of loop L now"
+    assert draft.edge_to_exit("Socket-3", 2, "L") == "turned edge 3 of Socket-3 into an exit of loop L"
     assert draft.document == before
-    with pytest.raises(MateriaError, match="there is no position 2"):
+    with pytest.raises(MateriaError, match="no edge at position 2"):
         draft.edge_to_exit("Socket-3", 2, "L")
     assert draft.likely_generator(["Socket-2", "Socket-3"]) == "Socket-1"
     assert draft.likely_generator(["Socket-4"]) is None
@@ -423,10 +423,10 @@ def test_source_of_a_loop_can_be_changed(draft):
 
 
 def test_removed_member_loses_its_exits(draft):
-    assert draft.set_members("L", ["Socket-2"]).endswith("; 1 exit of dropped members went")
+    assert draft.set_members("L", ["Socket-2"]).endswith("; removed 1 exit of former members")
     assert "exits" not in draft.document["loops"]["L"]
     draft.undo()
-    assert draft.set_members("L", ["Socket-3"]) == "loop L is made of Socket-3"
+    assert draft.set_members("L", ["Socket-3"]) == "loop L has the members Socket-3"
     assert draft.document["loops"]["L"]["exits"] == [route("Socket-3", "satisfied", "Socket-4")]
 
 
@@ -434,14 +434,14 @@ def test_removed_member_loses_its_legacy_exit():
     older = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
     draft = design(looped({"exit": older}))
     words = draft.set_members("L", ["Socket-2"])
-    assert words.startswith("loop L is made of Socket-2; 1 exit of dropped members went")
+    assert words.startswith("loop L has the members Socket-2; removed 1 exit of former members")
     assert "exit" not in draft.document["loops"]["L"]
     kept = design(looped({"exit": older}))
     assert "went" not in kept.set_members("L", ["Socket-3"])
     assert kept.document["loops"]["L"]["exit"] == older
-    assert kept.set_source("L", None) == "loop L goes over nothing"
+    assert kept.set_source("L", None) == "loop L processes no list"
     assert not {"consumes", "iterator"} & kept.document["loops"]["L"].keys()
-    with pytest.raises(MateriaError, match="cannot be the name of a loop"):
+    with pytest.raises(MateriaError, match="is not a valid name of a loop"):
         kept.make_loop(["Socket-4"], "")
 
 

@@ -18,7 +18,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_config
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.edges import make_loop, with_exits
-from materia_nb.loadout.design.saving import open_design, rewrite_json, save_design
+from materia_nb.loadout.design.saving import add_loadout, open_design, rewrite_json, save_design
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, load_layers
 
 
@@ -274,7 +274,7 @@ def test_unfinished_loadout_is_saved_only_on_request(wb, project):
     draft.remove_socket("Socket-1")
     before = path.read_bytes()
     for to in (None, "notebook", "copy.json"):
-        with pytest.raises(MateriaError, match="problems: nothing is named at loops"):
+        with pytest.raises(MateriaError, match="problems: loops"):
             wb.loadouts.save(draft, to)
     assert path.read_bytes() == before
     assert not (project / "copy.json").exists()
@@ -303,13 +303,13 @@ def test_design_can_be_saved_as_another_file(wb, project):
     assert "Socket-6" in read_config(project / "new.json")["loadouts"]["T"]["sockets"]
     for name, words in (
         ("new.yaml", "not changed"),
-        ("new.txt", "ends with"),
-        ("a/b/c.json", "no such file"),
+        ("new.txt", "unknown ending"),
+        ("a/b/c.json", "does not exist"),
     ):
         with pytest.raises(MateriaError, match=words):
             wb.loadouts.save(draft, name)
     (project / "list.json").write_text("[]")
-    with pytest.raises(MateriaError, match="no config"):
+    with pytest.raises(MateriaError, match="is not a config"):
         wb.loadouts.save(draft, "list.json")
 
 
@@ -518,3 +518,38 @@ def test_a_copy_does_not_replace_a_materia_that_the_file_defines_differently(wb,
     assert target.read_bytes() == before
     wb.loadouts.save(wb.design(), "other.json", anyway=True)
     assert read_config(target)["materia"]["P"] == looped()["materia"]["P"]
+
+
+def test_an_added_loadout_keeps_the_rest_of_the_file(tmp_path):
+    path = tmp_path / "new" / "config.json"
+    loadout = {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "P"}}}
+    add_loadout(path, "A", loadout, {})
+    assert read_config(path) == {"loadouts": {"A": loadout}}
+    text = '{"x": 1.50,\n "loadouts": {"A": {}},\n "materia": {"P": {"prompt": "mine"}}}'
+    path.write_text(text)
+    add_loadout(path, "B", loadout, {"P": {"prompt": "p"}, "Q": {"prompt": "q"}})
+    assert path.read_text().startswith('{"x": 1.50,')
+    assert read_config(path) == {
+        "x": 1.5,
+        "loadouts": {"A": {}, "B": loadout},
+        "materia": {"P": {"prompt": "mine"}, "Q": {"prompt": "q"}},
+    }
+
+
+@pytest.mark.parametrize(
+    "document, words",
+    [
+        ({"loadouts": {"A": {}}}, "already has a loadout 'A'"),
+        ([1], "is not a config"),
+        ({"loadouts": [1]}, "is not a config"),
+        ({"materia": "x"}, "is not a config"),
+    ],
+)
+def test_a_loadout_is_not_added_to_an_unsuitable_file(tmp_path, document, words):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(document))
+    before = path.read_bytes()
+    with pytest.raises(MateriaError, match=words) as caught:
+        add_loadout(path, "A", {}, {"P": {}})
+    assert caught.value.where == str(path)
+    assert path.read_bytes() == before

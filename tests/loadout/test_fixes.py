@@ -123,7 +123,7 @@ CASES = {
     ),
     "unknown-endpoint": (
         loop([route("Socket-3", "satisfied", "Socket-4")], Socket_4={"edges": [edge("Socket-22")]}),
-        "Lead it to Socket-2",
+        "Change the target to Socket-2",
         lambda after: after["sockets"]["Socket-4"]["edges"][0]["to"] == "Socket-2",
     ),
     "unreachable-edge": (
@@ -131,7 +131,7 @@ CASES = {
             [route("Socket-3", "satisfied", "Socket-4")],
             Socket_4={"parse": "json", "edges": [edge("end"), edge("Socket-1", "satisfied")]},
         ),
-        "Look at it first",
+        "Move the edge forward",
         lambda after: [one["when"] for one in after["sockets"]["Socket-4"]["edges"]] == ["satisfied", "always"],
     ),
     "missing-entry": (
@@ -267,13 +267,13 @@ def test_stuck_loops_and_missing_tools_can_be_fixed():
     how = design.fix_of(found)
     assert how is not None
     assert how.suggestion
-    assert how.label == "Socket-3 moves on when satisfied"
+    assert how.label == "Advance Socket-3 when satisfied"
     design.fix(found)
     assert design.document["sockets"]["Socket-3"]["advance"] == {"when": "satisfied"}
 
     bare = Design("A", {"sockets": {"Socket-1": {"materia": "P"}}}, {"materia": {"P": {"prompt": "x"}}})
     [missing] = [one for one in bare.report.problems if one.source == "materia.P.tools"]
-    assert bare.fix_of(missing).label == "Let tools of P be none"
+    assert bare.fix_of(missing).label == "Set tools of P to none"
     bare.fix(missing)
     assert bare.report.ok
     assert bare.changed_materia == {"P": {"prompt": "x", "tools": "none"}}

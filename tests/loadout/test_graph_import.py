@@ -65,7 +65,7 @@ class TestLangGraph:
         assert edges(imported.document) == {
             "split": [("always", "a")], "a": [("always", "b")], "b": [("always", "join")], "join": [("always", "end")],
         }  # fmt: skip
-        assert "side by side" in imported.notes[0].text
+        assert "at the same time" in imported.notes[0].text
 
     def test_unlabelled_branch_for_satisfied_is_a_warned_guess(self):
         (note,) = import_graph(LANGGRAPH["plan and execute"]).notes
@@ -186,7 +186,7 @@ def test_graph_file_is_imported(tmp_path):
     path = tmp_path / "flow.json"
     path.write_text(json.dumps(LANGGRAPH["a supervisor"]))
     assert import_graph(path) == import_graph(str(path)) == import_graph(LANGGRAPH["a supervisor"])
-    with pytest.raises(MateriaError, match="no such file"):
+    with pytest.raises(MateriaError, match="does not exist"):
         import_graph(tmp_path / "missing.json")
 
 

@@ -14,7 +14,6 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError, check_config, load_layers, read_config
 from materia_nb.loadout.layers import (
     BUNDLED,
-    add_definitions,
     definitions_placed,
     pi_profile_directory,
     profile_directory,
@@ -162,7 +161,7 @@ def test_broken_layer_is_reported_and_others_are_read(project, profile, env, tex
 
 def test_named_config_must_be_readable(tmp_path, project, env):
     write(tmp_path / "mine.json", "{}")
-    with pytest.raises(MateriaError, match="no such file") as caught:
+    with pytest.raises(MateriaError, match="does not exist") as caught:
         load_layers(tmp_path / "mien.json", project=project, env=env)
     assert "'mine.json'" in caught.value.hint
     env["MATERIA_CONFIG"] = str(tmp_path / "gone.json")
@@ -261,39 +260,6 @@ def test_settings_show_their_layer_and_overridden_values(project, profile, env):
     }
     assert definitions_placed(config.document, "T") == {"P": {**AGENT, "model": "b", "label": "L"}}
     assert definitions_placed(config.document, "Nowhere") == {}
-
-
-def test_added_definitions_keep_the_rest_of_the_file(tmp_path):
-    path = tmp_path / "new" / "config.json"
-    add_definitions(path, {"A": loadout()}, {})
-    assert read_config(path) == {"loadouts": {"A": loadout()}}
-    write(path, {"x": 1, "loadouts": {"A": loadout()}, "materia": {"P": {"prompt": "mine"}}})
-    add_definitions(path, {"B": loadout("Q")}, {"P": AGENT, "Q": AGENT})
-    there = {
-        "x": 1,
-        "loadouts": {"A": loadout(), "B": loadout("Q")},
-        "materia": {"P": {"prompt": "mine"}, "Q": AGENT},
-    }
-    assert read_config(path) == there
-
-
-@pytest.mark.parametrize(
-    "document, words, where",
-    [
-        ({"loadouts": {"A": {}}}, "the file has a loadout 'A' already", ": loadouts"),
-        ([1], "the config is [1], not an object", ""),
-        ({"loadouts": [1]}, "loadouts is [1], not an object", ": loadouts"),
-        ({"materia": "x"}, 'materia is "x", not an object', ": materia"),
-    ],
-)
-def test_definitions_are_not_added_to_an_unsuitable_file(tmp_path, document, words, where):
-    path = write(tmp_path / "config.json", document)
-    before = path.read_bytes()
-    with pytest.raises(MateriaError) as caught:
-        add_definitions(path, {"A": loadout()}, {"P": AGENT})
-    assert words in str(caught.value)
-    assert caught.value.where == f"{path}{where}"
-    assert path.read_bytes() == before
 
 
 def test_an_unknown_name_has_no_origin(project, env):

@@ -147,7 +147,7 @@ def test_regions_that_share_a_socket_are_refused():
         "exits": [way_out(to="end")],
     }
     problems = check_config(document).problems
-    assert any("regions lie apart" in problem.message for problem in problems)
+    assert any("in the lanes of both" in problem.message for problem in problems)
 
 
 def test_lane_materia_must_be_declared_safe_and_take_no_drafts():

@@ -278,7 +278,7 @@ def test_reordering_edges_keeps_the_selection(session):
         "Socket-2",
         "Socket-4",
     ]
-    assert "there is no position" in refused(session, "order", of=["edge", "edge:1:Socket-3"], by=1)
+    assert "no edge at position" in refused(session, "order", of=["edge", "edge:1:Socket-3"], by=1)
     assert "only edges and exits" in refused(session, "order", of=["socket", "Socket-3"], by=1)
     assert "only an edge or an exit" in refused(session, "turn", of=["socket", "Socket-3"])
 

@@ -42,7 +42,7 @@ def report_view(name: str, report: Report) -> View:
     if report.problems or report.shown_hints:
         blocks.append(_findings_table(report.problems, report.shown_hints))
     if report.no_effect:
-        summary = f"{report.no_effect_line} (report.hints has each with its place)"
+        summary = f"{report.no_effect_line} (report.hints lists them all)"
         blocks.append(Fold(summary, [_findings_table((), report.no_effect)], brief=0))
     return View("", blocks)
 

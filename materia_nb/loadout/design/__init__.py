@@ -61,7 +61,7 @@ class Keep(Protocol):
     """Function that saves a draft of a design."""
 
     def __call__(self, design: Design, /, *, anew: bool) -> str:
-        """Save the last change of a design, or the whole draft with ``anew``; return the reason of a failure, or ""."""
+        """Save the last change, or the whole draft if ``anew`` is set. Return the error message, or "" for success."""
 
 
 class Design:
@@ -203,7 +203,7 @@ class Design:
         return summary
 
     def undo(self) -> str:
-        """Undo the last step and return its summary; raises MateriaError if there is no step."""
+        """Undo the last step and return its summary; raises MateriaError without such a step."""
         if len(self._steps) == 1:
             raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=DESIGN_KIND)
         self._undone.append(self._steps.pop())
@@ -211,7 +211,7 @@ class Design:
         return self._undone[-1].summary
 
     def redo(self) -> str:
-        """Redo the step that was undone last and return its summary; raises MateriaError if there is none."""
+        """Redo the step that was undone last and return its summary; raises MateriaError without such a step."""
         if not self._undone:
             raise MateriaError("There is nothing to redo.", hint="undo a step first", kind=DESIGN_KIND)
         self._steps.append(self._undone.pop())

@@ -74,7 +74,7 @@ def check_argument(parameter: Parameter, value: object, owner: str) -> None:
     fits, expected = _ARGUMENT_TYPES.get(type_, (None, ""))
     if fits and not fits(value) and (value is not None or type_ == parameter.annotation):
         message = f"{parameter.name.strip('_')} of {owner} is {brief(value)}, not {expected}"
-        raise design_error(message, "design", f"give {expected}")
+        raise design_error(message, "design", f"use {expected}")
 
 
 def _are_texts(value: object) -> bool:
@@ -133,7 +133,9 @@ def as_json(value: JSON, where: str) -> JSON:
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise design_error(f"this is not JSON: {error}", where, "give text, numbers, lists and objects") from error
+        raise design_error(
+            f"the value is not JSON: {error}", where, "use only text, numbers, lists and objects"
+        ) from error
 
 
 def with_field(owner: Object, name: str, value: JSON) -> Object:
@@ -186,7 +188,7 @@ def list_in(owner: Object, name: str, where: str) -> list[JSON]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise design_error(f"{name} is {brief(value)}, not a list", where, "correct it in the file first")
+        raise design_error(f"{name} is {brief(value)}, not a list", where, "correct the file first")
     return value
 
 
@@ -194,14 +196,14 @@ def _object(value: JSON, where: str) -> Object:
     if value is None:
         return {}
     if not is_object(value):
-        raise design_error(f"{where} is {brief(value)}, not an object", where, "correct it in the file first")
+        raise design_error(f"{where} is {brief(value)}, not an object", where, "correct the file first")
     return value
 
 
 def _part_in(document: Object, kind: str, id_: str) -> Object:
     parts = objects_in(document, f"{kind}s")
     if id_ not in parts:
-        raise design_error(f"there is no {kind} {id_!r}", f"{kind}s", did_you_mean(str(id_), parts))
+        raise design_error(f"the {kind} {id_!r} does not exist", f"{kind}s", did_you_mean(str(id_), parts))
     return _object(parts[id_], f"{kind}s.{id_}")
 
 
@@ -235,15 +237,15 @@ def check_target(document: Object, to: JSON, where: str, *, end: bool = True) ->
     """Raise MateriaError if ``to`` is neither the id of a socket nor, if ``end`` is set, the end of the cast."""
     known = [*objects_in(document, "sockets"), *([END] if end else [])]
     if to not in known:
-        raise design_error(f"there is no socket {brief(to)}", where, did_you_mean(str(to), known))
+        raise design_error(f"the socket {brief(to)} does not exist", where, did_you_mean(str(to), known))
 
 
 def check_new_id(document: Object, id_: JSON) -> None:
     """Raise MateriaError if an id is not allowed or is taken (R26)."""
     if not is_socket_id(id_):
-        raise design_error(f"{brief(id_)} cannot be the id of a socket", "sockets", f"use {ID_FORM}; end is reserved")
+        raise design_error(f"{brief(id_)} is not a valid socket id", "sockets", f"use {ID_FORM}, but not end")
     if id_ in objects_in(document, "sockets"):
-        raise design_error(f"there is a socket {id_!r} already", "sockets", "choose another id")
+        raise design_error(f"the socket {id_!r} already exists", "sockets", "choose another id")
 
 
 def counted_words(*counts: tuple[int, str]) -> str:

@@ -61,11 +61,11 @@ class EdgeList:
         return (socket_in if self.kind == "edge" else loop_in)(self.document, self.owner)
 
     def check_index(self, index: int) -> None:
-        """Raise MateriaError if there is no entry at a position; the first position is 0."""
+        """Raise MateriaError if the list has no entry at a position; the first position is 0."""
         last = len(self.entries) - 1
         if not 0 <= index <= last:
-            hint = f"choose a position from 0 to {last}" if last >= 0 else "add an entry first"
-            raise design_error(f"there is no position {index!r}", self.path, hint)
+            hint = f"use a position from 0 to {last}" if last >= 0 else f"add an {self.kind} first"
+            raise design_error(f"{self.owner_name} has no {self.kind} at position {index!r}", self.path, hint)
 
     def at(self, index: int) -> Object:
         """Return an entry; raises MateriaError if the entry does not exist or is not an object."""
@@ -73,7 +73,7 @@ class EdgeList:
         entry = self.entries[index]
         if not is_object(entry):
             message = f"the {self.kind} is {brief(entry)}, not an object"
-            raise design_error(message, f"{self.path}[{index}]", "remove it and create it again")
+            raise design_error(message, f"{self.path}[{index}]", f"remove the {self.kind} and add it again")
         return entry
 
     def others(self, index: int) -> list[JSON]:
@@ -117,19 +117,19 @@ def add_edge(
     index: int | None = None,
     max_traversals: int | None = None,
 ) -> DesignChange:
-    """Connect two sockets, or a socket with the end.
+    """Add an edge from a socket to another socket or to the end.
 
     Args:
         document: the loadout.
-        source: where the edge starts.
-        to: where it leads: a socket or ``end``.
-        when: its condition (R3).
-        index: its position among the socket's edges, 0 first; None puts it last, but one with a guard before
-            the first ``always`` edge, since behind it nothing is looked at.
-        max_traversals: how often it may be taken for each item (R18).
+        source: the socket where the edge starts.
+        to: the next socket, or ``end``.
+        when: the condition (R3).
+        index: the position among the edges of the socket, from 0. None adds the edge at the end, but an edge with
+            another condition before the first ``always`` edge, since no later edge is taken.
+        max_traversals: the maximum number of traversals for each item (R18).
 
     Raises:
-        MateriaError: a socket, the condition, the index or the number is not known or not allowed.
+        MateriaError: a socket, the condition, the index or the number is unknown or not allowed.
     """
     edges = EdgeList(document, "edge", source)
     entries = edges.entries
@@ -151,10 +151,10 @@ def add_edge(
 def change_edge(
     document: Object, source: str, index: int, *, when: str | None = None, to: str | None = None
 ) -> DesignChange:
-    """Change the condition or the target of an edge; an argument that is None keeps its value.
+    """Change the condition or the target of an edge; None leaves a value unchanged.
 
     Raises:
-        MateriaError: there is no such edge or socket, or the condition is not canonical.
+        MateriaError: the edge or socket does not exist, or the condition is not canonical.
     """
     edges = EdgeList(document, "edge", source)
     edge, path = edges.at(index), f"{edges.path}[{index}]"
@@ -170,10 +170,10 @@ def change_edge(
 
 @operation
 def limit_edge(document: Object, source: str, index: int, max_traversals: int | None) -> DesignChange:
-    """Set how often an edge may be taken (R18); None removes the limit.
+    """Set the maximum number of traversals of an edge (R18); None removes the limit.
 
     Raises:
-        MateriaError: there is no such edge, or the number is not a whole one from 1 up.
+        MateriaError: the edge does not exist, or the number is not a whole number from 1 up.
     """
     edges = EdgeList(document, "edge", source)
     edge, path = edges.at(index), f"{edges.path}[{index}].maxTraversals"
@@ -185,20 +185,20 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
 
 @operation
 def move_edge(document: Object, source: str, index: int, to: int) -> DesignChange:
-    """Move an edge to another position in its socket; raises MateriaError if there is no edge."""
+    """Move an edge to another position in its socket; raises MateriaError if the edge does not exist."""
     return _moved(EdgeList(document, "edge", source), index, to)
 
 
 @operation
 def remove_edge(document: Object, source: str, index: int) -> DesignChange:
-    """Remove an edge, well formed or not; raises MateriaError if it does not exist."""
+    """Remove an edge, even a malformed edge; raises MateriaError if the edge does not exist."""
     return _removed(EdgeList(document, "edge", source), index)
 
 
 def _limit(value: JSON, where: str) -> int:
     number = whole_number(value)
     if number is None or number < 1:
-        raise design_error(f"maxTraversals is {brief(value)}", where, "give a whole number from 1 up")
+        raise design_error(f"maxTraversals is {brief(value)}", where, "use a whole number from 1 up")
     return number
 
 
@@ -209,18 +209,18 @@ def _limit(value: JSON, where: str) -> int:
 def add_exit(
     document: Object, loop: str, source: str, condition: str, target: str, id_: str | None = None
 ) -> DesignChange:
-    """Add an exit to a loop, taken once its list is exhausted.
+    """Add an exit to a loop, which is taken when the list of the loop is exhausted.
 
     Args:
         document: the loadout.
-        loop: the loop that owns it.
+        loop: the loop.
         source: the member that exhausts the list.
-        condition: ``always``, ``satisfied`` or ``not_satisfied``; one route for each member and condition (R27).
-        target: where it leads: a socket or ``end``.
-        id_: its id; None takes ``exit:<source>:<condition>``.
+        condition: ``always``, ``satisfied`` or ``not_satisfied``; each member has one exit per condition (R27).
+        target: the next socket, or ``end``.
+        id_: the id of the exit; None uses ``exit:<source>:<condition>``.
 
     Raises:
-        MateriaError: the loop, a socket or the condition is not known, or there is such a route already.
+        MateriaError: the loop, a socket or the condition is unknown, or such an exit already exists.
     """
     edges = EdgeList(document, "exit", loop)
     route = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
@@ -241,10 +241,10 @@ def change_exit(
     target: str | None = None,
     id_: str | None = None,
 ) -> DesignChange:
-    """Change an exit route; an argument that is None keeps its value, the id too, which is a stable name.
+    """Change an exit; None leaves a value unchanged.
 
     Raises:
-        MateriaError: there is no such route, a new value is not allowed, or another route has the same.
+        MateriaError: the exit does not exist, a value is not allowed, or another exit has the same id or condition.
     """
     edges = EdgeList(document, "exit", loop)
     fields = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
@@ -257,13 +257,13 @@ def change_exit(
 
 @operation
 def move_exit(document: Object, loop: str, index: int, to: int) -> DesignChange:
-    """Move an exit route to another position; raises MateriaError if there is no exit route."""
+    """Move an exit to another position; raises MateriaError if the exit does not exist."""
     return _moved(EdgeList(document, "exit", loop), index, to)
 
 
 @operation
 def remove_exit(document: Object, loop: str, index: int) -> DesignChange:
-    """Remove an exit route, well formed or not; raises MateriaError if it does not exist."""
+    """Remove an exit, even a malformed exit; raises MateriaError if the exit does not exist."""
     return _removed(EdgeList(document, "exit", loop), index)
 
 
@@ -286,37 +286,39 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
     if "targetSocketId" in changes:
         check_target(edges.document, changes["targetSocketId"], f"{path}.targetSocketId")
     if "id" in changes and (not is_text(id_) or id_ in _ids(others)):
-        message = f"the id is {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
-        raise design_error(message, path, "choose an id that is unique in the loop")
+        message = (
+            f"the id of the exit is {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
+        )
+        raise design_error(message, path, "use an id that is unique in the loop")
     start = (route.get("from"), route.get("condition"))
     if changes.keys() & {"from", "condition"} and start in [
         (as_object(other).get("from"), as_object(other).get("condition")) for other in others
     ]:
-        message = f"another exit leaves from {start[0]!r} when {start[1]}"
-        raise design_error(message, path, "change that one, or choose another condition")
+        message = f"another exit has the same source {start[0]!r} and condition {start[1]}"
+        raise design_error(message, path, "change that exit, or choose another condition")
 
 
 @operation
 def edge_to_exit(document: Object, socket: str, index: int, loop: str) -> DesignChange:
-    """Turn an edge into an exit route, which leaves the loop once its list is exhausted, and not before.
+    """Turn an edge into an exit, which is taken only when the list of the loop is exhausted.
 
     Raises:
-        MateriaError: there is such an exit already, or no such edge or loop.
+        MateriaError: the edge or loop does not exist, or such an exit already exists.
     """
     edge = EdgeList(document, "edge", socket).at(index)
     rest = remove_edge(document, socket, index).document
     change = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
-    return DesignChange(change.document, f"edge {index + 1} of {socket} is an exit of loop {loop} now")
+    return DesignChange(change.document, f"turned edge {index + 1} of {socket} into an exit of loop {loop}")
 
 
 @operation
 def exit_to_edge(document: Object, loop: str, index: int) -> DesignChange:
-    """Turn an exit route into an edge, which leaves the loop at any item; raises MateriaError if it does not exist."""
+    """Turn an exit into an edge, which is taken after any item; raises MateriaError if the exit does not exist."""
     route = EdgeList(document, "exit", loop).at(index)
     rest = remove_exit(document, loop, index).document
     source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
     change = add_edge(rest, source, to, when)
-    return DesignChange(change.document, f"exit {index + 1} of loop {loop} is an edge of {source} now")
+    return DesignChange(change.document, f"turned exit {index + 1} of loop {loop} into an edge of {source}")
 
 
 def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]]:
@@ -359,17 +361,17 @@ def make_loop(
     consumes: str | Mapping[str, JSON] | None = None,
     iterator: Mapping[str, JSON] | None = None,
 ) -> DesignChange:
-    """Make a loop region from sockets.
+    """Create a loop region from sockets.
 
     Args:
         document: the loadout.
-        sockets: its members, in order; the first is where a round begins.
-        id_: its name; None takes ``items``, ``items-2``, ...
-        consumes: the generator socket whose work items it goes over, or ``{"from", "as", "output", ...}``.
-        iterator: another list that it goes over: ``{"items": "state.rows", "as": "row"}``.
+        sockets: the members, in order; the first member is where an item starts.
+        id_: the name of the loop; None uses ``items``, ``items-2``, ...
+        consumes: the socket of the generator of the work items, or ``{"from", "as", "output", ...}``.
+        iterator: another list to process, such as ``{"items": "state.rows", "as": "row"}``.
 
     Raises:
-        MateriaError: there are no members, one does not exist, or the name is taken.
+        MateriaError: no members are named, a member does not exist, or the name is taken.
     """
     new = free_name("items", objects_in(document, "loops")) if id_ is None else id_
     _check_new_name(document, new)
@@ -399,7 +401,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignCha
     """Set the members of a loop, and remove the exits of sockets that are no longer members.
 
     Raises:
-        MateriaError: there is no such loop or socket, or no member is named.
+        MateriaError: the loop or a socket does not exist, or no member is named.
     """
     loop = loop_in(document, id_)
     members = _members(document, sockets, id_)
@@ -412,8 +414,8 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignCha
         changed = with_field(changed, "exits", remaining)
     if is_object(loop.get("exit")) and loop["exit"].get("from") in dropped:
         changed, removed = without(changed, "exit"), removed + 1
-    summary = f"loop {id_} is made of {', '.join(members)}"
-    sentence = f"{summary}; {counted(removed, 'exit')} of dropped members went" if removed else summary
+    summary = f"loop {id_} has the members {', '.join(members)}"
+    sentence = f"{summary}; removed {counted(removed, 'exit')} of former members" if removed else summary
     return DesignChange(with_loop(document, id_, changed), sentence)
 
 
@@ -429,27 +431,27 @@ def set_source(
     as_: JSON = MISSING,
     cursor: JSON = MISSING,
 ) -> DesignChange:
-    """Set the list that a loop iterates over; its other kind of source is removed, and omitted fields keep their values.
+    """Set the list that a loop processes, remove its other source, and keep the values of omitted fields.
 
     Args:
         document: the loadout.
         id_: the loop.
-        source: ``consumes`` for the work items of a generator, ``iterator`` for another list, None for nothing.
-        from_: the generator's socket (``consumes``).
-        items: where the list is, such as ``state.rows`` (``iterator``).
-        output: what is consumed, ``workItems`` (``consumes``).
+        source: ``consumes`` for the work items of a generator, ``iterator`` for another list, None for no list.
+        from_: the socket of the generator (``consumes``).
+        items: the source of the list, such as ``state.rows`` (``iterator``).
+        output: the list of the generator, ``workItems`` (``consumes``).
         as_: the name of the current item.
         cursor: the name of the cursor. None removes a field.
 
     Raises:
-        MateriaError: there is no such loop, kind or field, or the generator's socket does not exist.
+        MateriaError: the loop, the source, the field or the socket of the generator does not exist.
     """
     loop = loop_in(document, id_)
     if source is None:
         rest = {key: value for key, value in loop.items() if key not in SOURCES}
-        return DesignChange(with_loop(document, id_, rest), f"loop {id_} goes over nothing")
+        return DesignChange(with_loop(document, id_, rest), f"loop {id_} processes no list")
     if source not in SOURCES:
-        raise design_error(f"a loop has no {source!r}", f"loops.{id_}", did_you_mean(str(source), SOURCES))
+        raise design_error(f"a loop has no source {source!r}", f"loops.{id_}", did_you_mean(str(source), SOURCES))
     path = f"loops.{id_}.{source}"
     allowed = {"consumes": ("from", "output", "as", "cursor"), "iterator": ("items", "as", "cursor")}[source]
     fields = {"from": from_, "items": items, "output": output, "as": as_, "cursor": cursor}
@@ -458,7 +460,7 @@ def set_source(
         if value is MISSING:
             continue
         if key not in allowed:
-            raise design_error(f"{source} has no {key}", path, f"it has {', '.join(allowed)}")
+            raise design_error(f"{source} has no {key}", path, f"use only {', '.join(allowed)}")
         if key == "from" and value is not None:
             check_target(document, value, f"{path}.from", end=False)
         spec = without(spec, key) if value is None else {**spec, key: as_json(value, f"{path}.{key}")}
@@ -468,24 +470,24 @@ def set_source(
     rest = without(loop, other) if source in loop else renamed(loop, other, source)
     changed = with_loop(document, id_, {**rest, source: spec})
     if source == "consumes":
-        over = f"the work items of {spec['from']}" if "from" in spec else "work items, of no generator yet"
+        over = f"the work items of {spec['from']}" if "from" in spec else "work items of an unknown generator"
     else:
-        over = str(spec.get("items", "a list that is not named yet"))
-    return DesignChange(changed, f"loop {id_} goes over {over}")
+        over = str(spec.get("items", "an unknown list"))
+    return DesignChange(changed, f"loop {id_} processes {over}")
 
 
 @operation
 def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChange:
-    """Set ``label`` of a loop or remove it with None; ``exit``, the older form of exits, can only be removed.
+    """Set ``label`` of a loop, or remove ``label`` or ``exit``, the older form of exits, with None.
 
     Raises:
-        MateriaError: there is no such loop or field, or the value is not JSON.
+        MateriaError: the loop or the field does not exist, or the value is not JSON.
     """
     loop = loop_in(document, id_)
     fields = ("label", "exit")
     if field not in fields or (field == "exit" and value is not None):
-        hint = "use make_loop, set_members, set_source, add_exit" if field != "label" else ""
-        raise design_error(f"{field!r} of a loop is not set here", f"loops.{id_}.{field}", hint)
+        hint = "use set_members, set_source or add_exit"
+        raise design_error(f"set_loop cannot set {field!r}", f"loops.{id_}.{field}", hint)
     changed, summary = with_value(loop, f"loop {id_}", field, value, f"loops.{id_}.{field}")
     return DesignChange(with_loop(document, id_, changed), summary)
 
@@ -502,7 +504,7 @@ def delete_loop(document: Object, id_: str) -> DesignChange:
 def _members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:
     members: list[JSON] = list(dict.fromkeys(sockets))
     if not members:
-        raise design_error("a loop needs a member", f"loops.{loop}.sockets", "name at least one socket")
+        raise design_error("a loop needs at least one member", f"loops.{loop}.sockets", "select at least one socket")
     for member in members:
         check_target(document, member, f"loops.{loop}.sockets", end=False)
     return members
@@ -510,6 +512,6 @@ def _members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:
 
 def _check_new_name(document: Object, name: JSON) -> None:
     if not is_text(name):
-        raise design_error(f"{brief(name)} cannot be the name of a loop", "loops", "use some text")
+        raise design_error(f"{brief(name)} is not a valid name of a loop", "loops", "use text that is not blank")
     if name in objects_in(document, "loops"):
-        raise design_error(f"there is a loop {name!r} already", "loops", "choose another name")
+        raise design_error(f"the loop {name!r} already exists", "loops", "choose another name")

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, one_of_words
 from materia_nb.jsonvalue import JSON, Object, as_object, is_object
 from materia_nb.loadout.config_files import (
     ENDINGS,
@@ -188,7 +188,7 @@ class _Writer:
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool:
-        """Return True if new objects and lists in a node go on one line: as the others there, else as in the text."""
+        """True if a new object or list in a node goes on one line, like its siblings or, without siblings, like the text."""
         inline = [self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
         return all(inline) if inline else self.compact
 
@@ -227,7 +227,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     document = config.document["loadouts"][name]
     if not is_object(document):
         message = f"The loadout is {brief(document)}, not an object."
-        raise design_error(message, name, "correct it in its file, or begin a new one")
+        raise design_error(message, name, "correct the file, or start a new design")
     layer = config.origin("loadout", name)
     below = config.below("loadout", name, layer.name)
     if layer.path is None:
@@ -238,7 +238,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
         if exact(written) != exact(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed(layer.path)
     else:
-        home = _home_at(project / PROJECT_FILE, f"a copy, since {layer.name} loadouts are not written to")
+        home = _home_at(project / PROJECT_FILE, f"a copy, since {layer.name} loadouts are not changed")
         below = document
     at: LayerName = layer.name if layer.path is None or layer.name in _WRITTEN else "project"
     return Design(name, document, config.document, replace(home, below=below, materia=_below(config, at)))
@@ -254,8 +254,8 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
     """Return a design of an empty loadout for the project's file; raises MateriaError if the name is taken."""
     if name in config.loadout_names:
         raise MateriaError(
-            f"There is a loadout {name!r} already.",
-            hint="edit that one, or choose another name",
+            f"The loadout {name!r} already exists.",
+            hint="choose another name, or edit the existing loadout",
             kind=DESIGN_KIND,
         )
     home = replace(_home_at(project / PROJECT_FILE), materia=_below(config, "project"))
@@ -265,7 +265,9 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
 def _home_at(path: Path, why: str = "") -> Home:
     """Return the home for a file, existing or not; raises MateriaError for a wrong ending or an unreadable file."""
     if path.suffix.lower() not in ENDINGS:
-        raise design_error(f"a config file ends with one of {', '.join(ENDINGS)}", str(path), "choose such a name")
+        raise design_error(
+            "The name of a config file has an unknown ending.", str(path), f"use {one_of_words(ENDINGS)}"
+        )
     return Home(path, config_text(path) if path.exists() else None, why)
 
 
@@ -291,7 +293,7 @@ def save_design(
     refuse_problems(design, anyway=anyway)
     path = design.home.path if to is None else expanded(to)
     if path is None:
-        raise MateriaError("This design has no file.", hint="name one that ends with .json", kind=DESIGN_KIND)
+        raise MateriaError("The design has no file.", hint="name a file that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path
     home = _home_at(path) if copied else design.home
     text_now = config_text(path) if path.exists() else None
@@ -305,6 +307,20 @@ def save_design(
     if not copied:
         design.saved(replace(home, seen=text, why=""))
     return path
+
+
+def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None:
+    """Add a loadout to a config file, and the materia that the file does not define yet; create a missing file.
+
+    Raises:
+        MateriaError: the file cannot be read or written, is not a config in strict JSON, or has a loadout of this name.
+    """
+    text = config_text(path) if path.exists() else None
+    document = {} if text is None else _read_strictly(path, text)
+    document = _with_loadout(document, path, {name: loadout}, replace_existing=False)
+    if materia:
+        document["materia"] = {**materia, **as_object(document.get("materia"))}
+    write_text(path, dumps(document, indent=2) + "\n" if text is None else rewrite_json(text, document))
 
 
 def left_behind(config: LayeredConfig, design: Design) -> list[str]:
@@ -334,13 +350,16 @@ def _text_with(
     *,
     replace_existing: bool,
 ) -> str:
-    """Return the new text of the file; ``materia`` are the changed definitions, and the definitions of the lower layers."""
+    """Return the new text of the file.
+
+    ``materia`` has the changed definitions of materia, and the definitions in the lower layers.
+    """
     if ENDINGS[path.suffix.lower()] == "yaml":
         hint = f"save under a name that ends with .json, such as {path.with_suffix('.json').name}"
         raise design_error("YAML files are read, but not changed.", str(path), hint)
     if text is None:
         return dumps(_with_materia({"loadouts": _own(design)}, *materia), indent=2) + "\n"
-    document = _with_loadout(_read_strictly(path, text), path, design, replace_existing=replace_existing)
+    document = _with_loadout(_read_strictly(path, text), path, _own(design), replace_existing=replace_existing)
     changed = _with_materia(document, *materia)
     before, after = as_object(document.get("materia")), as_object(changed.get("materia"))
     if not replace_existing and (clash := [name for name in before if exact(before[name]) != exact(after.get(name))]):
@@ -368,17 +387,21 @@ def _read_strictly(path: Path, text: str) -> JSON:
         ) from error
 
 
-def _with_loadout(document: JSON, path: Path, design: Design, *, replace_existing: bool) -> Object:
-    loadouts = as_object(document).get("loadouts", {})
-    if not is_object(document) or not is_object(loadouts):
-        raise design_error("The file holds no config with loadouts.", str(path), "choose another file")
-    if design.name in loadouts and not replace_existing:
+def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: bool) -> Object:
+    """Return the document with the one loadout in ``own``."""
+    loadouts, materia = (as_object(document).get(group) for group in ("loadouts", "materia"))
+    if not is_object(document) or not (isinstance(loadouts, dict | None) and isinstance(materia, dict | None)):
         raise design_error(
-            f"The file has a loadout {design.name!r} already.",
-            str(path),
-            "choose another file, load that one to edit it, or save anyway to replace it",
+            "The file is not a config, in which loadouts and materia are objects.", str(path), "choose another file"
         )
-    return {**document, "loadouts": {**loadouts, **_own(design)}}
+    (name,) = own
+    if name in as_object(loadouts) and not replace_existing:
+        raise design_error(
+            f"The file already has a loadout {name!r}.",
+            str(path),
+            "choose another file, load the file to edit its loadout, or save anyway to replace the loadout",
+        )
+    return {**document, "loadouts": {**as_object(loadouts), **own}}
 
 
 def _own(design: Design) -> Object:
@@ -418,8 +441,8 @@ def _materia_over(raw: Object, below: Object, before: Object) -> Object:
 
 def _changed(path: Path) -> MateriaError:
     return MateriaError(
-        "The file was changed on disk since it was read, so it is not written.",
+        "The file was changed on disk after it was read, so it is not overwritten.",
         where=str(path),
-        hint="reload to edit what is there now, or save under another name",
+        hint="reload the loadout to edit its current version, or save under another name",
         kind="changed",
     )

@@ -41,20 +41,20 @@ SOCKET_FIELDS: Final = tuple(name for name in SocketFields.rows if name != "edge
 
 @operation
 def add_socket(document: Object, materia: str, id_: str | None = None) -> DesignChange:
-    """Place a materia in a new socket without edges. The first socket of a loadout becomes its entry.
+    """Add a socket without edges for a materia. The first socket of a loadout becomes its entry.
 
     Args:
         document: the loadout.
-        materia: the id of the materia; the report says if it does not exist.
-        id_: the socket's id; None takes the next ``Socket-N``.
+        materia: the id of the materia; a materia that does not exist is a problem in the report.
+        id_: the id of the socket; None uses the next free ``Socket-N``.
 
     Raises:
-        MateriaError: the id cannot be used, or no materia is named.
+        MateriaError: the id is not allowed, or ``materia`` is blank.
     """
     new = next_socket_id(document) if id_ is None else id_
     check_new_id(document, new)
     if not is_text(materia):
-        raise design_error("no materia is named", new, "name the materia of the new socket")
+        raise design_error("the new socket has no materia", new, "name a materia for the socket")
     first = not objects_in(document, "sockets") and not document.get("entry")
     changed = with_socket(document, new, {"materia": materia})
     if first:
@@ -64,13 +64,13 @@ def add_socket(document: Object, materia: str, id_: str | None = None) -> Design
 
 @operation
 def rename_socket(document: Object, old: str, new: str) -> DesignChange:
-    """Give a socket another id and change every reference to it: entry, edges, loops, exits, layout.
+    """Rename a socket, and change every reference to it in the entry, edges, loops, exits and layout.
 
-    The ids of exit routes stay, since they are stable names. A cursor that is named after the socket
+    The ids of exits do not change. A cursor that is named after the socket
     (``<id>Index``, R13) is renamed in the ``advance`` of other sockets too.
 
     Raises:
-        MateriaError: there is no such socket, or the new id cannot be used.
+        MateriaError: the socket does not exist, or the new id is not allowed.
     """
     socket_in(document, old)
     if old == new:
@@ -81,10 +81,10 @@ def rename_socket(document: Object, old: str, new: str) -> DesignChange:
 
 @operation
 def remove_socket(document: Object, id_: str) -> DesignChange:
-    """Remove a socket with its edges, the edges to it, its place in loops and the exits from and to it.
+    """Remove a socket with its edges, its membership in loops, and the edges and exits that refer to it.
 
-    A loop without a remaining member is removed too. A loop that consumed its items keeps no source, and a loadout
-    that started there keeps no entry. The summary of the change names all this, so that it can be shown beforehand.
+    A loop without a remaining member is removed too. A loop that consumed the items of the socket loses its source,
+    and a loadout that started at the socket loses its entry. The summary of the change lists all removed parts.
 
     Raises:
         MateriaError: there is no such socket.
@@ -94,13 +94,13 @@ def remove_socket(document: Object, id_: str) -> DesignChange:
     before, after = as_object(document.get("loops")), as_object(changed.get("loops"))
     counts = zip(_counts(document), _counts(changed), ("edge", "exit", "loop membership"), strict=True)
     summary = [f"removed {id_}{counted_words(*[(old - new, noun) for old, new, noun in counts])}"]
-    summary += [f"loop {loop} was removed, because it has no member left" for loop in before if loop not in after]
+    summary += [f"removed loop {loop}, which has no other member" for loop in before if loop not in after]
     summary += [
-        f"loop {loop} has no source of items now"
+        f"removed the source of loop {loop}"
         for loop in after
         if _source(before[loop]) == id_ and _source(after[loop]) is None
     ]
-    summary += ["the loadout has no entry now"] if "entry" in document and "entry" not in changed else []
+    summary += ["removed the entry"] if "entry" in document and "entry" not in changed else []
     return DesignChange(changed, "; ".join(summary))
 
 
@@ -137,14 +137,14 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
         document: the loadout.
         id_: the socket.
         field: one of :data:`SOCKET_FIELDS`.
-        value: JSON; whether it makes sense is for the report to say.
+        value: JSON; an invalid value is a problem in the report.
 
     Raises:
-        MateriaError: there is no such socket or field, or the value is not JSON.
+        MateriaError: the socket or the field does not exist, or the value is not JSON.
     """
     socket = socket_in(document, id_)
     if field == "edges":
-        raise design_error("set_socket does not change edges", f"{id_}.edges", "use add_edge, change_edge, remove_edge")
+        raise design_error("set_socket cannot change edges", f"{id_}.edges", "use add_edge, change_edge or remove_edge")
     if field not in SOCKET_FIELDS and not (value is None and field in socket):
         raise design_error(f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS))
     changed, summary = with_value(socket, id_, field, value, f"{id_}.{field}")
@@ -156,29 +156,29 @@ def rename_field(document: Object, id_: str, old: str, new: str) -> DesignChange
     """Rename a field of a socket.
 
     Raises:
-        MateriaError: the socket does not have the field, or has a field of the new name.
+        MateriaError: the socket has no field ``old``, or already has a field ``new``.
     """
     socket = socket_in(document, id_)
     if old not in socket or new in socket:
-        raise design_error(f"{old!r} cannot become {new!r}", f"{id_}.{old}", "set the other field instead")
-    return DesignChange(with_socket(document, id_, renamed(socket, old, new)), f"{old} of {id_} is {new}")
+        raise design_error(f"{old!r} cannot be renamed to {new!r}", f"{id_}.{old}", f"set {new} instead")
+    return DesignChange(with_socket(document, id_, renamed(socket, old, new)), f"renamed {old} of {id_} to {new}")
 
 
 @operation
 def place_socket(document: Object, id_: str, position: tuple[float, float] | None) -> DesignChange:
-    """Set where a socket is drawn, as column and row in the layout of the loadout; None removes it.
+    """Set the position of a socket in the drawing, as column and row, or remove it with None.
 
     Raises:
-        MateriaError: there is no such socket, or the layout is not an object.
+        MateriaError: the socket does not exist, or the layout is not an object.
     """
     socket_in(document, id_)
     layout = objects_in(document, "layout")
     positions = objects_in(layout, "sockets")
     if position is None:
         if id_ not in positions:
-            return DesignChange(document, f"{id_} has no place")
+            return DesignChange(document, f"{id_} has no position")
         rest = with_field(layout, "sockets", without(positions, id_))
-        return DesignChange(with_field(document, "layout", rest), f"{id_} has no place of its own now")
+        return DesignChange(with_field(document, "layout", rest), f"removed the position of {id_}")
     old = as_object(positions.get(id_))
     drawn = as_json({**old, "x": position[0], "y": position[1]}, f"layout.sockets.{id_}")
     changed = {**document, "layout": {**layout, "sockets": {**positions, id_: drawn}}}
@@ -187,7 +187,7 @@ def place_socket(document: Object, id_: str, position: tuple[float, float] | Non
 
 @operation
 def place_sockets(document: Object, positions: Mapping[str, tuple[float, float] | None]) -> DesignChange:
-    """Set where several sockets are drawn, as one step; see :func:`place_socket`."""
+    """Set the positions of several sockets, as one step; see :func:`place_socket`."""
     changed = document
     for id_, position in positions.items():
         changed = place_socket(changed, id_, position).document
@@ -196,9 +196,9 @@ def place_sockets(document: Object, positions: Mapping[str, tuple[float, float] 
 
 @operation
 def set_entry(document: Object, id_: str) -> DesignChange:
-    """Set the socket where a cast starts; raises MateriaError if it does not exist."""
+    """Set the socket where a cast starts; raises MateriaError if the socket does not exist."""
     check_target(document, id_, "entry", end=False)
-    return DesignChange({**document, "entry": id_}, f"{id_} is the entry")
+    return DesignChange({**document, "entry": id_}, f"set the entry to {id_}")
 
 
 @operation
@@ -206,11 +206,11 @@ def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
     """Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or remove it with None.
 
     Raises:
-        MateriaError: there is no such field, or the value is not JSON.
+        MateriaError: the field cannot be set, or the value is not JSON.
     """
     fields = ("description", "label", "handoff", "castContext")
     if field not in fields:
-        raise design_error(f"{field!r} is not set here", field, did_you_mean(field, fields))
+        raise design_error(f"set_loadout cannot set {field!r}", field, did_you_mean(field, fields))
     return DesignChange(*with_value(document, "the loadout", field, value, field))
 
 
@@ -251,12 +251,12 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
     """Insert the sockets of a clip under the next free ids, one row lower than the originals.
 
     Raises:
-        MateriaError: the clip holds no sockets.
+        MateriaError: the clip contains no sockets.
     """
     copy = as_json(dict(clip), "the copy")
     ids = [id_ for id_, raw in as_object(copy.get("sockets")).items() if is_object(raw) and is_socket_id(id_)]
     if not ids:
-        raise design_error("the copy holds no sockets", "paste", "copy some sockets first")
+        raise design_error("the copy contains no sockets", "paste", "copy at least one socket first")
     sockets = dict(objects_in(document, "sockets"))
     used, new_ids = {**sockets, **copy["sockets"]}, dict[str, str]()
     for id_ in ids:
@@ -318,13 +318,13 @@ _TEMPLATES: Final[dict[str, Object]] = {
 
 @materia_operation
 def set_materia(document: Object, definitions: Object, id_: str, field: str, value: JSON) -> DesignChange:
-    """Set a field of a materia, or remove it with None, for every loadout that places the materia.
+    """Set a field of a materia, or remove it with None; the change affects every loadout that places the materia.
 
     Raises:
-        MateriaError: there is no such materia or field, or the value is not JSON.
+        MateriaError: the materia or the field does not exist, or the value is not JSON.
     """
     if id_ not in definitions:
-        raise design_error(f"there is no materia {id_!r}", "materia", did_you_mean(id_, definitions))
+        raise design_error(f"the materia {id_!r} does not exist", "materia", did_you_mean(id_, definitions))
     raw = as_object(definitions[id_])
     model = materia_model(raw)
     if row_named(model, field) is None:
@@ -336,12 +336,14 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
 
 @materia_operation
 def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> DesignChange:
-    """Define a new ``agent`` or ``utility`` from a template; raises MateriaError if the id cannot be used."""
+    """Define a new ``agent`` or ``utility`` from a template; raises MateriaError if the id is not allowed."""
     if kind not in _TEMPLATES:
         raise design_error(f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _TEMPLATES))
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _LONGEST_ID or not id_.isprintable():
-        hint = f"write text on one line, at most {_LONGEST_ID} characters"
-        raise design_error(f"{brief(id_)} cannot be the name of a materia", "materia", hint)
+        hint = f"use one line of text, at most {_LONGEST_ID} characters"
+        raise design_error(f"{brief(id_)} is not a valid id of a materia", "materia", hint)
     if id_ in definitions:
-        raise design_error(f"there is a materia {id_!r} already", "materia", "choose another name, or edit that one")
-    return DesignChange(document, f"made the {kind} {id_}", {id_: dict(_TEMPLATES[kind])})
+        raise design_error(
+            f"the materia {id_!r} already exists", "materia", "choose another id, or edit the existing materia"
+        )
+    return DesignChange(document, f"created the {kind} {id_}", {id_: dict(_TEMPLATES[kind])})

@@ -20,7 +20,7 @@ RULES: Final[tuple[HintRule, ...]] = (
 )
 HINT_CODES: Final = {
     **FIELD_HINTS,
-    MISSING_COMMAND: "A utility whose program or script is not on this machine",
+    MISSING_COMMAND: "A utility whose program or script is missing on this machine",
 }
 """The codes of hints with their descriptions."""
 for _rule in RULES:
@@ -29,7 +29,7 @@ for _rule in RULES:
 
 @once_per_config
 def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
-    """Return the hints on a config, or on one of its loadouts and the materia used there; never raises."""
+    """Return the hints on a config, or on one loadout and its materia; never raises."""
     findings = Findings()
     if not is_object(document):
         return findings.found

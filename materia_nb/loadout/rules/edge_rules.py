@@ -52,10 +52,10 @@ def advance_when(socket: SocketFacts, when: str) -> FixStep:
 
 @rule(EDGE_RULES, "loop", "legacy-exit")
 def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """The older `exit`."""
+    """An exit in the older form `exit`."""
     if loop.legacy is not None:
-        why = "" if loop.consumes is not None else "; without consumes it derives no advance"
-        yield Hint(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "write exits instead")
+        why = "" if loop.consumes is not None else ", and derives no advance without consumes"
+        yield Hint(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "use exits instead")
 
 
 @rule(EDGE_RULES, "loop", "duplicate-member")
@@ -64,9 +64,9 @@ def _duplicate_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     listed: set[str] = set()
     for index, member in enumerate(as_list(loop.raw.get("sockets"))):
         if isinstance(member, str) and member in listed:
-            fix = safe_fix("List it once", do("set_members", loop.id, loop.members))
+            fix = safe_fix("Remove the duplicate", do("set_members", loop.id, loop.members))
             where = f"loops.{loop.id}.sockets[{index}]"
-            yield Hint(where, f"{member!r} is listed twice", "list it once", fix)
+            yield Hint(where, f"{member!r} is listed twice", "remove the duplicate", fix)
         elif isinstance(member, str):
             listed.add(member)
 
@@ -75,21 +75,21 @@ def _duplicate_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 def _two_lists(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with both `iterator` and `consumes`."""
     if loop.iterator is not None and loop.consumes is not None:
-        why = "iterator and consumes both name a list; iterator decides"
-        yield Hint(f"loops.{loop.id}.iterator", why, "keep one of them")
+        why = "the loop has both iterator and consumes, and only iterator has an effect"
+        yield Hint(f"loops.{loop.id}.iterator", why, "remove either iterator or consumes")
 
 
 @rule(EDGE_RULES, "loop", "cursor-for-each")
 def _cursor_for_each(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """An iterator without a cursor over several members: each counts for itself."""
+    """An iterator without a cursor in a loop of several members, which then have separate cursors."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
         yield Hint(
             f"loops.{loop.id}.iterator",
-            "without a cursor each member counts for itself, under <socket id>Index",
+            "without a cursor, each member has a separate cursor, <socket id>Index",
             f'write "cursor": "{cursor}"',
             safe_fix(
-                f"One cursor for all: {cursor}",
+                f"Share the cursor {cursor}",
                 do("set_source", loop.id, "iterator", cursor=cursor),
                 summary=f"the members of loop {loop.id} share the cursor {cursor}",
             ),
@@ -98,11 +98,11 @@ def _cursor_for_each(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "never-advances")
 def _never_advances(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A loop of which no member moves on."""
+    """A loop in which no member advances to the next item."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
     if loop.iterates and not _advancing(facts, loop) and not (exits and loop.consumes is not None):
-        message = "no member moves on to the next item, so the first item is worked on again and again"
-        advice = "add exits (they derive an advance), or an advance on the last member"
+        message = "no member advances to the next item, so the loop repeats the first item"
+        advice = "add exits, which derive an advance, or add an advance to the last member"
         yield Hint(f"loops.{loop.id}", message, advice, _move_on(facts, loop))
 
 
@@ -113,45 +113,45 @@ def _move_on(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
         return None
     last = ([socket for socket in members if loop.members[0] in socket.targets] or members)[-1]
     when = "always" if last.id in facts.texts else "satisfied"
-    return suggested_fix(f"{last.id} moves on when {when}", advance_when(last, when))
+    return suggested_fix(f"Advance {last.id} when {when}", advance_when(last, when))
 
 
 @rule(EDGE_RULES, "loop", "leaves-loop")
 def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """An edge that leaves a loop from its exit socket: items left over are skipped."""
+    """An edge that leaves a loop from its exit socket and skips the remaining items."""
     for id_ in _advancing(facts, loop):
         for edge in _edges(facts, id_):
             if edge.to is not None and edge.to not in loop.members and (edge.to == END or edge.to in facts.ids):
                 yield Hint(
                     f"{id_}.edges[{edge.index}]",
-                    f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
-                    "make this edge an exit of the loop, or set its `to` to a member",
-                    suggested_fix(f"Make it an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)),
+                    f"the edge leaves loop {loop.id!r} from its exit socket and silently skips the remaining items",
+                    "turn the edge into an exit of the loop, or set its `to` to a member",
+                    suggested_fix(f"Turn it into an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)),
                 )
 
 
 @rule(EDGE_RULES, "loop", "late-retry")
 def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A retry that works on the next item, because the cursor has moved."""
+    """A retry that runs for the next item, because the cursor has moved."""
     for id_, when in _advancing(facts, loop).items():
         for edge in _edges(facts, id_) if when == "always" else ():
             if edge.to in loop.members and edge.when in SENDING_BACK:
                 yield Hint(
                     f"{id_}.edges[{edge.index}]",
-                    f"loop {loop.id!r} moves on from {id_!r} whatever the result, so this retry works on the next item",
-                    'let its exit routes wait for satisfied, or write an advance with "when": "satisfied"',
-                    safe_fix("Move on when satisfied", advance_when(facts.sockets[id_], "satisfied")),
+                    f"{id_!r} advances loop {loop.id!r} after every result, so this retry runs for the next item",
+                    'change the condition of its exits to satisfied, or write "advance": {"when": "satisfied"}',
+                    safe_fix("Advance when satisfied", advance_when(facts.sockets[id_], "satisfied")),
                 )
 
 
 @rule(EDGE_RULES, "loop", "budget-on-advance")
 def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A `maxTraversals` that going on to the next item uses up as well."""
+    """A `maxTraversals` that an advance to the next item uses up as well."""
     for id_, when in _advancing(facts, loop).items():
         for edge in _edges(facts, id_):
             if "maxTraversals" in edge.raw and _meet(edge.when, when):
-                message = "this edge is also taken when the item is done, which counts against the item's budget"
-                advice = "put the budget on an edge of its own that only a retry takes"
+                message = "the edge is also taken when the item is done, which counts towards its maxTraversals"
+                advice = "set maxTraversals on a separate edge that only a retry takes"
                 yield Hint(f"{id_}.edges[{edge.index}].maxTraversals", message, advice)
 
 
@@ -166,11 +166,11 @@ def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         when = moving.get(source) if source is not None else None
         if when is None and source in loop.members:
             others = " or ".join(moving)
-            why = f"{source!r} never exhausts the list, so this route is taken at most when the list is empty"
-            advice = f"let it start from {others}" if others else f"let {source!r} advance"
+            why = f"{source!r} never exhausts the list, so this exit can only be taken for an empty list"
+            advice = f"set `from` to {others}" if others else f"add an advance to {source!r}"
         elif when is not None and not _meet(condition, when):
-            why = f"{source!r} moves on only when it is {when}, so a route for {condition} is never taken"
-            advice = f"wait for {when} or always"
+            why = f"{source!r} only advances when {when}, so an exit for {condition} is never taken"
+            advice = f"change the condition to {when} or always"
         else:
             continue
         # an exit for always is still taken if the list is empty
@@ -180,23 +180,23 @@ def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "one-item")
 def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A member that moves on and has no edge for it: with items left, the cast ends."""
+    """A member that advances without a matching edge, so that the cast ends before the last item."""
     first = next(iter(loop.members), None)
     for id_, when in _advancing(facts, loop).items():
         edges = [edge.when for edge in _edges(facts, id_)]
         # an unconditional advance can be followed by any edge
         if any(_meet(condition, when) for condition in edges) or (edges and when == "always"):
             continue
-        moves = "and has no edge" if when == "always" else f"when it is {when} and has no edge for that"
-        message = f"{id_!r} moves on {moves}: with items left, the cast ends"
-        advice = f"add an edge for {when} to the member that begins the next item"
+        moves = "but has no edge" if when == "always" else f"when {when}, but has no edge for this result"
+        message = f"{id_!r} advances {moves}, so the cast ends before the last item"
+        advice = f"add an edge for {when} to the first member for an item"
         fix = suggested_fix(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None
         yield Hint(f"{id_}.edges", message, advice, fix)
 
 
 @rule(EDGE_RULES, "loop", "exhausted-unmatched")
 def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A member that may end the last item with a result that no exit waits for (R16)."""
+    """A member that may finish the last item with a result that no exit matches (R16)."""
     missing = {id_: _unmatched(facts, id_, when) for id_, when in _advancing(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
     summary = " and ".join(f"{id_} {when}" for id_, when in results)
@@ -205,9 +205,9 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
         if conditions:
             yield Hint(
                 f"loops.{loop.id}.exits",
-                f"{id_!r} may end the last item when it is {' or '.join(conditions)}, and no exit from it waits for that: "
+                f"{id_!r} may finish the last item with {' or '.join(conditions)}, which none of its exits matches: "
                 "the cast ends as complete",
-                f"give {id_!r} an exit for {' and '.join(conditions)}, or for always",
+                f"add an exit from {id_!r} for {' and '.join(conditions)}, or for always",
                 suggested_fix(
                     f"{summary} → end",
                     *ends,
@@ -218,7 +218,7 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
 
 @rule(EDGE_RULES, "loop", "empty-list-ends")
 def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A loop that an empty list leaves by the end of the cast, though its exits lead on (R16)."""
+    """A loop whose exits lead to a socket, although an empty list ends the cast (R16)."""
     exits = list(loop.exits)
     if loop.legacy is not None and loop.legacy.raw.get("to") != END:
         exits.append(loop.legacy)
@@ -228,8 +228,8 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     source = exits[0].raw.get("from")
     when = _advancing(facts, loop).get(str(source), "satisfied")
     never = " and ".join(dict.fromkeys(following))
-    message = f"with an empty list the cast ends as complete, and {never} never runs"
-    advice = f'write "advance": {{"when": "{when}"}} at {source!r} and give it an exit for always too'
+    message = f"with an empty list, the cast ends as complete and never visits {never}"
+    advice = f'write "advance": {{"when": "{when}"}} on {source!r}, and add an exit from it for always'
     yield Hint(f"loops.{loop.id}.exits", message, advice, _when_empty_too(facts, loop))
 
 
@@ -250,7 +250,7 @@ def _when_empty_too(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 
 @rule(EDGE_RULES, "loadout", "lone-guard")
 def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A socket whose edges wait for one of the two results: the other ends the cast (R3)."""
+    """A socket whose edges match only one verdict, so that the other verdict ends the cast (R3)."""
     moved: dict[str, set[Condition]] = {}
     for loop in facts.loops:
         for id_, result in _advancing(facts, loop).items():
@@ -262,8 +262,8 @@ def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
         if len(missing) == 1 and missing[0] not in moved.get(id_, ()):
             yield Hint(
                 f"{id_}.edges",
-                f"when {id_!r} is {missing[0]}, none of its edges matches, and the cast ends as complete",
-                f'add an edge for {missing[0]}, to "end" if that is meant',
+                f"no edge of {id_!r} matches {missing[0]}, so the cast then ends as complete",
+                f'add an edge for {missing[0]}; to end the cast there, set its target to "end"',
                 safe_fix(f"{missing[0]} → end", do("add_edge", id_, END, missing[0])),
             )
 
@@ -342,7 +342,7 @@ def visited(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
 
 @rule(EDGE_RULES, "socket", "never-taken")
 def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An edge behind others that wait for the same."""
+    """An edge after other edges that match the same results."""
     if socket.id in facts.texts:
         return  # guards are reported by the rule guard-on-text
     first_edges: dict[Condition, int] = {}
@@ -353,14 +353,14 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         message = advice = ""
         if when in first_edges and when != "always":
             message = (
-                f"edge {index + 1} waits for {when} as edge {first_edges[when] + 1} does, which is looked at first"
+                f"edge {index + 1} is never taken, because edge {first_edges[when] + 1} has the same condition {when}"
             )
-            advice = "remove it, or let one of them wait for something else"
+            advice = "remove the edge, or change the condition of one of the two edges"
         elif when == "always" and not unmet(first_edges.keys() - {"always"}) and _must_judge(facts, socket):
-            message = f"the output of {socket.id!r} must say satisfied, true or false, and the edges before this one wait for both"
-            advice = "remove it, or one of the two before it"
+            message = f"the output of {socket.id!r} must contain satisfied, and the earlier edges match both values"
+            advice = "remove the edge, or remove one of the earlier edges"
         if message:
-            remove = safe_fix("Remove it", do("remove_edge", socket.id, index))
+            remove = safe_fix("Remove the edge", do("remove_edge", socket.id, index))
             yield Hint(f"{socket.id}.edges[{index}]", message, advice, remove)
         first_edges.setdefault(when, index)
 
@@ -376,7 +376,7 @@ def _must_judge(facts: LoadoutFacts, socket: SocketFacts) -> bool:
 
 @rule(EDGE_RULES, "loadout", "no-way-out")
 def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A round of sockets from which no path leads to the end."""
+    """A cycle of sockets from which no path leads to the end."""
     targets = targets_of(facts)
     rounds, sources = cycles_in(targets), reversed_edges(targets)
     if not rounds:
@@ -386,8 +386,8 @@ def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
     lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in stuck]
     if lost:
         names = ", ".join(map(repr, lost[:_MAX_NAMES])) + (", …" if len(lost) > _MAX_NAMES else "")
-        message = f"from {names} no path leads to the end, so a cast that gets there repeats them until an edge is used up, and then fails"
-        advice = 'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards'
+        message = f"no path leads from {names} to the end, so a cast repeats these sockets until an edge is used up, and then fails"
+        advice = 'change the condition of an edge to satisfied, and add an edge to "end" or to a later socket'
         yield Hint(f"{lost[0]}.edges", message, advice)
 
 

@@ -46,7 +46,7 @@ def _missing_entry(facts: LoadoutFacts) -> Iterator[Hint]:
     """A loadout without `entry`, which starts at its first socket."""
     if facts.raw.get("entry") is None and facts.sockets:
         first = next(iter(facts.sockets))
-        message = f"no entry is written, so a cast starts at {facts.entry!r}, the first socket"
+        message = f"the loadout has no entry, so a cast starts at the first socket, {facts.entry!r}"
         advice = f'write "entry": "{facts.entry}"'
         yield Hint("entry", message, advice, safe_fix(f"Start at {first}", do("set_entry", first)))
 
@@ -56,69 +56,69 @@ def _socket_id(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An id that is not `Socket-1`, `Socket-2`, ...."""
     id_ = socket.id
     if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
-        advice = "other tools expect Socket-1, Socket-2, ...; put names into the label of the materia"
+        advice = "rename it to Socket-1, Socket-2, ..., since other tools expect such ids, and set the name as label"
         fix = renumber(facts, socket)
         yield Hint(f"sockets.{id_}", f"{id_!r} is not a canonical socket id", advice, fix)
 
 
 @rule(SOCKET_RULES, "loadout", "unreachable-socket")
 def _unreachable(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A socket to which nothing leads."""
+    """A socket that no path from the entry reaches."""
     reached = visited(facts, targets_of(facts))
     for id_ in facts.sockets:
         if reached and id_ not in reached:
-            message = "no edge and no exit route leads here from the entry"
-            yield Hint(id_, message, "add an edge to it, or remove it")
+            message = "no path of edges and exits leads from the entry to this socket"
+            yield Hint(id_, message, "add an edge to the socket, or remove the socket")
 
 
 @rule(SOCKET_RULES, "loadout", "never-advances")
 def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A list of which only the first item is ever worked on."""
+    """A list of which only the first item is processed."""
     moved = {socket.advance_cursor for socket in facts.sockets.values()}
     for id_, socket in facts.sockets.items():
         if socket.foreach is not None and socket.iterator and socket.iterator.cursor not in moved:
             when = "always" if id_ in facts.texts else "satisfied"
             yield Hint(
                 f"{id_}.foreach",
-                "no socket advances over this list, so only its first item is worked on",
-                'write "advance": {"when": "satisfied"} here, or where an item is done',
-                suggested_fix(f"Move on when {when}", advance_when(socket, when)),
+                "no socket advances the cursor of this list, so only the first item is processed",
+                'write "advance": {"when": "satisfied"} on this socket, or on the last socket for an item',
+                suggested_fix(f"Advance when {when}", advance_when(socket, when)),
             )
 
 
 @rule(SOCKET_RULES, "socket", "assign-target")
 def _assign_target(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A target that names nothing: the cast will fail there."""
+    """An assignment to an empty target, at which the cast fails."""
     for path, target, _ in socket.assignments:
         if not split_path(target):
-            message = f"the target {brief(target)} names nothing, so the cast will fail here"
-            yield Hint(path, message, "name where the value goes, such as plan.steps")
+            message = f"the target {brief(target)} is empty, so the cast will fail here"
+            yield Hint(path, message, "write a target in the state, such as plan.steps")
 
 
 @rule(SOCKET_RULES, "socket", "assign-on-text")
 def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment from a field of a text output, which has none."""
+    """An assignment from a field of a text output, which has no fields."""
     for path, target, source in socket.assignments if socket.id in facts.texts else ():
         if is_text(source) and source.startswith("$") and source != "$":
-            message = f"the output of {socket.id!r} is text, so {brief(source)} finds nothing in it and {brief(target)} stays unset"
-            advice = f'write "parse": "json" at {path.partition(".assign")[0]}, or assign $, which is the text'
+            message = f"the output of {socket.id!r} is text without fields, so {brief(source)} matches nothing and {brief(target)} is not set"
+            advice = f'write "parse": "json" on {path.partition(".assign")[0]}, or assign $, the whole text'
             yield Hint(path, message, advice, read_as_json(socket))
 
 
 @rule(SOCKET_RULES, "socket", "guard-on-text")
 def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A guard that waits for `satisfied` in a text output (R3)."""
+    """A condition on `satisfied` for a text output, which has no fields (R3)."""
     id_ = socket.id
     if id_ not in facts.texts:
         return
     edge_text, exit_text = (
-        "an edge that waits for {} is never taken",
-        "a route that waits for {} is never taken",
+        "an edge for {} is never taken",
+        "an exit for {} is never taken",
     )
     guards = [(f"{id_}.edges[{edge.index}].when", edge.when, edge_text) for edge in socket.edges]
     if socket.advance is not None:
         when = socket.advance.get("when")
-        guards.append((f"{id_}.advance.when", when, "an advance that waits for {} never happens"))
+        guards.append((f"{id_}.advance.when", when, "an advance for {} never happens"))
     for loop in socket.loops:
         exits = [exit_ for exit_ in loop.exits if exit_.source == id_]
         guards += [(f"loops.{loop.id}.exits[{exit_.index}].condition", exit_.condition, exit_text) for exit_ in exits]
@@ -126,25 +126,25 @@ def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     for source, guard, effect in guards:
         if guard in GUARDS:
             message = f"the output of {id_!r} is text, so {effect.format(guard)}"
-            advice = f'write "parse": "json" at {owner}, or use always'
+            advice = f'write "parse": "json" on {owner}, or change the condition to always'
             yield Hint(source, message, advice, read_as_json(socket))
 
 
 @rule(SOCKET_RULES, "socket", "shared-parse")
 def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A utility that is read as json because another socket of its materia is the guarded exit of a loop."""
+    """A utility that is parsed as json because of another socket with the same materia."""
     if not socket.is_utility or socket.id not in facts.made_json or socket.is_guarded_exit:
         return
     sharing = [facts.sockets[id_] for id_ in facts.sharing(socket)]
     source, materia = next(other.id for other in sharing if other.is_guarded_exit), socket.materia.id
-    message = f"the output of {socket.id!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too"
-    advice = f'write "parse": "json" at materia.{materia}, or place another materia here'
+    message = f"the output of {socket.id!r} is parsed as json, because {source!r} also places {materia!r} and is the exit of a loop"
+    advice = f'write "parse": "json" on materia.{materia}, or place another materia here'
     yield Hint(f"{socket.id}.materia", message, advice)
 
 
 @rule(SOCKET_RULES, "socket", "told-nothing")
 def _told_nothing(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """`castContext` is `none` where the prompt names no variable either (R50)."""
+    """An agent with `castContext: none` whose prompt has no variables (R50)."""
     if socket.is_utility or not isinstance(socket.materia.raw.get("prompt"), str):
         return
     owners = (socket.raw, socket.materia.raw, facts.raw, facts.config)
@@ -152,10 +152,10 @@ def _told_nothing(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     if contexts[:1] == ["none"] and not any(socket.materia.variables):
         yield Hint(
             f"{socket.id}.castContext",
-            f"castContext is none and the prompt of {socket.raw.get('materia')!r} names no variable, "
-            "so its agent knows neither the request nor what came before",
-            "write {{request}} or {{lastOutput}} into the prompt, or castContext full or request",
-            suggested_fix("Tell it the request", do("set_socket", socket.id, "castContext", "request")),
+            f"the agent sees neither the request nor earlier outputs, since castContext is 'none' and the prompt of "
+            f"{socket.raw.get('materia')!r} has no variables",
+            "write {{request}} or {{lastOutput}} into the prompt, or set castContext to full or request",
+            suggested_fix("Show it the request", do("set_socket", socket.id, "castContext", "request")),
         )
 
 
@@ -164,20 +164,20 @@ def _told_nothing(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "materia", "unknown-script")
 def _unknown_script(id_: str, raw: Object) -> Iterator[Hint]:
-    """A shipped script that does not come with the package (R25)."""
+    """A shipped script that the package does not contain (R25)."""
     name = script_file(as_object(raw.get("script")).get("name"))
     if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
-        message = f"no script {name!r} comes with the package, so it runs only where the profile has one"
+        message = f"the package has no script {name!r}, so the utility runs only with a profile that has the script"
         yield Hint(f"materia.{id_}.script.name", message, did_you_mean(name, SHIPPED_SCRIPTS))
 
 
 @rule(SOCKET_RULES, "config", "active-loadout")
 def _active_loadout(document: Object) -> Iterator[Hint]:
-    """Several loadouts and none of them active."""
+    """A config with several loadouts and without `activeLoadout`."""
     loadouts = [name for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)]
     if len(loadouts) > 1 and document.get("activeLoadout") is None:
-        message = f"no loadout is active, so {loadouts[0]!r}, the first, is cast"
-        yield Hint("activeLoadout", message, 'write "activeLoadout"')
+        message = f"the config has no activeLoadout, so the first loadout, {loadouts[0]!r}, is cast"
+        yield Hint("activeLoadout", message, f'write "activeLoadout": "{loadouts[0]}"')
 
 
 @rule(SOCKET_RULES, "config", "unused-materia")
@@ -189,17 +189,17 @@ def _unused_materia(document: Object) -> Iterator[Hint]:
         used |= {name for socket in sockets if isinstance(name := as_object(socket).get("materia"), str)}
     for id_ in as_object(document.get("materia")):
         if id_ not in used:
-            yield Hint(f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place it, or remove it")
+            yield Hint(f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place it in a socket, or remove it")
 
 
 _FOREIGN: Final = OwnProtocol("", tells_the_task=True)
 """Placeholder for a protocol of another package, whose properties are unknown."""
-_ONE_THAT_TELLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.items() if own.tells_the_task)
+_TASK_PROTOCOLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.items() if own.tells_the_task)
 
 
 @rule(SOCKET_RULES, "loadout", "unknown-protocol")
 def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A `handoff` that no installed package offers: it cannot be cast here."""
+    """A `handoff` that no installed package provides, so that the loadout cannot be cast."""
     owners = [
         ("handoff", facts.raw),
         *((f"{id_}.handoff", socket.raw) for id_, socket in facts.sockets.items()),
@@ -207,13 +207,13 @@ def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
     for source, owner in owners:
         name = owner.get("handoff")
         if is_text(name) and name not in OWN_PROTOCOLS and name not in (names := protocol_names()):
-            message = f"no installed package offers the handoff protocol {name!r}, so this cannot be cast here"
+            message = f"no installed package provides the handoff protocol {name!r}, so the loadout cannot be cast"
             yield Hint(source, message, did_you_mean(name, names))
 
 
 @rule(SOCKET_RULES, "socket", NO_EFFECT)
 def _idle_fields(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """What a socket says that whoever answers there has no use for (R4)."""
+    """A field of a socket without effect on its materia (R4)."""
     idle = _idle_at_a_utility(socket) if socket.is_utility else _idle_at_an_agent(facts, socket)
     for field, message, advice in idle:
         yield Hint(f"{socket.id}.{field}", message, advice, without_field(socket.id, field))
@@ -224,16 +224,16 @@ def _idle_at_a_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
     raw, definition = socket.raw, socket.materia.raw
     for field in ("parse", "assign"):
         if raw.get(field) is not None and raw[field] != definition.get(field):
-            message = f"a utility works here, so the {field} of the socket has no effect"
-            yield field, message, f"write {field} at materia.{raw.get('materia')}"
+            message = f"the materia is a utility, so {field} of the socket has no effect"
+            yield field, message, f"write {field} on materia.{raw.get('materia')}"
     if is_text(raw.get("handoff")) and raw["handoff"] != DEFAULT_HANDOFF:
-        yield "handoff", f"a utility works here, and utilities always speak {DEFAULT_HANDOFF}", "remove it"
+        yield "handoff", f"the materia is a utility, which always uses {DEFAULT_HANDOFF}", "remove handoff"
     if as_object(raw.get("assignment")):
-        yield "assignment", "a utility works here, which is told no task", "remove it"
+        yield "assignment", "the materia is a utility, which gets no assignment", "remove assignment"
     if raw.get("finalize") is True:
-        yield "finalize", "a utility works here, which answers once", "remove it"
+        yield "finalize", "the materia is a utility, which returns one output", "remove finalize"
     if raw.get("castContext") is not None:
-        yield "castContext", "a utility works here, which reads its document", "remove it"
+        yield "castContext", "the materia is a utility, which has no prompt", "remove castContext"
 
 
 def _idle_at_an_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
@@ -241,46 +241,44 @@ def _idle_at_an_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tupl
     raw, id_, text = socket.raw, socket.id, socket.id in facts.texts
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
     if as_object(raw.get("assignment")) and not own.tells_the_task:
-        advice = f'write "handoff": {_ONE_THAT_TELLS}, or put the task into the prompt'
-        yield "assignment", f"the protocol {name} does not tell an agent its task", advice
-    json_instead = 'write "parse": "json", or remove it'
+        advice = f'write "handoff": {_TASK_PROTOCOLS}, or write the task into the prompt'
+        yield "assignment", f"the protocol {name} does not include the assignment in the prompt", advice
+    json_instead = 'write "parse": "json", or remove the field'
     if raw.get("finalize") is True and text:
-        yield "finalize", f"the output of {id_!r} is text, so there is no handoff to ask for", json_instead
+        yield "finalize", f"the output of {id_!r} is text, which needs no separate handoff", json_instead
     elif raw.get("finalize") is True and socket.materia.raw.get("multiTurn") is True:
-        message = "the agent here is asked for its final result when its drafts are accepted, whatever this says"
-        yield "finalize", message, "remove it"
+        message = "the agent refines drafts, and always returns its final result in a separate turn"
+        yield "finalize", message, "remove finalize"
     if text and is_text(raw.get("handoff")) and name != DEFAULT_HANDOFF:
-        yield "handoff", f"the output of {id_!r} is text, which is taken whatever the protocol", json_instead
+        yield "handoff", f"the output of {id_!r} is text, which every protocol accepts", json_instead
 
 
 @rule(SOCKET_RULES, "socket", "text-handoff")
 def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An agent whose output is text, in a loadout whose agents hand over in another protocol."""
+    """An agent with text output in a loadout with another handoff protocol."""
     name = socket.handoff
     written = is_text(socket.raw.get("handoff"))
     if not socket.is_utility and socket.id in facts.texts and not written and name != DEFAULT_HANDOFF:
-        message = (
-            f"the output of {socket.id!r} is text, so it hands over nothing in the protocol {name} of this loadout"
-        )
-        advice = 'write "parse": "json", or "handoff": "sparse" where text is meant'
+        message = f"the output of {socket.id!r} is text, so it does not use the protocol {name} of the loadout"
+        advice = 'write "parse": "json" or, for a text, "handoff": "sparse" on the socket'
         yield Hint(f"{socket.id}.parse", message, advice)
 
 
 @rule(SOCKET_RULES, "socket", "not-finalized")
 def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An agent that works and writes its envelope in one turn: say whether `finalize` is meant."""
+    """An agent that works and writes its envelope in the same turn, without `finalize`."""
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
     if socket.is_utility or socket.id in facts.texts or not own.apart:
         return
     if "finalize" not in socket.raw and socket.materia.raw.get("multiTurn") is not True:
-        advice = 'write "finalize": true, so that it is asked for that when the work is done, or false'
-        message = f"{socket.id!r} does its work and writes its {name} in one turn"
+        advice = 'write "finalize": true for a separate turn after the work, or false to confirm a single turn'
+        message = f"{socket.id!r} works and writes its {name} in the same turn"
         yield Hint(f"{socket.id}.finalize", message, advice)
 
 
 @rule(SOCKET_RULES, "socket", "not-in-protocol")
 def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment whose source names no field, or a field that the agent is not asked for."""
+    """An assignment from a field that the agent is not asked for."""
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
     if socket.is_utility or socket.id in facts.texts:
         return
@@ -289,14 +287,14 @@ def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
             continue
         head = first_field(source)
         if head is None and own is not _FOREIGN:
-            message = f"{brief(source)} begins with no field, so the agent is not asked for one"
-            yield Hint(path, message, "begin with a field, such as $.plan, and search inside it: $.plan..name")
+            message = f"{brief(source)} does not begin with a field, so the agent is not asked for a field"
+            yield Hint(path, message, "begin the source with a field, such as $.plan or $.plan..name")
         elif own.fields is None:
             continue
         elif head not in own.fields and not (head == WORK_ITEMS and socket.is_generator):
             yield Hint(
                 path,
-                f"the agent is not asked for {head} in the protocol {name}, so an output without it is refused",
-                f"assign one of its fields, such as $.{own.fields[1]}; satisfied, context and workItems reach the graph "
-                "by themselves",
+                f"the protocol {name} does not ask the agent for {head}, so an output without {head} is refused",
+                f"assign a field of the protocol, such as $.{own.fields[1]}; satisfied, context and workItems need no "
+                "assignment",
             )

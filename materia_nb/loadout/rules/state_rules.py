@@ -19,7 +19,7 @@ _COMMON: Final = ("item", "currentWorkItem")
 
 @rule(STATE_RULES, "loadout", "lost-list")
 def _lost_list(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A list read through the alias of another list's item, entered from where that item is gone."""
+    """A list inside an item of another list that does not exist on every path."""
     alias_of = {
         id_: tuple(split_path(socket.iterator.alias))
         for id_, socket in facts.sockets.items()
@@ -46,15 +46,15 @@ def _lost_list(facts: LoadoutFacts) -> Iterator[Hint]:
         if lost:
             yield Hint(
                 f"{id_}.foreach" if facts.sockets[id_].foreach is not None else id_,
-                f"its list {'.'.join(list_of[id_])} is read through the current item of another list, which is gone "
-                f"when it is entered from {', '.join(map(repr, lost))}: then the list is empty",
-                "let that socket iterate over the outer list too, or assign the outer item to the state",
+                f"the list {'.'.join(list_of[id_])} is inside the current item of another list, and is empty if the socket "
+                f"is entered from {', '.join(map(repr, lost))}, which has no such item",
+                "add the outer list to that socket too, or assign the outer item to the state",
             )
 
 
 @rule(STATE_RULES, "socket", "prompt-grows")
 def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A prompt that holds a whole list, once for each of its items (R50)."""
+    """A prompt that contains a whole list, once for each item of the list (R50)."""
     if socket.iterator is None:
         return
     path = _state_path(socket.iterator.items)
@@ -63,9 +63,9 @@ def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
         if name and path and read[:1] != ("item",) and path[: len(read)] == read:
             yield Hint(
                 socket.id,
-                f"the prompt of {socket.raw.get('materia')!r} holds all of {'.'.join(path)} by "
-                f"{{{{{name}}}}}, once for each of its items: the prompts of a cast grow with the square of the list",
-                "leave it out or write {{item}}: the agent is told the titles around its item anyway",
+                f"the prompt of {socket.raw.get('materia')!r} contains the whole list {'.'.join(path)} for each item, by "
+                f"{{{{{name}}}}}, so the prompts of a cast grow with the square of the list",
+                "replace the variable by {{item}}, or remove it, since agents see the titles of the items anyway",
             )
             return
 
@@ -124,7 +124,7 @@ class _Read(NamedTuple):
 
 @rule(STATE_RULES, "loadout", "never-written")
 def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A variable, an assignment or a list that reads what nothing has written on some path.
+    """A variable, an assignment or a list that reads a value that is not written on every path.
 
     The prompts of materia that other loadouts place too may name what only some of these have.
     """
@@ -167,14 +167,14 @@ def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
 
 
 def _unwritten(read: _Read, others: set[str], route: list[str]) -> Hint:
-    when = f"when a cast comes here by {' → '.join(route)}" if others else "on any path"
-    advice = "assign it where it is made known, or correct the name"
+    when = f"on the path {' → '.join(route)}" if others else "on any path"
+    advice = "assign the value on a socket before this one, or correct the name"
     if others:
         named = ", ".join(sorted(others)[:_MAX_NAMES])
         verb = "writes" if len(others) == 1 else "write"
-        advice = f"{named} {verb} it; visit it on every path, or assign the value earlier"
+        advice = f"assign the value on every path; so far only {named} {verb} it"
     path = ".".join(("state", *read.path))
-    return Hint(read.where, f"nothing has written {path} {when}: {read.then}", advice)
+    return Hint(read.where, f"{path} is not written {when}, so {read.then}", advice)
 
 
 def _reads(socket: SocketFacts) -> Iterator[_Read]:
@@ -183,18 +183,18 @@ def _reads(socket: SocketFacts) -> Iterator[_Read]:
             yield _Read(
                 f"materia.{socket.materia.id}.prompt",
                 path,
-                "the prompt then holds nothing there",
+                "its place in the prompt is empty",
                 shared=True,
             )
     for where, _, source in socket.assignments:
         if isinstance(source, str) and not source.startswith("$") and (path := _path(source)) is not None:
-            yield _Read(where, path, "then nothing is assigned")
+            yield _Read(where, path, "nothing is assigned")
     iterator = socket.iterator
     if iterator and iterator.items and (path := _path(iterator.items)) is not None:
         where = f"{socket.id}.foreach.items" if iterator.loop is None else f"loops.{iterator.loop}"
         loop = next((loop for loop in socket.loops if loop.id == iterator.loop), None)
         if loop is None or loop.members[0] == socket.id:
-            yield _Read(where, path, "the list is empty then, and nothing is done")
+            yield _Read(where, path, "the list is empty")
 
 
 def _path(name: str) -> StatePath | None:
@@ -278,7 +278,7 @@ _MAX_COPIES: Final = 100
 
 @rule(STATE_RULES, "loadout", "state-doubles")
 def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
-    """Assignments that put a part of the state into itself, where a cast comes back to them (R11)."""
+    """Assignments in a cycle that copy a part of the state into itself (R11)."""
     assigned = list(_assigned(facts))
     rounds = cycles_in(targets_of(facts)) if assigned else {}
     together: dict[int, set[tuple[StatePath, StatePath]]] = {}
@@ -294,11 +294,11 @@ def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
             noted.add(where)
             name = ".".join(("state", *source))
             itself = target[: len(source)] == source
-            message = "is put into itself" if itself else "comes back into itself through other assignments"
+            message = "is copied into itself" if itself else "is copied into itself through other assignments"
             yield Hint(
                 where,
-                f"{name} {message}, so the state doubles each time that a cast comes back here",
-                "assign the part that is needed, such as state.plan",
+                f"{name} {message}, so the state doubles in each cycle",
+                "assign only the needed part, such as state.plan",
             )
 
 

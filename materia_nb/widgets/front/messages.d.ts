@@ -232,19 +232,19 @@ export interface ToQuestion {
 export interface ToDesign {
   /** Place a materia in a new socket; ask what to do if the materia does not exist. */
   add: { materia: string; x?: number | null; y?: number | null; places?: Record<string, [number, number]> | null; source?: string | null };
-  /** Connect two sockets, or a socket with the end */
+  /** Add an edge from a socket to another socket or to the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
-  /** Add an exit to a loop, taken once its list is exhausted */
+  /** Add an exit to a loop, which is taken when the list of the loop is exhausted */
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
-  /** Place a materia in a new socket without edges. The first socket of a loadout becomes its entry */
+  /** Add a socket without edges for a materia. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
   /** Choose an answer to the question; another number chooses nothing. A named question must be the current one. */
   answer: { number?: number; question?: number | null };
   /** Cast the design as it is now. */
   cast: { design: string; request: string };
-  /** Change the condition or the target of an edge; an argument that is None keeps its value */
+  /** Change the condition or the target of an edge; None leaves a value unchanged */
   change_edge: { source: string; index: unknown; when?: string | null; to?: string | null };
-  /** Change an exit route; an argument that is None keeps its value, the id too, which is a stable name */
+  /** Change an exit; None leaves a value unchanged */
   change_exit: { loop: string; index: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
   /** Add an edge between two sockets, or an exit if it leaves a loop over a list and no condition is given. */
   connect: { from: string; to: string; when?: string | null; most?: unknown };
@@ -260,7 +260,7 @@ export interface ToDesign {
   draft: { file: string; discard?: boolean };
   /** Insert a copy of the chosen sockets; the clipboard stays as it is. */
   duplicate: {};
-  /** Turn an edge into an exit route, which leaves the loop once its list is exhausted, and not before */
+  /** Turn an edge into an exit, which is taken only when the list of the loop is exhausted */
   edge_to_exit: { socket: string; index: unknown; loop: string };
   /** Make a socket the entry. */
   entry: { id: string };
@@ -268,7 +268,7 @@ export interface ToDesign {
   estimate: {};
   /** Add an exit to a loop. */
   exit: { loop: string; from: string; when: string; to: string };
-  /** Turn an exit route into an edge, which leaves the loop at any item */
+  /** Turn an exit into an edge, which is taken after any item */
   exit_to_edge: { loop: string; index: unknown };
   /** Look at everything that can happen. */
   explore: {};
@@ -278,13 +278,13 @@ export interface ToDesign {
   forget: { of: [string, string]; field: string };
   /** Keep or undo the last step of a draft, and continue with the next step, or decide all remaining steps the same way. */
   judge: { file: string; at: number; kept: number; verdict: "keep" | "refuse" | "all" | "none" };
-  /** Set how often an edge may be taken (R18); None removes the limit */
+  /** Set the maximum number of traversals of an edge (R18); None removes the limit */
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
   /** Create a loop of sockets over the items of the generator that leads into it. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
   /** Define a materia, and then do what needed it. */
   make: { id: string; what: string; then?: Record<string, unknown> | null };
-  /** Make a loop region from sockets */
+  /** Create a loop region from sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
   /** Define a new ``agent`` or ``utility`` from a template */
   make_materia: { id: string; kind: string };
@@ -298,7 +298,7 @@ export interface ToDesign {
   move: { id: string; x: number; y: number; places?: Record<string, [number, number]> | null };
   /** Move an edge to another position in its socket */
   move_edge: { source: string; index: unknown; to: unknown };
-  /** Move an exit route to another position */
+  /** Move an exit to another position */
   move_exit: { loop: string; index: unknown; to: unknown };
   /** Ask about a draft that a coding agent has handed over since the design was opened. */
   news: {};
@@ -308,19 +308,19 @@ export interface ToDesign {
   paste: {};
   /** Select a part; ``add`` also marks a socket, ``keep`` leaves the marks. */
   pick: { what?: unknown; add?: boolean; keep?: boolean };
-  /** Set where a socket is drawn, as column and row in the layout of the loadout; None removes it */
+  /** Set the position of a socket in the drawing, as column and row, or remove it with None */
   place_socket: { id: string; position: unknown };
-  /** Set where several sockets are drawn, as one step */
+  /** Set the positions of several sockets, as one step */
   place_sockets: { positions: unknown };
   /** Do the step again that was undone last. */
   redo: {};
   /** Reload the design from disk. */
   reload: {};
-  /** Remove an edge, well formed or not */
+  /** Remove an edge, even a malformed edge */
   remove_edge: { source: string; index: unknown };
-  /** Remove an exit route, well formed or not */
+  /** Remove an exit, even a malformed exit */
   remove_exit: { loop: string; index: unknown };
-  /** Remove a socket with its edges, the edges to it, its place in loops and the exits from and to it */
+  /** Remove a socket with its edges, its membership in loops, and the edges and exits that refer to it */
   remove_socket: { id: string };
   /** Remove several sockets at once */
   remove_sockets: { ids: unknown };
@@ -328,7 +328,7 @@ export interface ToDesign {
   rename_field: { id: string; old: string; new: string };
   /** Rename a loop */
   rename_loop: { old: string; new: string };
-  /** Give a socket another id and change every reference to it: entry, edges, loops, exits, layout */
+  /** Rename a socket, and change every reference to it in the entry, edges, loops, exits and layout */
   rename_socket: { old: string; new: string };
   /** Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept`` counts the kept steps. */
   review: { file: string; at?: number; kept?: number };
@@ -340,15 +340,15 @@ export interface ToDesign {
   set_entry: { id: string };
   /** Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or remove it with None */
   set_loadout: { field: string; value: unknown };
-  /** Set ``label`` of a loop or remove it with None; ``exit``, the older form of exits, can only be removed */
+  /** Set ``label`` of a loop, or remove ``label`` or ``exit``, the older form of exits, with None */
   set_loop: { id: string; field: string; value: unknown };
-  /** Set a field of a materia, or remove it with None, for every loadout that places the materia */
+  /** Set a field of a materia, or remove it with None; the change affects every loadout that places the materia */
   set_materia: { id: string; field: string; value: unknown };
   /** Set the members of a loop, and remove the exits of sockets that are no longer members */
   set_members: { id: string; sockets: unknown };
   /** Set a field of a socket, or remove it with None */
   set_socket: { id: string; field: string; value: unknown };
-  /** Set the list that a loop iterates over; its other kind of source is removed, and omitted fields keep their values */
+  /** Set the list that a loop processes, remove its other source, and keep the values of omitted fields */
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
   /** Set the source of a loop: the work items of the likely generator, a list, or nothing. */
   source: { loop: string; source?: string | null };

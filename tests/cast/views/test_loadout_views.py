@@ -132,7 +132,7 @@ def test_ignored_fields_are_one_folded_line():
     lone = Problem("lone-guard", "Socket-1.edges", "is alone", "add one")
     view = report_view("T", Report((), (*found, lone)))
     assert [line for line in repr(view).splitlines() if "parse" in line] == [
-        "4 fields have no effect here: parse (4 times) (report.hints has each with its place)"
+        "4 fields have no effect here: parse (4 times) (report.hints lists them all)"
     ]
     assert re.search(r"lone-guard +Socket-1.edges", repr(view))
     above, details = view._repr_mimebundle_()["text/html"].split("<details>")
