@@ -352,10 +352,9 @@ def estimate_cast(  # noqa: PLR0913 - each is given by name
     chances = chances_by_socket(Rules(without_prompts(graph)), satisfied, {Result.FAILED: failed})
     values = {id_: None if answer is None else value_for_socket(graph, id_, answer) for id_ in graph.sockets}
     answer_tokens = {id_: round(value) for id_, value in values.items() if value is not None}
-    rules = Rules(graph)
-    caster = _Caster(rules, request, work_items, PossibleAnswers(rules, (length,)), chances, answer_tokens, price, pins)
+    caster = _Caster(Rules(graph), length, chances, answer_tokens, price, pins)
     generators = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
-    played = [list(caster.turns(rng)) for rng in generators]
+    played = [list(caster.turns(request, work_items, rng)) for rng in generators]
     turns_by_cast = [[turn for turn in turns if turn is not None] for turns in played]
     by_socket = {
         id_: [[turn for turn in turns if turn.socket == id_] for turns in turns_by_cast] for id_ in graph.sockets
@@ -379,15 +378,14 @@ class _Caster:
     """Player of random casts of a loadout; ``answer_tokens`` contains the given answer lengths in tokens, by socket."""
 
     rules: Rules
-    request: str
-    work_items: list[JSON] | None
-    answers: PossibleAnswers
+    length: int
     chances: Mapping[str, Chance]
     answer_tokens: Mapping[str, int]
     price: PriceOfTurn
     pins: Mapping[str, Pin]
 
     def __post_init__(self) -> None:
+        self.answers = PossibleAnswers(self.rules, (self.length,))
         self._answers_of = cache(self._possible_answers)
 
     def _possible_answers(self, id_: str) -> tuple[ScriptedResult, ...]:
@@ -407,7 +405,7 @@ class _Caster:
         text = pin.answer(socket.id, state.at.visit)
         return text is not None or pin.kind == "function", text
 
-    def turns(self, rng: Random) -> Iterator[_Turn | None]:
+    def turns(self, request: str, work_items: list[JSON] | None, rng: Random) -> Iterator[_Turn | None]:
         """Play one cast and yield each turn of an agent; yield None at the end if the cast was cut off."""
 
         def choose(state: CastState, socket_rules: SocketRules) -> ScriptedResult:
@@ -416,7 +414,7 @@ class _Caster:
             _, text = self._pinned_text(state, socket_rules)
             return result if text is None else ScriptedResult(text, Result.NOTHING, None)
 
-        visits = _play(self.rules, self.request, self.answers.lists, self.work_items, choose, _MAX_VISITS)
+        visits = _play(self.rules, request, self.answers.lists, work_items, choose, _MAX_VISITS)
         for state, socket_rules, turns in visits:
             if socket_rules is None:
                 if state.status == "waiting":
@@ -428,7 +426,12 @@ class _Caster:
             first_prompt, conversation = entering.prompt_for(self.rules, state), 0
             for turn in turns:
                 if turn.refused:
-                    raise _no_answer(id_)
+                    raise MateriaError(
+                        f"{id_} accepts no made-up answer.",
+                        where=id_,
+                        hint="see cast.usage() of an earlier cast instead",
+                        kind="no_answer",
+                    )
                 sent = conversation + tokens_of(len((turn.prompt or first_prompt).text))
                 given_tokens = self.answer_tokens.get(id_) if turn.text else None
                 received = tokens_of(len(turn.text)) if given_tokens is None else given_tokens
@@ -470,15 +473,6 @@ def _filler(characters: int) -> str:
     return (_FILLER * (characters // len(_FILLER) + 1))[:characters]
 
 
-def _no_answer(socket: str) -> MateriaError:
-    return MateriaError(
-        f"{socket} accepts no made-up answer.",
-        where=socket,
-        hint="see cast.usage() of an earlier cast instead",
-        kind="no_answer",
-    )
-
-
 def _estimate_usage(casts: Sequence[Sequence[_Turn]]) -> UsageEstimate:
     """Return the spread of the total usage over the casts."""
     costs = [[turn.cost for turn in turns if turn.cost is not None] for turns in casts]
@@ -497,6 +491,7 @@ def _spread(numbers: Sequence[float]) -> Spread:
 
 _GROUPS: Final = ("socket", "materia", "item")
 """The keys by which usage can be summed up."""
+_COUNTS: Final = ("visits", "turns", "calls", "untimed", "waited")
 
 
 class UsageRow(NamedTuple):
@@ -526,17 +521,9 @@ class UsageRow(NamedTuple):
 
     def plus(self, other: UsageRow) -> UsageRow:
         """Return the sum of this row and another row."""
-        return UsageRow(
-            self.of,
-            self.visits + other.visits,
-            self.turns + other.turns,
-            self.calls + other.calls,
-            self.usage.plus(other.usage),
-            known_sum(self.ms, other.ms),
-            self.left.plus(other.left),
-            self.untimed + other.untimed,
-            self.waited + other.waited,
-        )
+        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        usage, left = self.usage.plus(other.usage), self.left.plus(other.left)
+        return self._replace(**counts, usage=usage, left=left, ms=known_sum(self.ms, other.ms))
 
 
 def _step_row(step: StepRecord, *, left: bool) -> UsageRow:
