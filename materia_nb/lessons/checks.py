@@ -16,7 +16,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -90,8 +89,7 @@ class Guess(NamedTuple):
     sure: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """The result of one learner for one question.
 
     Attributes:
@@ -233,7 +231,7 @@ def merge_classes(paths: Sequence[Path]) -> list[Score]:
             hint=f"name folders that hold {_NAME}, or *.jsonl files",
             kind="not_found",
         )
-    return scores(one for path, who in files for one in read_guesses(path, who))
+    return scores(guess for path, who in files for guess in read_guesses(path, who))
 
 
 def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
@@ -252,21 +250,8 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
 def scores_as_csv(class_scores: Sequence[Score]) -> str:
     """Return scores as CSV for a spreadsheet; cells cannot be read as formulas."""
     head = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
-    return csv_text(
-        head,
-        (
-            (
-                score.who,
-                score.lesson,
-                score.question,
-                score.tries,
-                int(score.right),
-                f"{score.points:g}",
-                int(score.misled),
-            )
-            for score in class_scores
-        ),
-    )
+    rows = ((*score[:4], int(score.right), f"{score.points:g}", int(score.misled)) for score in class_scores)
+    return csv_text(head, rows)
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -471,10 +456,9 @@ class Numbers(Shown):
         self._truths: dict[str, JSON] = {}
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["_drawn"][name]
-        except KeyError:
-            raise AttributeError(name) from None
+        if name in self.__dict__.get("_drawn", ()):
+            return self._drawn[name]
+        raise AttributeError(name)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._drawn]
