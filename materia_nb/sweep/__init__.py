@@ -21,7 +21,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import append_line, read_plain
-from materia_nb.insight.estimate import QUICK_CASTS, work_time
+from materia_nb.insight.estimate import QUICK_CASTS, Estimate, work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
 from materia_nb.platform import Progress, ProgressBar, run_jobs
@@ -302,21 +302,20 @@ def _forecast(cells: Sequence[GridCell]) -> str:
     groups: dict[tuple[str, str], list[GridCell]] = {}
     for cell in cells:
         groups.setdefault((cell.loadout, cell.agents), []).append(cell)
-    turns, tokens_in, tokens_out, cost, unpriced, unknown = 0.0, 0.0, 0.0, 0.0, 0, 0
+    estimates: list[tuple[int, Estimate]] = []
     for group in groups.values():
-        (plan, table, pins), count = group[0].prepared, len(group)
+        plan, table, pins = group[0].prepared
         pinned = {name: pin.pin for name, pin in pins.items()}
-        try:
+        with suppress(MateriaError):
             estimate = estimated(plan.graph, table, pinned, request=group[0].text, casts=QUICK_CASTS)
-        except MateriaError:
-            unknown += count
-            continue
-        total = estimate.total
-        turns += count * total.turns.mean
-        tokens_in += count * total.input.mean
-        tokens_out += count * total.output.mean
-        cost += count * (total.cost.mean if total.cost is not None else 0.0)
-        unpriced += count * bool(estimate.unpriced)
+            estimates.append((len(group), estimate))
+    totals = [(count, estimate.total) for count, estimate in estimates]
+    turns = sum(count * total.turns.mean for count, total in totals)
+    tokens_in = sum(count * total.input.mean for count, total in totals)
+    tokens_out = sum(count * total.output.mean for count, total in totals)
+    cost = sum(count * total.cost.mean for count, total in totals if total.cost is not None)
+    unpriced = sum(count for count, estimate in estimates if estimate.unpriced)
+    unknown = len(cells) - sum(count for count, _ in estimates)
     if not cost:
         price = "cost unknown" if turns else "no agent is asked"
     else:
