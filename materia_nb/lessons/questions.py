@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from materia_nb.cast.gallery import Card, Diagnosis, gallery
 from materia_nb.cast.views.status import marks_of
@@ -372,52 +372,38 @@ class Patient(Shown):
                 ``materia``. The unchanged original loadout does not count as a try and is not recorded.
 
         Raises:
-            MateriaError: the loadout has problems or still behaves wrongly (``not_mended``), or cannot be read.
+            MateriaError: the loadout has problems or still behaves wrongly (``not_fixed``), or cannot be read.
         """
-        wanted = _cast(self.card, self.card.mended)
-        given = read_text(loadout, where="the loadout") if isinstance(loadout, str) else dict(loadout)
-        if not isinstance(given, dict):
-            raise MateriaError("A loadout is an object.", hint="give it entry and sockets", kind="not_mended")
-        body = dict(given)
+        changed = read_text(loadout, where="the loadout") if isinstance(loadout, str) else dict(loadout)
+        if not isinstance(changed, dict):
+            raise MateriaError("A loadout is an object.", hint="write its entry and its sockets", kind="not_fixed")
+        body = dict(changed)
         materia = body.pop("materia", self.card.document["materia"])
         document = {**self.card.document, "materia": materia, "loadouts": {self.card.loadout: body}}
-        wrong = self._wrong(document, wanted)
+        faults = self._faults(document)
         if document != self.card.document:
-            record_guess(f"clinic: {self.card.name}", "mend", "mended" if not wrong else wrong[0], right=not wrong)
-        if wrong:
-            raise MateriaError("It is not fixed yet.", more=wrong, kind="not_mended")
-        return Text("✓ Fixed: with the same answers it does what was intended.")
+            record_guess(f"clinic: {self.card.name}", "fix", faults[0] if faults else "fixed", right=not faults)
+        if faults:
+            raise MateriaError("The loadout is not fixed yet.", more=faults, kind="not_fixed")
+        return Text("✓ Fixed: with the same answers, the loadout now does what it should.")
 
-    def _wrong(self, document: dict[str, JSON], wanted: _Course) -> list[str]:
+    def _faults(self, document: dict[str, JSON]) -> list[str]:
+        """Return the problems of a changed loadout, else the differences of its cast from the intended cast."""
         report = check_config(document, self.card.loadout)
         if report.problems:
-            return [str(one) for one in report.problems]
-        found = _cast(self.card, document)
-        if found.ends != "complete":
-            return [f"It ends as {found.ends}: {found.said}"]
-        warnings = [f"The cast says of itself: {one}" for one in found.warnings]
-        for socket, count in wanted.visits.items():
-            came = found.visits.get(socket, 0)
-            if came != count:
-                times = "once" if came == 1 else f"{came} times"
-                warnings.append(f"{socket} is visited {times}; it should be {count}.")
-        return warnings
-
-
-class _Course(NamedTuple):
-    """The result of a cast: its end, failure message, visits and warnings."""
-
-    ends: str
-    said: str
-    visits: Mapping[str, int]
-    warnings: list[str]
-
-
-def _cast(card: Card, document: dict[str, JSON]) -> _Course:
-    with cast_once(document, card.request, card.answers) as (cast, ends):
-        failure = "" if cast.failure is None else cast.failure.message
-        odd = [str(one) for one in cast.now.warnings if one.code != "empty-loop"]
-        return _Course(ends, failure, dict(cast.now.engine.visits), odd)
+            return [str(problem) for problem in report.problems]
+        with cast_once(self.card.mended, self.card.request, self.card.answers) as (cast, _):
+            intended = dict(cast.now.engine.visits)
+        with cast_once(document, self.card.request, self.card.answers) as (cast, end):
+            if end != "complete":
+                return [f"The cast ends as {end}: {cast.failure.message if cast.failure else ''}"]
+            faults = [f"The cast has a warning: {fault}" for fault in cast.now.warnings if fault.code != "empty-loop"]
+            visits = {socket: cast.now.engine.visits.get(socket, 0) for socket in intended}
+        for socket, count in intended.items():
+            if visits[socket] != count:
+                times = counted(visits[socket], "time")
+                faults.append(f"{socket} is visited {times}, but it should be visited {counted(count, 'time')}.")
+        return faults
 
 
 def clinic(name: str) -> Patient:
