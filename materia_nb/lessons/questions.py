@@ -364,7 +364,7 @@ class Patient(Shown):
         verdict = judge_answers(f"clinic: {self.card.name}", "", _HINTS, asked, self.card.graph)
         return Text(f"{verdict}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
 
-    def mend(self, loadout: str | Mapping[str, JSON]) -> Text:
+    def fix(self, loadout: str | Mapping[str, JSON]) -> Text:
         """Pass if a changed loadout has the intended behavior with the same answers.
 
         Args:

@@ -132,7 +132,7 @@ def test_exercise_of_a_mistake_accepts_only_right_answers(card, shell, monkeypat
     right = diagnose.replace("socket=...", f'socket="{card.diagnosis.socket}"')
     assert shell.run_cell(right.replace("step=...", f"step={card.diagnosis.step}")).success
     shell.user_ns["right"] = card.mended["loadouts"][card.loadout] | {"materia": card.mended["materia"]}
-    assert shell.run_cell(mend.replace("patient.mend(mine)", "patient.mend(right)")).success
+    assert shell.run_cell(mend.replace("patient.fix(mine)", "patient.fix(right)")).success
 
 
 def test_exported_card_does_not_overwrite_files(bench):

@@ -25,9 +25,9 @@ def test_clinic_accepts_the_diagnosis_and_fix_of_its_card(card):
     told = str(patient.diagnose(**{name: value for name, value in right.items() if value is not None}))
     assert card.diagnosis.code in told
     assert card.diagnosis.code not in str(patient._repr_mimebundle_())
-    assert "Fixed" in str(patient.mend(body(card.mended, card)))
+    assert "Fixed" in str(patient.fix(body(card.mended, card)))
     with pytest.raises(MateriaError, match="not fixed yet") as raised:
-        patient.mend(body(card.document, card))
+        patient.fix(body(card.document, card))
     assert len(raised.value.what.splitlines()) > 1, "and why"
 
 
@@ -48,9 +48,9 @@ def test_own_fix_counts_and_half_a_fix_does_not():
     own = copy.deepcopy(body(card.document, card))
     own["loops"]["items"] = own["loops"].pop("orders")
     own["loops"]["items"]["exits"][0]["condition"] = "satisfied"
-    assert "Fixed" in str(clinic("raw-bread").mend(own))
+    assert "Fixed" in str(clinic("raw-bread").fix(own))
     own["sockets"]["Socket-3"]["edges"].pop()
     with pytest.raises(MateriaError, match=r"no-edge-matched|should be"):
-        clinic("raw-bread").mend(own)
+        clinic("raw-bread").fix(own)
     with pytest.raises(MateriaError, match="unknown-endpoint"):
-        clinic("raw-bread").mend("entry: Socket-9\nsockets: {Socket-1: {materia: Order}}")
+        clinic("raw-bread").fix("entry: Socket-9\nsockets: {Socket-1: {materia: Order}}")
