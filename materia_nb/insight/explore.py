@@ -247,19 +247,19 @@ class Exploration:
             notes.append(f"The search stopped {self._space.stopped}: anything that was not seen may still be possible.")
         if self.graph.regions:
             notes.append(
-                "Lanes are explored as a single lane that works on all items. Each further lane runs its setup once more."
+                "Lanes are explored as one lane that handles all items. In a cast, each additional lane repeats the setup."
             )
         if sockets := sockets_without_samples(self.graph):
             notes.append(
                 f"{', '.join(sockets)}: explored as if the agent used the sparse protocol. Pauses, detours and escalations "
-                "of its own protocol are not explored, and an example cast has answers in the sparse form."
+                "of the agent's own protocol are not explored, and example casts contain sparse answers."
             )
         if sockets := sockets_with_detours(self.graph):
             notes.append(f"{', '.join(sockets)}: the agent may ask for a detour. Detours are not explored.")
         if unasked := [id_ for id_, socket_rules in self._rules.sockets.items() if is_not_asked(socket_rules)]:
             notes.append(
-                f"{', '.join(unasked)}: an edge, an exit or an advance reads satisfied, but the agent is not asked for "
-                "it. Odds and simulations assume that it omits satisfied, unless satisfied= names the socket."
+                f"{', '.join(unasked)}: an edge, exit or advance depends on satisfied, but the agent is not asked for it. "
+                "Odds and simulations assume answers without satisfied, unless satisfied= names the socket."
             )
         if unrouted := self.unrouted:
             unrouted_words = counted(len(unrouted), "socket")
@@ -390,7 +390,9 @@ class Exploration:
             if not self.complete_search:
                 problem = f"The search stopped {self._space.stopped} and saw no route"
             raise MateriaError(
-                f"{problem} to {_describe(event)}.", hint="see not_taken and not_visited", kind="no_witness"
+                f"{problem} to {_describe(event)}.",
+                hint="compare the event with not_taken and not_visited",
+                kind="no_witness",
             )
         state = path[-1][1].to if path else 0
         return _witness(self.graph, self._space, _describe(event), [*path, *_path_to_an_end(self._space, state)])
@@ -524,8 +526,8 @@ def _not_explored(graph: Graph, space: StateSpace) -> MateriaError:
     has_lists = any(socket.iterator is not None for socket in graph.sockets.values())
     return MateriaError(
         f"This is not known: the search stopped {space.stopped}.",
-        hint="look at what was seen (ends_seen, not_taken, not_visited), explore with "
-        f"{'fewer items, or with ' * has_lists}larger states=, or simulate, which plays random casts",
+        hint="read the findings so far in ends_seen, not_taken and not_visited; explore again with "
+        f"{'fewer items or ' * has_lists}a larger states=; or use simulate, which plays random casts",
         kind="not_explored",
     )
 

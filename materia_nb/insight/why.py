@@ -19,7 +19,7 @@ from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import YES_OR_NO, Result, described
 from materia_nb.registry import mimebundle_from_view
 
-THINKING_HEADING: Final = "What the agent thought"
+THINKING_HEADING: Final = "The agent's thinking"
 """The heading above an agent's thinking, which only people see (R49)."""
 
 _MAX_THINKING_CHARS: Final = 600
@@ -128,7 +128,7 @@ def _explain_skip(skip: Passed) -> str:
     elif skip.target != END:
         outcome = f"so the detour was over, and it went back to {skip.target}"
     else:
-        outcome = "there is no always exit, so the cast ended there, as a success"
+        outcome = "the loop has no always exit, so the cast ended there successfully"
     return f"{skipped} was skipped: {reason}; {outcome}."
 
 
@@ -165,11 +165,11 @@ def _explain_route(rules: Rules, decision: Decision) -> list[str]:
         return [text.format(socket=decision.socket, target=target, reason=decision.reading.reason)]
     if by == "implied end":
         if decision.looks:
-            end = f"Nothing matches ({decision.result.words}), so the cast ends, as a success."
+            end = f"Nothing matches ({decision.result.words}), so the cast ends successfully."
             return [end, *_explain_alternatives(rules, decision)]
         is_exhausted = decision.advance is not None and decision.advance.exhausted
         reason = "loop has no exit route from here" if is_exhausted else "socket has no edges"
-        return [f"The {reason}, so the cast ends, as a success."]
+        return [f"The {reason}, so the cast ends successfully."]
     if chosen is None:
         return [f"It continues with {target}."]
     name = "The exit route" if chosen.place is None else f"Edge {chosen.place + 1}"
@@ -434,8 +434,8 @@ def suggestion_at(suggestions: Sequence[Suggestion], number: int) -> Suggestion:
     """Return a suggestion by its number; raise MateriaError (``no_suggestion``) if the number is invalid."""
     if type(number) is not int or not 1 <= number <= len(suggestions):
         raise MateriaError(
-            f"There is no suggestion {number!r}; the cast has {len(suggestions)}.",
-            hint="list them with edit remember; they are numbered from 1",
+            f"Suggestion {number!r} does not exist; the cast has {counted(len(suggestions), 'suggestion')}.",
+            hint="list the suggestions with edit remember; they are numbered from 1",
             kind="no_suggestion",
         )
     return suggestions[number - 1]

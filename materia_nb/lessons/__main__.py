@@ -63,7 +63,7 @@ def answer_key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
     Raises:
         MateriaError: there is no such lesson (``unknown_lesson``).
     """
-    needs_one_of(lesson, checks.QUESTIONS, f"There is no lesson {lesson!r}.", "unknown_lesson")
+    needs_one_of(lesson, checks.QUESTIONS, f"The lesson {lesson!r} does not exist.", "unknown_lesson")
     return checks.lesson_key(_run_lesson(lesson, learner))
 
 
@@ -153,19 +153,16 @@ def marks(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnsw
 
 def _mark(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
     if answer is _NOT_A_LITERAL:
-        return (
-            0,
-            f"It is not written as a plain value, so it was not read. The answer is {checks.answer_form(right.truth)}.",
-        )
+        return 0, f"The answer is an expression, so it was not read. Write {checks.answer_form(right.truth)}."
     if checks.is_unanswered(answer):
-        return 0, "It was not answered."
+        return 0, "The question was not answered."
     try:
         answer = checks.normalize_answer(answer, right.truth, right.graph)
     except MateriaError as error:
         return 0, str(error)
     if checks.is_right(answer, right.truth):
-        return 1, "It is right."
-    return 0, " ".join(["It is not right.", *checks.explain_wrong_answer(answer, right.truth, right.hint)])
+        return 1, "The answer is right."
+    return 0, " ".join(["The answer is wrong.", *checks.explain_wrong_answer(answer, right.truth, right.hint)])
 
 
 def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
@@ -182,9 +179,9 @@ def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
     ]
     if not submissions:
         raise MateriaError(
-            "There is no notebook of a lesson.",
+            "No lesson notebook was found.",
             where=", ".join(map(str, folders)),
-            hint="name a folder that holds WHO/LESSON.ipynb",
+            hint="name a folder that contains WHO/LESSON.ipynb",
             kind="not_found",
         )
     return [mark for who, path in submissions for mark in marks(path.stem, who, _read_submission(path))]
@@ -209,12 +206,16 @@ def marks_table(marked: Sequence[MarkedAnswer]) -> Table:
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return the exit code: 0 for success, 1 for an error, 2 for invalid arguments."""
-    parser = argparse.ArgumentParser(prog="python -m materia_nb.lessons", description="Marks and progress of a class.")
+    parser = argparse.ArgumentParser(
+        prog="python -m materia_nb.lessons", description="Mark lessons and show the progress of a class."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     progress = commands.add_parser("progress", help="print one table of the guesses of a class")
-    progress.add_argument("paths", type=Path, nargs="+", metavar="FILE", help="files, or folders that hold them")
+    progress.add_argument(
+        "paths", type=Path, nargs="+", metavar="FILE", help="files of guesses, or folders with such files"
+    )
     mark = commands.add_parser("mark", help="mark submitted notebooks without running them")
-    mark.add_argument("paths", type=Path, nargs="+", metavar="DIR", help="holds WHO/LESSON.ipynb")
+    mark.add_argument("paths", type=Path, nargs="+", metavar="DIR", help="a folder with WHO/LESSON.ipynb")
     for command in (progress, mark):
         command.add_argument("--csv", action="store_true", help="write one line for each question")
     options = parser.parse_args(arguments)

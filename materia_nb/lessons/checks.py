@@ -226,9 +226,9 @@ def merge_classes(paths: Sequence[Path]) -> list[Score]:
     files = list(_files(paths))
     if not files:
         raise MateriaError(
-            "There is no file of guesses.",
+            "No file of guesses was found.",
             where=", ".join(map(str, paths)),
-            hint=f"name folders that hold {_NAME}, or *.jsonl files",
+            hint=f"name folders that contain {_NAME}, or *.jsonl files",
             kind="not_found",
         )
     return scores(guess for path, who in files for guess in read_guesses(path, who))
@@ -404,7 +404,7 @@ def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list
     lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} is not right."]
     lines += [f"    {line}" for line in explain_wrong_answer(answer, right_answer(row), hint)]
     if len(row) == 3:
-        lines.append(f"    to see the cast: {row[2]}")
+        lines.append(f"    To see the cast, run: {row[2]}")
     return lines
 
 
@@ -415,10 +415,10 @@ def _right_beginning(answer: object, truth: JSON) -> str:
     matches = [_fold(left) == _fold(right) for left, right in zip(answer, truth, strict=False)]
     right = matches.index(False) if False in matches else len(matches)
     if answer[right:] == [END] and right == len(truth):
-        return "All except the last one are right: end is not a socket."
+        return "All entries except the last are right: end is not a socket."
     if right == 0:
-        return "The first one is wrong."
-    return "The first one is right." if right == 1 else f"The first {right} are right."
+        return "The first entry is wrong."
+    return "The first entry is right." if right == 1 else f"The first {right} entries are right."
 
 
 def answer_form(truth: JSON) -> str:

@@ -58,25 +58,27 @@ class RuleSet:
 
 CORRECT_RULES: Final = RuleSet()
 MISREADINGS: Final[Mapping[str, RuleSet]] = {
-    "last-match": RuleSet("the last edge that matches were taken", edge_order="last"),
-    "always-wins": RuleSet("an always edge were taken before all others", edge_order="always"),
-    "unmatched-fails": RuleSet("the cast failed where no edge matches", unmatched=STOP),
+    "last-match": RuleSet("the last matching edge were taken", edge_order="last"),
+    "always-wins": RuleSet("an always edge were taken before all other edges", edge_order="always"),
+    "unmatched-fails": RuleSet("the cast failed when no edge matches", unmatched=STOP),
     "limit-per-cast": RuleSet("maxTraversals counted for the whole cast, not for each item", counts_per_cast=True),
-    "one-less": RuleSet("an edge could be taken once less than maxTraversals says", slack=-1),
-    "one-more": RuleSet("an edge could be taken once more than maxTraversals says", slack=1),
-    "falls-through": RuleSet("a used-up edge handed on to the next edge", used_up="next"),
+    "one-less": RuleSet("an edge could be taken one time fewer than maxTraversals", slack=-1),
+    "one-more": RuleSet("an edge could be taken one time more than maxTraversals", slack=1),
+    "falls-through": RuleSet("a used-up edge were skipped for the next matching edge", used_up="next"),
     "used-up-ends": RuleSet("a used-up edge ended the cast as complete", used_up=END),
-    "early-exit": RuleSet("an exit that matches were taken while items are left", early_exit="match"),
-    "exit-is-an-edge": RuleSet("an exit were one more edge, after the others", early_exit="no edge"),
+    "early-exit": RuleSet("a matching exit were taken while items are left", early_exit="match"),
+    "exit-is-an-edge": RuleSet("an exit were checked like an edge, after the other edges", early_exit="no edge"),
     "refusal-leaves": RuleSet("a refused item left the loop", early_exit="refusal"),
-    "edges-first": RuleSet("edges counted before exits when the list is exhausted", edges_first=True),
-    "satisfied-advances": RuleSet("only a satisfied verdict moved on to the next item", advance="satisfied"),
-    "always-advances": RuleSet("every verdict moved on to the next item", advance="always"),
+    "edges-first": RuleSet("edges were checked before exits when the list is exhausted", edges_first=True),
+    "satisfied-advances": RuleSet("only a satisfied verdict started the next item", advance="satisfied"),
+    "always-advances": RuleSet("every verdict started the next item", advance="always"),
     "empty-enters": RuleSet("a loop without items were run once", empty="enter"),
     "empty-first-exit": RuleSet("a loop without items took its first exit", empty="first exit"),
     "empty-fails": RuleSet("a loop without items failed the cast", empty="fail"),
-    "first-exit": RuleSet("the first exit were taken whatever the last verdict is", exit_by="first"),
-    "any-refusal": RuleSet("a refusal of any item chose the exit, not the last verdict", exit_by="any refusal"),
+    "first-exit": RuleSet("the first exit were taken regardless of the last verdict", exit_by="first"),
+    "any-refusal": RuleSet(
+        "the exit depended on a refusal of any item, not on the last verdict", exit_by="any refusal"
+    ),
 }
 """The misreadings by name."""
 
@@ -291,4 +293,4 @@ def named_misreading(
     if candidates:
         rules = max(candidates, key=fits)
         step = next(right for answer, right in wrong if is_same(answer, right.by(rules))).parting_step(rules)
-        yield f"It would be right if {rules.belief}. Look at step {step}, where the rules lead elsewhere."
+        yield f"Your answer would be right if {rules.belief}. Look at step {step}: the rules lead to another target there."

@@ -57,10 +57,10 @@ class PredictionView(_Told):
         self.right, self.guess, self.outcome = prediction.right, prediction.guess, prediction.outcome
         first, *lines = prediction.lines if is_revealed else prediction.retry_lines
         if not is_revealed:
-            lines.append("Guess again, for half a point.")
+            lines.append("Guess again for half a point.")
         elif sure is not None and sure != self.right:
-            unsure = "A lucky guess: read why."
-            lines.append("You were sure of it, so this is what to remember." if sure else unsure)
+            unsure = "You were not sure, so read the reason."
+            lines.append("You were sure of a wrong answer, so remember the reason." if sure else unsure)
         mark = "\u2713" if self.right else "\u2717"
         super().__init__(prediction.title, [f"{mark} {first}", *lines])
 
@@ -81,7 +81,7 @@ class RouteView(_Told):
         lines = [f"{step.title}: {step.lines[0]}" for step in self.steps] + last.lines[1:]
         if last.right and left:
             more = counted(left, "guess", "guesses")
-            lines.append(f"\u2717 The route ends here: {more} too many.")
+            lines.append(f"\u2717 The route ends here, so you made {more} too many.")
         elif last.right:
             lines.append(f"Right so far. {onward} runs next." if onward else "That is the whole route.")
         super().__init__(f"{counted(sum(step.right for step in self.steps), 'step')} right", lines)
@@ -125,7 +125,7 @@ class Question:
         if cast.runner.busy():
             raise MateriaError(
                 "A step is running, so the next socket is not known yet.",
-                hint="wait for its end, or pause",
+                hint="wait until the step ends, or use pause",
                 kind="busy",
             )
         self.places = possible_guesses(cast.now.rules)
@@ -168,7 +168,7 @@ class Question:
             MateriaError: the outcome is not revealed yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
         """
         if not self.told:
-            raise MateriaError("Where this step leads is not revealed yet.", hint="guess first", kind="not_yet")
+            raise MateriaError("The target of this step is not revealed yet.", hint="guess first", kind="not_yet")
         self._ask(self.twin)
 
     def guess(self, guess: object, *, sure: bool | None = None, number: int | None = None) -> PredictionView:
@@ -185,8 +185,8 @@ class Question:
         """
         if number not in (None, self.number):
             raise MateriaError(
-                "Nothing was counted: the question is about another step by now.",
-                hint="read the question as it is now, then guess again",
+                "Your guess was not counted, because the question is now about another step.",
+                hint="read the current question, then guess again",
                 kind="outdated",
             )
         expected = parse_guess(self.twin.now.rules, str(guess))
@@ -235,8 +235,8 @@ class Question:
         step = twin.steps[-1]
         if step.decision is None or (twin.status == "waiting" and _outputs(twin) == before):
             raise MateriaError(
-                f"{step.socket} waits for a person, so it is not decided yet where it leads.",
-                hint="reply to it, or say who answers (agent); then predict the step after it",
+                f"{step.socket} waits for a person, so its target is not decided yet.",
+                hint="answer it with reply, or set an agent with agent; then predict the next step",
                 kind="not_decided",
             )
         return twin.why().title, step.decision, step.entry
@@ -281,14 +281,16 @@ def _asked(cast: Cast) -> str:
             return target
         if target == END:
             raise MateriaError(
-                "No socket runs next: the cast is at its end.",
-                hint="run completes it; cast starts another",
+                "No socket runs next, because the cast has reached its end.",
+                hint="complete the cast with run, or start another with cast",
                 kind="nothing_to_predict",
             )
-        raise MateriaError("The next socket cannot be entered.", hint="step shows why", kind="nothing_to_predict")
+        raise MateriaError(
+            "The next socket cannot be entered.", hint="use step to see the reason", kind="nothing_to_predict"
+        )
     raise MateriaError(
-        f"The cast {cast.runner.session.state.stands}, so there is no step to predict.",
-        hint="start another with cast",
+        f"The cast {cast.runner.session.state.stands}, so no further step can be predicted.",
+        hint="start another cast with cast",
         kind="nothing_to_predict",
     )
 
@@ -313,8 +315,8 @@ def _standing(cast: Cast) -> tuple[str, ...]:
 
 
 _HINTS: Final = {
-    "step": "That step did what was intended. In which step did the cast go wrong?",
-    "socket": "Look for the socket whose edges, exits, advance or parse would have to be another.",
+    "step": "That step is correct. Look for the first step that went wrong.",
+    "socket": "Look for the socket with a wrong edge, exit, advance or parse.",
 }
 
 
@@ -332,7 +334,7 @@ class Patient(Shown):
         card = gallery()[name]
         if card.diagnosis is None:
             raise MateriaError(
-                f"{card.name} is a pattern: nothing is wrong with it.",
+                f"{card.name} is a pattern, so nothing is wrong with it.",
                 hint=f"one of: {', '.join(step.name for step in gallery().of('mistake'))}",
                 kind="healthy",
             )
@@ -358,11 +360,13 @@ class Patient(Shown):
             truth["step"] = self._sick.step
         if unknown := [name for name in found if name not in truth]:
             raise MateriaError(
-                f"{unknown[0]} is not asked for.", hint=f"say {' and '.join(truth)}", kind="unknown_question"
+                f"{unknown[0]} is not part of the diagnosis.",
+                hint=f"name {' and '.join(truth)}",
+                kind="unknown_question",
             )
         asked: dict[str, QuestionRow] = {name: (found.get(name, ...), right) for name, right in truth.items()}
         verdict = judge_answers(f"clinic: {self.card.name}", "", _HINTS, asked, self.card.graph)
-        return Text(f"{verdict}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
+        return Text(f"{verdict}\n{self._sick.why}\nThe command check reports this mistake as {self._sick.code}.")
 
     def fix(self, loadout: str | Mapping[str, JSON]) -> Text:
         """Pass if a changed loadout has the intended behavior with the same answers.

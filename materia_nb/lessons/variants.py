@@ -87,7 +87,7 @@ class Exercise(Shown):
     """
 
     def __init__(self, topic: str, seed: str) -> None:
-        needs_one_of(str(topic), TOPICS, f"There is no topic {str(topic)[:80]!r}.", "unknown_topic")
+        needs_one_of(str(topic), TOPICS, f"The topic {str(topic)[:80]!r} does not exist.", "unknown_topic")
         self.topic, self.seed = topic, str(seed).strip()
         self._topic = TOPICS[topic]
         self.drawn = self._draw()
@@ -135,7 +135,7 @@ class Exercise(Shown):
         except MateriaError as error:
             self._wrong_checks += error.kind == "wrong_answer"
             if error.kind == "wrong_answer" and self._wrong_checks >= _CHECKS_BEFORE_STEPS:
-                error.hint = "look at the steps of the cast with steps() on this exercise, or try another seed"
+                error.hint = "see the steps of the cast with steps() of this exercise, or try another seed"
             raise
 
     def steps(self) -> Table:
@@ -146,7 +146,7 @@ class Exercise(Shown):
         """
         if self._wrong_checks < _CHECKS_BEFORE_STEPS:
             raise MateriaError(
-                f"The steps are shown after {_CHECKS_BEFORE_STEPS} tries.",
+                f"The steps are shown after {_CHECKS_BEFORE_STEPS} wrong checks.",
                 hint="check your answers first",
                 kind="not_yet",
             )
@@ -160,7 +160,7 @@ class Exercise(Shown):
         listed = [] if items is None else [f"Items: {', '.join(items) or 'none, the list is empty'}."]
         return (
             *listed,
-            *(f"{materia} says: {_verdicts_text(verdicts)}." for materia, verdicts in self.drawn.verdicts.items()),
+            *(f"{materia} answers: {_verdicts_text(verdicts)}." for materia, verdicts in self.drawn.verdicts.items()),
         )
 
     @property
@@ -330,9 +330,9 @@ def _exits(chance: Random) -> Drawn:
     return _loop(chance, ["satisfied", chance.choice(("not_satisfied", "always"))], "always", None)
 
 
-_VISITS: Final = "how often is Socket-2 visited?"
-_LAST: Final = "which socket is visited last?"
-_ENDS: Final = "how does it end, 'complete' or 'failed'?"
+_VISITS: Final = "How many times is Socket-2 visited?"
+_LAST: Final = "Which socket is visited last?"
+_ENDS: Final = "How does the cast end, 'complete' or 'failed'?"
 _EMPTY_MISREADINGS: Final = ("empty-enters", "empty-fails")
 
 TOPICS: Final[Mapping[str, Topic]] = {
@@ -341,9 +341,9 @@ TOPICS: Final[Mapping[str, Topic]] = {
         _edges,
         {
             "route": TopicQuestion(
-                "which sockets are visited, in order, as a list?",
+                "Which sockets are visited, in order? Answer with a list.",
                 lambda walk: list(walk.route),
-                "At each socket take the first edge that matches its output.",
+                "At each socket, take the first edge that matches the output.",
             )
         },
         ("last-match", "always-wins"),
@@ -353,12 +353,12 @@ TOPICS: Final[Mapping[str, Topic]] = {
         _rework,
         {
             "drafts": TopicQuestion(
-                "how often is Socket-1 visited?",
+                "How many times is Socket-1 visited?",
                 lambda walk: walk.visits["Socket-1"],
-                "Count the first draft, and one for each time the edge back is taken. How often may it be taken?",
+                "Count the first draft and every use of the edge back to Socket-1. How many times may that edge be taken?",
             ),
             "ends": TopicQuestion(
-                _ENDS, lambda walk: walk.ends, "Does the edge back match more often than it may be taken?"
+                _ENDS, lambda walk: walk.ends, "Does the edge back match more times than it may be taken?"
             ),
         },
         ("one-less",),
@@ -370,15 +370,17 @@ TOPICS: Final[Mapping[str, Topic]] = {
             "visits": TopicQuestion(
                 _VISITS,
                 lambda walk: walk.visits["Socket-2"],
-                "Go visit by visit: does the item move on, or is it worked on again?",
+                "Follow each visit: does the loop move to the next item, or repeat the current item?",
             ),
             "last": TopicQuestion(
                 _LAST,
                 lambda walk: walk.route[-1],
-                "Exits count only when the list is exhausted. Without items only an exit for always matches.",
+                "Exits count only when the list is exhausted. Without items, only an always exit matches.",
             ),
             "ends": TopicQuestion(
-                _ENDS, lambda walk: walk.ends, "The edge back counts for each item. Is it ever used up?"
+                _ENDS,
+                lambda walk: walk.ends,
+                "The limit of the edge back counts for each item. Is it reached for any item?",
             ),
         },
         ("early-exit", "refusal-leaves", "always-advances", "limit-per-cast"),
@@ -390,12 +392,12 @@ TOPICS: Final[Mapping[str, Topic]] = {
             "visits": TopicQuestion(
                 _VISITS,
                 lambda walk: walk.visits["Socket-2"],
-                "Each item is visited once here, whatever the verdict is: look at the advance.",
+                "Look at the advance: here each item is visited once, whatever the verdict is.",
             ),
             "last": TopicQuestion(
                 _LAST,
                 lambda walk: walk.route[-1],
-                "The verdict on the last item chooses the exit. Without items only an exit for always matches.",
+                "The verdict on the last item selects the exit. Without items, only an always exit matches.",
             ),
         },
         ("early-exit", "satisfied-advances"),

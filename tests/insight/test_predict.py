@@ -177,7 +177,7 @@ def test_first_wrong_guess_is_explained_without_the_answer(bench):
     second = asked.guess("Socket-2", sure=True)
     assert (second.right, second.told) == (False, True)
     assert "What happened: it goes to Socket-5" in repr(second)
-    assert "You were sure of it" in repr(second)
+    assert "You were sure of a wrong answer" in repr(second)
     assert "You were sure" not in repr(asked.guess("Socket-3", sure=True))
     assert "Right" in repr(asked.guess("Socket-5"))
     assert asked.points == [0], "what comes after the answer is not a guess"
@@ -186,9 +186,9 @@ def test_first_wrong_guess_is_explained_without_the_answer(bench):
 def test_second_guess_counts_half(cast):
     asked = Question(cast, tries=2)
     asked.guess("end")
-    assert "A lucky guess" in repr(asked.guess("Socket-2", sure=False))
+    assert "You were not sure" in repr(asked.guess("Socket-2", sure=False))
     asked.go_on()
-    assert "A lucky guess" not in repr(asked.guess("Socket-3", sure=True))
+    assert "You were not sure" not in repr(asked.guess("Socket-3", sure=True))
     assert asked.points == [0.5, 1]
 
 
@@ -283,7 +283,7 @@ def test_waiting_and_ended_casts_have_no_question(bench):
         assert raised.value.kind == "not_decided"
     cast.reply({"workItems": []})
     cast.step()
-    with pytest.raises(MateriaError, match="at its end") as raised:
+    with pytest.raises(MateriaError, match="reached its end") as raised:
         predict(cast, "end")
     assert raised.value.kind == "nothing_to_predict"
 
@@ -304,7 +304,7 @@ def test_question_at_the_end_says_how_to_complete_the_cast(bench):
     cast = bench.cast("hi", loadout="Hello-Utility")
     assert predict(cast, "end").right
     cast.step()
-    with pytest.raises(MateriaError, match="at its end"):
+    with pytest.raises(MateriaError, match="reached its end"):
         predict(cast, "end")
     assert cast.run() == "complete"
     with pytest.raises(MateriaError, match="The cast is complete"):
@@ -482,7 +482,7 @@ def test_impossible_question_has_no_buttons(cast, make):
     cast.run()
     panel = make(cast)
     assert not panel.buttons
-    assert "no step to predict" in shown(panel)
+    assert "no further step can be predicted" in shown(panel)
 
 
 def test_verdict_is_announced_and_the_picture_marks_the_cast(cast, make):
@@ -525,7 +525,7 @@ def test_a_late_click_for_an_earlier_step_is_refused(cast, make):
     ):
         send()
         assert runs_of(panel.question.twin).wait(30)
-        assert "about another step by now" in panel.notice.value
+        assert "now about another step" in panel.notice.value
         assert panel.answer is None
         assert panel.question.points == [1]
     click(panel, "Socket-3")

@@ -37,7 +37,7 @@ def test_wrong_diagnosis_reveals_nothing():
     assert "late-retry" not in str(raised.value)
     with pytest.raises(MateriaError, match="not answered yet"):
         clinic("raw-bread").diagnose(socket="Socket-3")
-    with pytest.raises(MateriaError, match="visit is not asked for"):
+    with pytest.raises(MateriaError, match="visit is not part of the diagnosis"):
         clinic("raw-bread").diagnose(visit=3)
     with pytest.raises(MateriaError, match="nothing is wrong with it"):
         clinic("critic-loop")

@@ -58,12 +58,12 @@ def test_diagnosis_names_misreading_and_step():
     step = next(number for number, pair in enumerate(zip(answer.truth, wrong, strict=False)) if pair[0] != pair[1])
     last_line = raised.value.what.splitlines()[-1]
     assert last_line == (
-        f"It would be right if the last edge that matches were taken. Look at step {step}, where the rules lead elsewhere."
+        f"Your answer would be right if the last matching edge were taken. Look at step {step}: the rules lead to another target there."
     )
 
 
 def test_undiagnosed_answer_gets_only_the_hint():
     with pytest.raises(MateriaError) as raised:
         exercise("rework", "Ada").check(drafts=77, ends="failed")
-    assert "How often may it be taken?" in raised.value.what
-    assert "It would be right if" not in raised.value.what
+    assert "How many times may that edge be taken?" in raised.value.what
+    assert "would be right if" not in raised.value.what

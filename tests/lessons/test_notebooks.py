@@ -251,7 +251,7 @@ def test_check_cell_passes_only_for_right_answers(name, shell):
         error = run(shell, check.source)
         assert isinstance(error, MateriaError)
         assert error.what.splitlines()[0] == told
-        for shown in re.findall(r"to see the cast: (.+)", error.what):
+        for shown in re.findall(r"To see the cast, run: (.+)", error.what):
             assert run(shell, shown) is None
     shell.user_ns |= right
     assert run(shell, check.source) is None, "right answers"
@@ -336,7 +336,7 @@ def test_all_questions_are_judged_and_a_wrong_answer_gets_a_hint():
         "1 of 3 right, 1 wrong, 1 not answered yet.",
         "✗ visits_of_plant: 3 is not right.",
         "    Once for each bed, and once more for each that is refused.",
-        "    to see the cast: yours.route",
+        "    To see the cast, run: yours.route",
         "✓ after_the_last_check is right",
         "○ after_an_empty_plan: not answered yet; the answer is a socket, 'end' or 'stop', in quotes",
     ]
@@ -363,8 +363,8 @@ def test_shortest_verdicts_are_found_by_casting(bench):
         ("Socket-1", ["Socket-1"], "a list"),
         (5, "Socket-1", "a socket"),
         (5, "Soup", "text"),
-        (["a", "b"], ["a", "c"], "The first one is right"),
-        (["a"], ["a", "c"], "The first one is right"),
+        (["a", "b"], ["a", "c"], "The first entry is right"),
+        (["a"], ["a", "c"], "The first entry is right"),
         (["b"], ["a"], "first one is wrong"),
         (["a", "end"], ["a"], "end is not a socket"),
     ],

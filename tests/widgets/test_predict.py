@@ -28,10 +28,10 @@ def test_question_shows_the_state_of_the_cast(cast):
     cast.run()
     with closing(PredictPanel(cast)) as panel:
         assert panel.question is None
-        assert "no step to predict" in shown(panel)
+        assert "no further step can be predicted" in shown(panel)
         assert panel.sure not in list(widgets_in(panel.view))
         assert not panel.buttons
-        assert "no step to predict" in panel.fallback()[0]
+        assert "no further step can be predicted" in panel.fallback()[0]
 
 
 def test_closed_panel_removes_its_fork(cast):
