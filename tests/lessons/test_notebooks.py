@@ -335,7 +335,7 @@ def test_all_questions_are_judged_and_a_wrong_answer_gets_a_hint():
     assert told[:-1] == [
         "1 of 3 right, 1 wrong, 1 not answered yet.",
         "✗ visits_of_plant: 3 is not right.",
-        "    Once for each bed, and once more for each that is refused.",
+        "    Count one visit for each bed, and another visit for each refusal.",
         "    To see the cast, run: yours.route",
         "✓ after_the_last_check is right",
         "○ after_an_empty_plan: not answered yet; the answer is a socket, 'end' or 'stop', in quotes",
@@ -365,7 +365,7 @@ def test_shortest_verdicts_are_found_by_casting(bench):
         (5, "Soup", "text"),
         (["a", "b"], ["a", "c"], "The first entry is right"),
         (["a"], ["a", "c"], "The first entry is right"),
-        (["b"], ["a"], "first one is wrong"),
+        (["b"], ["a"], "first entry is wrong"),
         (["a", "end"], ["a"], "end is not a socket"),
     ],
 )
