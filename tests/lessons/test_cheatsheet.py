@@ -44,7 +44,7 @@ def test_pdf_offsets_are_correct():
 def test_cheat_sheet_fits_its_page_and_overflow_is_an_error():
     found = cheat.sections(SOURCE)
     for one in cheat.layout(found):
-        if isinstance(one, cheat.Said):
+        if isinstance(one, cheat.TextRun):
             assert 0 < one.x < one.x + cheat.width(one.text, one.font, one.size) < cheat.WIDTH
             assert 0 < one.y < cheat.HEIGHT
     long = [section._replace(items=section.items * 3) for section in found]
