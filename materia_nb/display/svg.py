@@ -390,12 +390,12 @@ def _description(graph: Graph, marks: Marks) -> str:
 
 def colour_role(link: Link, marks: Marks) -> str:
     """Return the colour role of a line in the current state of a cast."""
-    if link.route is not None:
-        if link.route in marks.never:
+    if (route := link.route) is not None:
+        if route in marks.never:
             return "rim"
-        if link.route == marks.last_route:
+        if route == marks.last_route:
             return "now"
-        if (only := marks.only_routes.get(link.route, "")) in ("A", "B"):
+        if (only := marks.only_routes.get(route, "")) in ("A", "B"):
             return only
     return condition_role(link.condition)
 
@@ -449,8 +449,8 @@ def _arrow_head(line: DrawnLine, marks: Marks, colours: Colours) -> str:
 def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colours) -> str:
     """Return the chip of a line; see :func:`~materia_nb.display.graph_parts.chip_label`."""
     label = chip_label((line.link, *line.shared), marks, stub=line.stub)
-    use = next((use for link in (line.link, *line.shared) if (use := colour_role(link, marks)) == "now"), "")
-    use = use or colour_role(line.link, marks)
+    uses = [colour_role(link, marks) for link in (line.link, *line.shared)]
+    use = "now" if "now" in uses else uses[0]
     size, now = small_size(level), use == "now"
     width = min(text_width(label, size, bold=now) + 12, box.w + 6)
     ink = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours[line.link.condition]}.get(

@@ -30,7 +30,7 @@ from materia_nb.widgets.cast_slices import (
     timeline_state,
 )
 from materia_nb.widgets.inspector_tabs import inspector_state
-from materia_nb.widgets.state_tree import WatchList, items_state
+from materia_nb.widgets.state_tree import ItemTexts, WatchList, items_state
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -50,6 +50,7 @@ class Frame:
         index: index of the shown cast.
         past: the moment that is looked at, None for the present.
         rows: the steps of the shown line, for the timeline.
+        item_texts: the texts of the current work items.
         watched: the paths of the state whose values are watched.
         lane: name of the lane in the inspector; empty for the cast itself.
         selected: the selected element; None selects the current position of the cast.
@@ -65,6 +66,7 @@ class Frame:
     index: int
     past: Snapshot | None
     rows: StepRows
+    item_texts: ItemTexts
     watched: WatchList
     lane: str
     selected: Element | None
@@ -192,7 +194,7 @@ def _timeline(frame: Frame) -> _Slice:
 
 
 def _items(frame: Frame) -> _Slice:
-    return items_state(frame.now, busy=frame.activity.busy)
+    return items_state(frame.now, frame.item_texts, busy=frame.activity.busy)
 
 
 def _items_title(_: Frame, drawn: _Slice) -> str:
@@ -245,7 +247,7 @@ PARTS: Final[dict[str, Part]] = {
             name="events",
             at="dock",
             title=_events_title,
-            blocks=lambda frame: events_blocks(frame.now, frame.rows.line),
+            blocks=lambda frame: events_blocks(frame.now, frame.rows),
             reads=("rows",),
             standalone=False,
         ),
@@ -303,7 +305,7 @@ class FrameMemo:
         """Return a part of a frame, made again if the moment of the cast or a field that it reads has changed."""
         key = None
         if reads is not None and frame.moment is not None:
-            key = (*frame.moment, *(getattr(frame, field) for field in reads))
+            key = (*frame.moment, *[getattr(frame, field) for field in reads])
         before = self._made.get(name)
         if before is not None and key is not None and before[0] == key:
             return before[2]

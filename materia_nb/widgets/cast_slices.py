@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -29,6 +28,7 @@ from materia_nb.widgets.state_tree import json_digest
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.conversation import MateriaEvent
     from materia_nb.engine.session import Session, StepRecord
     from materia_nb.engine.state import Hold
     from materia_nb.widgets.base import Activity
@@ -272,7 +272,7 @@ class StepRows:
     def __init__(self, line: int | None = None) -> None:
         self.line, self.moved = line, 0
         self._lock = threading.Lock()  # a page asks for rows while a frame is drawn
-        self._made: dict[int, tuple[StepRecord, bool, Row]] = {}
+        self._made: dict[int, _CachedRow] = {}
         self._ends: list[tuple[StepRecord, Place]] = []
         self._merged: tuple[Session, Sequence[StepRecord]] | None = None
 
@@ -303,11 +303,27 @@ class StepRows:
 
     def between(self, now: Snapshot, first: int, last: int) -> list[Row]:
         """Return the existing rows from ``first`` to ``last``."""
+        return [cached.row for cached in self._cached(now, first, last)]
+
+    def events(self, now: Snapshot) -> list[MateriaEvent]:
+        """Return the events that the steps of the latest rows reported, oldest first."""
+        total = len(self.steps(now))
+        return [event for cached in self._cached(now, total - TAIL + 1, total) for event in cached.events]
+
+    def _cached(self, now: Snapshot, first: int, last: int) -> list[_CachedRow]:
+        """Return the existing rows from ``first`` to ``last``, and make those again whose step has changed."""
         steps = self.steps(now)
-        edited = {edit.step for edit in now.edits} if self.line is None else frozenset()
+        edits = {edit.step for edit in now.edits} if self.line is None else frozenset()
         first, last = max(1, first), min(len(steps), last, first + _MOST_ASKED - 1)
+        rows = []
         with self._lock:
-            return [self._row(now, row, steps[row - 1], edited) for row in range(first, last + 1)]
+            for number, step in enumerate(steps[first - 1 : last], start=first):
+                edited, cached = bool(edits) and step.number in edits and not step.lane, self._made.get(number)
+                if cached is None or cached.step is not step or cached.edited is not edited:
+                    row = self._new(now, step, edited=edited)
+                    cached = self._made[number] = _CachedRow(step, edited, row, step.events)
+                rows.append(cached)
+        return rows
 
     def span(self, now: Snapshot) -> Place:
         """Return the length of the time axis without lanes, which have their own axis (:func:`axis_of`)."""
@@ -333,12 +349,6 @@ class StepRows:
         query = " ".join(text.split()).casefold()
         rows = enumerate(self.steps(now), start=1)
         return [row for row, step in rows if query in _words_of(step, now.names)]
-
-    def _row(self, now: Snapshot, row: int, step: StepRecord, edits: AbstractSet[int]) -> Row:
-        edited, cached = step.number in edits and not step.lane, self._made.get(row)
-        if cached is None or cached[0] is not step or cached[1] is not edited:
-            cached = self._made[row] = (step, edited, self._new(now, step, edited=edited))
-        return cached[2]
 
     def _new(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
         names = now.names
@@ -366,6 +376,15 @@ class StepRows:
         before, after = [self._place_after(line, end) for end in ends] or [Place(0, 0)] * 2
         seconds = "?" if time.work is None else format_seconds(time.work).removesuffix(" s")
         return [time.total is not None, seconds, time.words, *before, *after, time.work is not None]
+
+
+class _CachedRow(NamedTuple):
+    """A row and the events of its step, as long as the record of the step and its edits stay the same."""
+
+    step: StepRecord
+    edited: bool
+    row: Row
+    events: Sequence[MateriaEvent]
 
 
 class Place(NamedTuple):
@@ -454,10 +473,9 @@ def lanes_tab(now: Snapshot, past: Snapshot | None, *, busy: bool) -> list[Block
     return lanes_blocks(now, _clock(busy=busy), past)
 
 
-def events_blocks(now: Snapshot, line: int | None) -> list[Block]:
+def events_blocks(now: Snapshot, step_rows: StepRows) -> list[Block]:
     """Return the events reported by the latest steps, latest first."""
-    steps = now.all_steps if line is None else now.line(line)
-    events = [event for step in steps[-TAIL * 4 :] for event in step.events]
+    events = step_rows.events(now)
     lanes = any(event.lane for event in events)
     rows = [
         (

@@ -31,7 +31,7 @@ from materia_nb.widgets.design_session import Designer
 from materia_nb.widgets.frontend import Front, MessageRegistry, Token, bad_message, outdated
 from materia_nb.widgets.graph_panel import GraphPanel
 from materia_nb.widgets.inspector_tabs import Element, possible_breakpoints, require_element
-from materia_nb.widgets.state_tree import WatchList
+from materia_nb.widgets.state_tree import ItemTexts, WatchList
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -76,6 +76,7 @@ class CastSurface(Panel):
         self.lane = ""
         self.runs: Runs = runs_of(cast)
         self.rows = StepRows()
+        self.item_texts = ItemTexts()
         self.watched = WatchList()
         self.item_lists: dict[str, Sequence[JSON]] = {}
         self._memo = FrameMemo()
@@ -409,6 +410,7 @@ class CastSurface(Panel):
             index=self.casts.index(self.cast),
             past=self.past,
             rows=self.rows,
+            item_texts=self.item_texts,
             watched=self.watched,
             lane=self.lane or (_at_work(casts[self.casts.index(self.cast)]) if busy else ""),
             selected=self.selected,

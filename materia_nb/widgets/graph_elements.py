@@ -18,7 +18,6 @@ from materia_nb.display.graph_parts import (
     TIMES_SIGN,
     Marks,
     answered_by,
-    chip_label,
     least_zoom,
     link_label,
     loop_label,
@@ -45,7 +44,7 @@ from materia_nb.loadout.vocabulary import DESCRIBED, Condition
 from materia_nb.widgets.selection import Selection, selection_of
 
 Looks: TypeAlias = dict[str, dict[str, str]]
-"""Look of each element: ``classes``, ``words`` for its tooltip, and ``svg`` (a node) or ``label`` (a line)."""
+"""Look of each element: ``classes``, ``words`` for its tooltip, and ``svg`` if it is a node."""
 
 _Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, str]]]
 
@@ -214,14 +213,16 @@ class GraphElements:
             members = frozenset((loop_id, *self.graph.loops[loop_id].sockets))
             yield self._ids["l", loop_id], members, partial(self._loop_look, loop_id, box)
         for socket_id, box in self.placed.nodes.items():
-            drawn = partial(self._socket_look, self.graph.sockets[socket_id], box)
+            socket = self.graph.sockets[socket_id]
+            drawn = partial(self._socket_look, socket, box, _about_socket(socket, entry=socket_id == self.graph.entry))
             yield self._ids["n", socket_id], frozenset((socket_id,)), drawn
         for key, box in self.placed.signs.items():
             yield self._ids["s", _SIGNS[key]], frozenset(("last_route",)), partial(self._sign_look, key, box)
         for element_id, line in self._lines.items():
             those = (line.link, *line.shared)
             keys = frozenset(key for link in those for key in (link.route, link.traversal, (link.source, link.place)))
-            yield element_id, keys, partial(self._line_look, line)
+            title = f"{self._name(line.link.source)} → {self._name(line.link.target)}"
+            yield element_id, keys, partial(self._line_look, line, title)
             if line.label is not None:
                 yield self._chips[element_id], keys, partial(self._chip_look, element_id, line, line.label)
 
@@ -253,7 +254,7 @@ class GraphElements:
             "svg": _picture(drawn, box),
         }
 
-    def _socket_look(self, socket: Socket, box: Box, marks: Marks) -> dict[str, str]:
+    def _socket_look(self, socket: Socket, box: Box, about: str, marks: Marks) -> dict[str, str]:
         drawn = socket_card(socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
         state, _ = status_tag(socket.id, marks)
         is_current = socket.id == marks.current
@@ -265,11 +266,11 @@ class GraphElements:
         }
         return {
             "classes": " ".join(name for name, applies in classes.items() if applies),
-            "words": _socket_words(socket, marks, state, entry=socket.id == self.graph.entry),
+            "words": "\n".join((about, *_socket_now(socket, marks, state))),
             "svg": _picture(drawn, box),
         }
 
-    def _line_look(self, line: DrawnLine, marks: Marks) -> dict[str, str]:
+    def _line_look(self, line: DrawnLine, title: str, marks: Marks) -> dict[str, str]:
         link = line.link
         use = colour_role(link, marks)
         labels = "\n".join(link_label(link_, marks) for link_ in (link, *line.shared)) or (
@@ -280,10 +281,9 @@ class GraphElements:
         use_class = {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(use, "")
         return {
             "classes": f"{use_class} break".strip() if stops else use_class,
-            "words": f"{self._name(link.source)} → {self._name(link.target)}\n{labels}"
+            "words": f"{title}\n{labels}"
             + (f"\ntaken {counted(taken_times, 'time')} between the two" if taken_times else "")
             + ("\nbreakpoint" if stops else ""),
-            "label": chip_label((link, *line.shared), marks, stub=line.stub) if line.label is not None else "",
         }
 
 
@@ -329,21 +329,28 @@ def drawn_conditions() -> list[dict[str, Any]]:
     ]
 
 
-def _socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> str:
-    """Return the tooltip of a card, which repeats its content line by line."""
-    visits = marks.visits.get(socket.id, 0)
+def _about_socket(socket: Socket, *, entry: bool) -> str:
+    """Return the lines of a card's tooltip that no cast changes."""
     description = socket.materia.raw.get("description")
     lines = [
         f"{part(socket.materia.label)} ({part(socket.id)})",
         ", ".join((*socket_kinds(socket), *(("entry",) if entry else ()))),
         part(description, 200) if isinstance(description, str) else "",
-        answered_by(socket.id, marks),
-        f"visited {TIMES_SIGN}{short_number(visits)}" if visits else "",
-        state,
-        "breakpoint" if socket.id in marks.breakpoints else "",
         *(part(note, 120) for note in socket_notes(socket)),
     ]
-    return "\n".join(line for line in lines if line)
+    return "\n".join(filter(None, lines))
+
+
+def _socket_now(socket: Socket, marks: Marks, state: str) -> Iterator[str]:
+    """Yield the lines of a card's tooltip about the current moment of a cast."""
+    visits = marks.visits.get(socket.id, 0)
+    yield from filter(None, [answered_by(socket.id, marks)])
+    if visits:
+        yield f"visited {TIMES_SIGN}{short_number(visits)}"
+    if state:
+        yield state
+    if socket.id in marks.breakpoints:
+        yield "breakpoint"
 
 
 def _picture(drawn: str, box: Box) -> str:

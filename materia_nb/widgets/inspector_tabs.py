@@ -361,7 +361,8 @@ def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) 
         "present": at_present,
         "stops": _stops(cast, element),
         "pinned": pinned is not None,
-        "answered": any(step.socket == element.id and step.turns for step in cast.steps[-500:]),
+        "answered": element.id in cast.visits
+        and any(s.at.socket == element.id and s.turns for s in cast.session.steps),
     }
 
 

@@ -185,26 +185,44 @@ _ITEMS_CHARS: Final = 400_000
 _LEAST_CHARS: Final = 80
 
 
-def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
+class ItemTexts:
+    """The texts of the work items for the page, and the digest of their list; made again only for another list."""
+
+    def __init__(self) -> None:
+        self._list: JSON = None
+        self._made: tuple[list[list[str | int]], str] = [], json_digest([])
+
+    def of(self, cast: Snapshot) -> tuple[list[list[str | int]], str]:
+        """Return the texts and the digest; lists of a state never change, so the identity of a list is enough."""
+        items = cast.state.get(WORK_ITEMS)
+        if items is not self._list:
+            items_ = cast.work_items
+            limit = min(_ITEM_CHARS, max(_LEAST_CHARS, _ITEMS_CHARS // (2 * len(items_) or 1)))
+            rows = [_shortened(texts(item), limit) for item in items_[:_MOST_ITEMS]]
+            self._list, self._made = items, (rows, json_digest(items_))
+        return self._made
+
+
+def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[str, Any]:
     """Return the work items and the progress of the cast.
 
     Args:
         cast: the cast with the items.
+        item_texts: the texts of earlier calls, which are used again while the list stays the same.
         busy: True if a step runs; the items then cannot be changed.
     """
-    items, standings = cast.work_items, cast.standings
-    at = cast.engine.at
-    limit = min(_ITEM_CHARS, max(_LEAST_CHARS, _ITEMS_CHARS // (2 * len(items) or 1)))
+    (rows, digest), standings = item_texts.of(cast), cast.standings
+    at, count = cast.engine.at, len(cast.work_items)
     return {
-        "items": [_shortened(texts(item), limit) for item in items[:_MOST_ITEMS]],
-        "more": max(0, len(items) - _MOST_ITEMS),
-        "base": json_digest(items),
+        "items": rows,
+        "more": max(0, count - _MOST_ITEMS),
+        "base": digest,
         "stands": standings[:_MOST_ITEMS],
         "lanes": {str(index): f"{part(lane.name, 40)}, {lane.status}" for index, lane in cast.lane_of_item.items()},
         "done": standings.count("done"),
         "current": _current(cast, standings),
         "at": at.socket if at is not None and at.item is not None else None,
-        "can": cast.writable and not busy and len(items) <= _MOST_ITEMS and not cast.lanes_go_on,
+        "can": cast.writable and not busy and count <= _MOST_ITEMS and not cast.lanes_go_on,
         "frozen": cast.lanes_go_on,
         "busy": busy,
         "undo": cast.can_undo and not busy,

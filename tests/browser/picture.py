@@ -27,7 +27,7 @@ _STANDS: Final = f"""({{
 }})"""
 
 
-_WORDS: Final = "const told = cy.getElementById(%s).scratch('_mnb'); return told?.label ?? told?.words;"
+_WORDS: Final = "const told = cy.getElementById(%s).scratch('_mnb'); return told?.words;"
 
 
 def come_to_rest(lab: Lab, selector: str) -> None:
@@ -99,7 +99,7 @@ class Picture:
         )
 
     def label(self, element: str) -> str:
-        """Return the label of an edge, or the tooltip of an element."""
+        """Return the tooltip of an element."""
         return str(self.ask(f"(() => {{ {_WORDS % json.dumps(element)} }})()"))
 
     def wait_for_label(self, element: str, ending: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
+from call_counts import calls_of
 from materia_nb import widgets
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.widgets import base
@@ -134,6 +135,24 @@ def frames_of_a_run(path, most):
     panel.close()
     cast.close()
     return frames
+
+
+@pytest.mark.parametrize("items, steps, most", [(3, 4, 1_600), (120, 200, 3_000)])
+def test_step_and_its_frame_take_few_calls(tmp_path, drawn, items, steps, most):
+    """Neither the rows of earlier steps nor the texts of the items are made again."""
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(items))
+    cast.run(steps=steps)
+    panel = CastPanel(cast)
+
+    def step_with_frame():
+        cast.step()
+        panel.refresh()
+
+    step_with_frame()
+    calls = calls_of(step_with_frame)
+    assert drawn["CastSurface"] == 3, "no timer has drawn the step before"
+    panel.close()
+    assert 0 < calls <= most
 
 
 def test_frames_are_consistent_during_a_run(tmp_path):

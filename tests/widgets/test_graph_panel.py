@@ -76,7 +76,9 @@ def words(panel: GraphPanel, key: str) -> str:
 
 
 def label(panel: GraphPanel, key: str) -> str:
-    return panel.front.look[key]["label"]
+    """Return the text of the chip of an edge; empty if it has none."""
+    chip = key.replace("e:", "c:", 1)
+    return "".join(re.findall(r">([^<]+)</text>", svg(panel, chip))) if chip in panel.front.look else ""
 
 
 def svg(panel: GraphPanel, key: str) -> str:

@@ -17,6 +17,7 @@ from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
 from materia_nb.widgets.frontend import ItemRow
 from materia_nb.widgets.inspector_tabs import step_blocks
 from materia_nb.widgets.state_tree import (
+    ItemTexts,
     aliases,
     diff_blocks,
     edited_items,
@@ -91,7 +92,7 @@ def test_rows_mark_edits_and_pins(cast):
 
 def test_items_show_done_and_current(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
-    told = items_state(cast.now, busy=False)
+    told = items_state(cast.now, ItemTexts(), busy=False)
     assert [title for title, _ in told["items"]] == ["a", "b", "c"]
     assert (told["done"], told["current"], told["can"]) == (1, 1, True)
     assert told["base"] == json_digest(cast.now.work_items)
@@ -101,7 +102,7 @@ def test_overlong_list_is_cut_and_read_only(tmp_path):
     for count, more in ((10_000, 0), (10_001, 1)):
         cast = h.start(tmp_path, h.loop_config(), h.loop_agents(count))
         cast.step()
-        told = items_state(cast.now, busy=False)
+        told = items_state(cast.now, ItemTexts(), busy=False)
         assert (len(told["items"]), len(told["stands"]), told["more"]) == (10_000, 10_000, more)
         assert told["can"] == (not more)
         cast.close()
@@ -135,20 +136,20 @@ def test_long_items_are_shortened_for_the_page(tmp_path):
     plan = {"workItems": [{"title": f"t{place}", "context": one} for place, one in enumerate(contexts)]}
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Plan": lambda: plan})
     cast.step()
-    told = items_state(cast.now, busy=False)
+    told = items_state(cast.now, ItemTexts(), busy=False)
     assert len(json.dumps(told)) < 500_000
     assert told["items"][7] == ["t7", contexts[7][:500], 0, len(contexts[7])]
     cast.close()
     short = h.start(tmp_path, h.loop_config(), h.loop_agents(3))
     short.step()
-    assert items_state(short.now, busy=False)["items"][0] == ["Part 1", "about Part 1"]
+    assert items_state(short.now, ItemTexts(), busy=False)["items"][0] == ["Part 1", "about Part 1"]
     short.close()
 
 
 def test_r46_moves_are_announced_before_rows_are_applied(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     cast.run(steps=1)
-    assert items_state(cast.now, busy=False)["stands"] == ["done", "being worked on", "open"]
+    assert items_state(cast.now, ItemTexts(), busy=False)["stands"] == ["done", "being worked on", "open"]
     listed = cast.now.work_items
     rows = [ItemRow(*texts(listed[place]), place, place == 0) for place in (2, 0, 1)]
     items, origins = edited_items(rows, listed, listed)

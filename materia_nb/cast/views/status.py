@@ -370,6 +370,8 @@ def marks_of(cast: Snapshot) -> Marks:
 
 def _latest(cast: Snapshot) -> dict[str, StepRecord]:
     """Return the latest step of each socket; of lanes that have joined, that of the last lane of the schedule."""
+    if not cast.session.streams:
+        return {step.at.socket: step for step in cast.session.steps if step.turns}
     own = [(step.number, 0, 0, step) for step in cast.steps]
     of_lanes = [
         (streams.step, index if streams.status == "joined" else 0, step.started, step)

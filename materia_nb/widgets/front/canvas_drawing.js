@@ -25,7 +25,7 @@ export class Drawing {
       cy.add(nodes.map(({ id, x, y, w, h, fold, of, classes }) => (
         { group: "nodes", data: { id, w, h, iw: w + 2 * edge, ih: h + 2 * edge, fold, of }, position: { x, y }, grabbable: classes.startsWith("socket"), selectable: false })));
       cy.add(edges.map(({ id, source, target, ws, ds, from, to, dx, dy }) => (
-        { group: "edges", data: { id, source, target, ws, ds, from, to, dx, dy, label: "" }, selectable: false })));
+        { group: "edges", data: { id, source, target, ws, ds, from, to, dx, dy }, selectable: false })));
       for (const [id, classes] of bases) this.#canvas.look[id] ? this.#dress(id) : cy.getElementById(id).classes(classes);
     });
   }
@@ -42,7 +42,6 @@ export class Drawing {
     element.classes(`${this.bases.get(id) ?? ""} ${now.classes ?? ""}`);
     element.scratch("_mnb", now);
     if (now.svg) this.#paint(element, now.svg);
-    else element.data("label", now.label ?? "");
   }
 
   /** Change the picture of a node; the old picture stays until the new one has loaded, to avoid flicker. @param {CyElements} node @param {string} svg */

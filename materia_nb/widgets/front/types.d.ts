@@ -236,7 +236,7 @@ interface Scene {
 }
 
 /** How the elements look now, by their ids. */
-type Look = Record<string, { classes?: string; words?: string; label?: string; svg?: string }>;
+type Look = Record<string, { classes?: string; words?: string; svg?: string }>;
 
 interface Flags {
   mode?: "cast" | "design";
