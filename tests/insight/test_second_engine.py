@@ -1,0 +1,200 @@
+"""The engine, explore, odds and replay agree with a second engine that was written from the rules alone."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+
+from builders import Folded, Play
+from materia_nb.engine import recovery
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import Failure
+from materia_nb.insight.compare import ComparedCast
+from materia_nb.insight.explore import Exploration
+from materia_nb.insight.replay import replay_answers
+from materia_nb.loadout import LoadoutError, build_graph
+from second_engine import FAILED, NO, NOTHING, YES, Edge, SecondEngine, State, random_document
+
+LOADOUTS = 500
+LENGTHS = range(3)
+MAX_STATES = 400
+MAX_TURNS = 60
+in_parts = pytest.mark.parametrize("part", range(5))
+"""The loadouts are divided among tests, so that workers share them."""
+
+
+@cache
+def document_of(seed: int) -> dict[str, Any]:
+    """Return a random loadout that can be cast; the same one for a seed."""
+    random = Random(seed)
+    while True:
+        document = random_document(random)
+        if can_be_cast(document):
+            return document
+
+
+def can_be_cast(document: dict[str, Any]) -> bool:
+    try:
+        build_graph(document)
+    except LoadoutError:
+        return False
+    return True
+
+
+def seeds(part: int) -> range:
+    return range(part, LOADOUTS, 5)
+
+
+def output(socket: Any, result: str, count: int) -> Any:
+    """Return an output with this result; a generator's output has ``count`` work items."""
+    if socket.parse == "text":
+        return "some text"
+    value: dict[str, Any] = {} if result == NOTHING else {"satisfied": result == YES}
+    if socket.materia.generator:
+        value["workItems"] = [{"title": f"t{number}", "context": "c"} for number in range(count)]
+    return value
+
+
+@in_parts
+def test_random_casts_take_the_same_route_to_the_same_end(part):
+    for seed in seeds(part):
+        random, second, play = Random(seed), SecondEngine(document_of(seed)), Play(document_of(seed))
+        state, _ = second.begin()
+        for _ in range(MAX_TURNS):
+            assert play.at == (state.end or state.socket), seed
+            if state.end:
+                break
+            result, count = random.choice(second.results(state.socket)), random.choice(LENGTHS)
+            if result == FAILED:
+                play.take(recovery.fail(play.rules, play.state, Failure("agent_failed", "it broke")))
+            else:
+                play.answer(output(play.rules.graph.sockets[state.socket], result, count))
+            state, _ = second.complete(state, result, count)
+
+
+@in_parts
+def test_explore_finds_exactly_the_possible_visits_routes_and_ends(part):
+    complete = 0
+    for seed in seeds(part):
+        second = SecondEngine(document_of(seed))
+        explored = Exploration(build_graph(document_of(seed)), LENGTHS, MAX_STATES)
+        if not explored.complete_search:
+            continue
+        complete += 1
+        visited, taken, ends = everything_possible(second)
+        edges = {
+            (name, number) for name, socket in second.sockets.items() for number, _ in enumerate(socket["edges"], 1)
+        }
+        assert set(explored.unreached) == set(second.sockets) - visited, seed
+        assert set(explored.never) == (edges | {route["id"] for route in second.exits}) - taken, seed
+        assert set(explored.ends) == ends, seed
+    assert complete > 0.9 * len(seeds(part))
+
+
+def everything_possible(second: SecondEngine) -> tuple[set[str], set[Edge | str], set[str]]:
+    """Return the sockets that are visited, the edges and exits that are taken, and the ends, in any cast."""
+    begin, routes = second.begin()
+    known, taken = {begin}, set(routes)
+    waiting: list[State] = [begin]
+    while waiting:
+        state = waiting.pop()
+        for _, target, routes in second.moves(state, LENGTHS) if not state.end else ():
+            taken.update(routes)
+            if target not in known:
+                known.add(target)
+                waiting.append(target)
+    return {state.socket for state in known if not state.end}, taken, {state.end for state in known} - {""}
+
+
+@in_parts
+def test_odds_are_the_weights_of_all_casts(part):
+    for seed in seeds(part):
+        second = SecondEngine(document_of(seed))
+        explored = Exploration(build_graph(document_of(seed)), 2, MAX_STATES)
+        if not explored.complete_search:
+            continue
+        odds = explored.odds(0.6, 2, failed=0.1)
+        expected = second.odds({name: chances(second, name) for name in second.sockets}, 2)
+        assert {end: chance for end, chance in odds.ends.items() if chance} == pytest.approx(expected), seed
+
+
+def chances(second: SecondEngine, socket: str) -> dict[str, float]:
+    """Return the chance of each result: 0.1 of a failure that an edge handles, and of verdicts 0.6 satisfied."""
+    failed = 0.1 if FAILED in second.results(socket) else 0.0
+    verdicts = {YES: 0.6, NO: 0.4} if NOTHING not in second.results(socket) else {NOTHING: 1.0}
+    return {FAILED: failed, **{result: (1 - failed) * chance for result, chance in verdicts.items()}}
+
+
+@in_parts
+def test_replay_in_a_changed_loadout_goes_where_the_rules_say(part):
+    ends: Counter[str] = Counter()
+    for seed in seeds(part):
+        random = Random(seed)
+        original, recorded = record_a_cast(document_of(seed), random)
+        second = SecondEngine(changed(document_of(seed), random))
+        route, end = route_of(second, recorded)
+        if end == REFUSED:
+            continue
+        rules = Rules(build_graph(second.document))
+        replay = replay_answers(ComparedCast("", original.rules, original.session), rules)
+        assert [socket for socket, *_ in replay.route] == route, seed
+        assert replay.ends == end, seed
+        ends[end] += 1
+    assert {"needs", "complete"} <= set(ends)
+
+
+REFUSED = "refused"
+Recorded = dict[tuple[str, int | None], list[tuple[str, int]]]
+"""The result and the number of work items of each visit, by socket and index of the item."""
+
+
+def record_a_cast(document: dict[str, Any], random: Random) -> tuple[Folded, Recorded]:
+    """Cast with random verdicts; return the cast and its results."""
+    second, cast, recorded = SecondEngine(document), Folded(document), Recorded()
+    state, _ = second.begin()
+    for _ in range(MAX_TURNS):
+        if state.end:
+            break
+        result = random.choice([result for result in second.results(state.socket) if result != FAILED])
+        count = random.choice(LENGTHS)
+        recorded.setdefault(second.visit_key(state), []).append((result, count))
+        cast.answers(output(cast.rules.graph.sockets[state.socket], result, count))
+        state, _ = second.complete(state, result, count)
+    return cast, recorded
+
+
+def changed(document: dict[str, Any], random: Random) -> dict[str, Any]:
+    """Return the loadout with one edge, not of the plan, that leads elsewhere or has another condition."""
+    while True:
+        other = copy.deepcopy(document)
+        sockets = other["loadouts"]["T"]["sockets"]
+        edge = random.choice([edge for name, socket in sockets.items() if name != "Plan" for edge in socket["edges"]])
+        edge |= random.choice(
+            [{"to": random.choice([*sockets, "end"])}, {"when": random.choice(["always", "satisfied"])}]
+        )
+        if other != document and can_be_cast(other):
+            return other
+
+
+def route_of(second: SecondEngine, recorded: Recorded) -> tuple[list[str], str]:
+    """Return the visited sockets and the end of a cast with the recorded results: ``needs`` if one is missing."""
+    visits: Counter[Any] = Counter()
+    route = []
+    state, _ = second.begin()
+    while not state.end:
+        key = second.visit_key(state)
+        route.append(state.socket)
+        results = recorded.get(key, [])[visits[key] :]
+        if not results:
+            return route, "needs"
+        visits[key] += 1
+        result, count = results[0]
+        if result not in second.results(state.socket):
+            return route, REFUSED
+        state, _ = second.complete(state, result, count)
+    return route, state.end
