@@ -37,14 +37,14 @@ PLACES: Final = (
     ("recipe/recipe.yaml", r"^  homepage: (.*)", "homepage"),
     ("recipe/recipe.yaml", r"^  repository: (.*)", "source"),
     ("recipe/recipe.yaml", r"^  documentation: (.*)", "documentation"),
-    ("docs/in-ci.md", r"^  - repo: (.*)", "source"),
+    ("docs/command-line-and-ci.md", r"^  - repo: (.*)", "source"),
     (".github/workflows/release.yml", r"^          repository-url: (.*)", "index"),
 )
 """Where what ``[tool.home]`` says stands: file, line, and its name there."""
 UNTRUE: Final = (
     ("README.md", "isn't on a package index yet", "say pip install materia-nb"),
-    ("docs/in-ci.md", "is not on a package index yet", "take the sentence out"),
-    ("docs/in-ci.md", "a placeholder until the first release", "take the sentence out"),
+    ("docs/command-line-and-ci.md", "is not on a package index yet", "take the sentence out"),
+    ("docs/command-line-and-ci.md", "a placeholder until the first release", "take the sentence out"),
     ("CHANGELOG.md", "Nothing is released yet", "give Unreleased its version and its day"),
 )
 """What is true until the first release and not after it."""

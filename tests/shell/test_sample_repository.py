@@ -36,7 +36,7 @@ materia:
 
 def workflow():
     """Return the checking steps of the workflow in the docs."""
-    page = (ROOT / "docs" / "in-ci.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "command-line-and-ci.md").read_text(encoding="utf-8")
     block = re.search(r"```yaml\n(name: loadouts.*?)```", page, re.DOTALL)[1]
     steps = read_text(block, "yaml")["jobs"]["check"]["steps"]
     return [one["run"] for one in steps if "materia " in one.get("run", "") and "pip " not in one["run"]]
