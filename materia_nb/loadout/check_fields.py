@@ -53,7 +53,7 @@ def _report(findings: Findings, model: type[Model], error: ErrorDetails, path: s
     row: FieldRow | None = None
     whole_entry = True
     for part in error["loc"]:
-        if row is not None and row.many and not whole_entry:
+        if row is not None and row.container and not whole_entry:
             path, whole_entry = row.entry(path, part), True
             continue
         model = model if row is None or row.part is None else row.part
@@ -87,7 +87,7 @@ def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: st
 
 
 def _advice(row: FieldRow) -> str:
-    if row.part is not None and not row.many:
+    if row.part is not None and not row.container:
         return f"write an object, such as {row.part.example}"
     article = _ARTICLES.get(row.shape.partition(" ")[0], "")
     return f"write {article}{row.shape}" + ("" if row.required else ", or leave it out")

@@ -38,14 +38,14 @@ class LinkedPart:
     cursors: Mapping[str, str]
 
 
-def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collection[str]) -> None:
+def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, used_loops: Collection[str]) -> None:
     """Change a part so that it continues at ``target`` wherever it would end.
 
     Args:
         part: the part.
         graph: the part alone, resolved, under its old names.
         target: the socket at which the composition continues.
-        taken: ids of the loops of other parts.
+        used_loops: ids of the loops of other parts.
 
     Raises:
         MateriaError: an empty list would end the part and no exit can prevent this (``no_way_on``).
@@ -75,7 +75,7 @@ def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collecti
             raw["exits"] = [*exits, _always(ids[source], target)]
     ends = [ids[socket.id] for socket in graph.sockets.values() if routes_of.ends_at(socket)]
     if ends:
-        name = free_name(f"{graph.name} ends", {*part.loops, *taken})
+        name = free_name(f"{graph.name} ends", {*part.loops, *used_loops})
         part.loops[name] = {"sockets": ends, "exits": [_always(id_, target) for id_ in ends]}
 
 
@@ -267,7 +267,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
         part = _renamed(composition, parse_loadout(name, raw, as_object(document.get("materia"))), tables[position])
         if position + 1 < len(parts):
             target = tables[position + 1][graphs[position + 1].entry]
-            _add_bridges(part, graphs[position], target, taken=composition.loops)
+            _add_bridges(part, graphs[position], target, used_loops=composition.loops)
         composition.sockets |= part.sockets
         composition.loops |= part.loops
     title = " + ".join(name for name, _ in parts)

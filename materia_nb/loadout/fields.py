@@ -327,7 +327,7 @@ class FieldRow:
         required: True if the field must be present.
         needed: True if the field must be present but is not ``required``, since the graph checks its target.
         part: the class of the objects in it.
-        many: list or dict if the field has several entries.
+        container: list or dict if the field has several entries.
         ignored: the reason why the field has no effect, for fields that are accepted but ignored.
         code: the code of its problems; None takes the code of its object.
         missing: the message if the field is missing; None selects a general message.
@@ -349,7 +349,7 @@ class FieldRow:
     shape: str = ""
     required: bool = False
     part: type[Model] | None = None
-    many: type | None = None
+    container: type | None = None
     needed: bool = False
     ignored: str | None = None
     code: str | None = None
@@ -442,17 +442,17 @@ def _row(model: str, name: str, info: FieldInfo) -> FieldRow:
     row = info.json_schema_extra
     assert isinstance(row, FieldRow)  # noqa: S101 - every field is made by config_field()
     kind = next((part for part in info.metadata if isinstance(part, ValueKind)), info.annotation)
-    many, inner = _inner_kind(kind)
+    container, inner = _inner_kind(kind)
     part = inner if isinstance(inner, type) and issubclass(inner, Model) else None
-    if many is list:
+    if container is list:
         shape = "list of objects"
-    elif part is not None or many is dict:
+    elif part is not None or container is dict:
         sources = isinstance(inner, ValueKind) and inner.shape == "source"
         shape = "object of sources" if sources else "object"
     else:
         shape = inner.shape if isinstance(inner, ValueKind) else "text"
     return replace(
-        row, model=model, field=info.alias or name, name=name, part=part, many=many, shape=row.shape or shape
+        row, model=model, field=info.alias or name, name=name, part=part, container=container, shape=row.shape or shape
     )
 
 
@@ -478,8 +478,8 @@ def objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[t
             continue
         source = field_path(path, row.field)
         entries = [(source, value)]
-        if row.many is not None:
-            keyed = as_object(value).items() if row.many is dict else enumerate(as_list(value))
+        if row.container is not None:
+            keyed = as_object(value).items() if row.container is dict else enumerate(as_list(value))
             entries = [(row.entry(source, key), entry) for key, entry in keyed]
         for entry_path, entry in entries:
             if isinstance(entry, dict):

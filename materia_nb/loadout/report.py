@@ -198,16 +198,16 @@ class Findings:
     """Collects problems while a config is checked."""
 
     loadout: str | None = None
-    found: list[Problem] = field(default_factory=list)
+    entries: list[Problem] = field(default_factory=list)
     matches: int = 0
 
     def problem(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
         """Add a problem."""
-        self.found.append(Problem(code, source, message, hint, self.loadout, fix=fix))
+        self.entries.append(Problem(code, source, message, hint, self.loadout, fix=fix))
 
     def hint(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
         """Add a hint."""
-        self.found.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
+        self.entries.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
 
     def add_hints(self, rule: HintRule, *subject: object) -> None:
         """Add the hints of a rule on its subject."""

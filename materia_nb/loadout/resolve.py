@@ -81,7 +81,7 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     findings = Findings()
     check_fields(findings, Config, document, itself="config")
     if not is_object(document):
-        return findings.found
+        return findings.entries
     check_servers(findings, document.get("mcpServers"))
     _check_named(findings, document, loadout)
     names, definitions = parts_to_check(document, loadout)
@@ -99,7 +99,7 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
         findings.loadout = None
     for name, raw in definitions.items():
         check_materia(findings, name, raw)
-    return findings.found
+    return findings.entries
 
 
 def _check_named(findings: Findings, document: Object, loadout: str | None) -> None:

@@ -498,7 +498,7 @@ def test_field_problem_names_the_field_and_its_values(row):
     model = next(model for model in MODELS if model.__name__.removesuffix("Fields") == row.model)
     findings = Findings()
     check_fields(findings, model, {row.field: "\0"}, "here")
-    for problem in findings.found:
+    for problem in findings.entries:
         assert problem.source.startswith("here.")
         assert problem.hint.startswith(("write ", "name ", "list ", "remove "))
 

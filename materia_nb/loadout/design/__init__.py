@@ -31,7 +31,7 @@ class Home:
 
     Attributes:
         path: the file; None for the current notebook.
-        seen: the text of the file when it was read; None if there was no file.
+        text_read: the text of the file when it was read; None if there was no file.
         why: the reason why the loadout is saved in another file than its own; "" if this is its own file.
         below: the loadout as the lower layers define it. A removed field is saved as null, since the value of the
             lower layers would apply otherwise (R33).
@@ -39,7 +39,7 @@ class Home:
     """
 
     path: Path | None
-    seen: str | None = field(default=None, repr=False)
+    text_read: str | None = field(default=None, repr=False)
     why: str = ""
     below: Object = field(default_factory=dict, repr=False, compare=False)
     materia: Object = field(default_factory=dict, repr=False, compare=False)

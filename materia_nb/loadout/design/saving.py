@@ -234,7 +234,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
         home = NOTEBOOK
     elif layer.name in _WRITTEN:
         home = _home_at(layer.path)
-        written = as_object(as_object(_read(layer.path, home.seen or "{}")).get("loadouts")).get(name)
+        written = as_object(as_object(_read(layer.path, home.text_read or "{}")).get("loadouts")).get(name)
         if exact(written) != exact(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed(layer.path)
     else:
@@ -297,7 +297,7 @@ def save_design(
     copied = path != design.home.path
     home = _home_at(path) if copied else design.home
     text_now = config_text(path) if path.exists() else None
-    if text_now != home.seen:
+    if text_now != home.text_read:
         raise _changed(path)
     bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
     below = bundled if copied else design.home.materia
@@ -305,7 +305,7 @@ def save_design(
     text = _text_with(path, text_now, design, materia, replace_existing=anyway or not copied)
     write_text(path, text)
     if not copied:
-        design.saved(replace(home, seen=text, why=""))
+        design.saved(replace(home, text_read=text, why=""))
     return path
 
 

@@ -32,7 +32,7 @@ def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
     """Return the hints on a config, or on one loadout and its materia; never raises."""
     findings = Findings()
     if not is_object(document):
-        return findings.found
+        return findings.entries
     hint_fields(findings, document, loadout)
     names, materia = parts_to_check(document, loadout)
     for name in names:
@@ -45,7 +45,7 @@ def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
                 findings.add_hints(rule, id_, as_object(raw))
         elif rule.scope == "config" and loadout is None:
             findings.add_hints(rule, document)
-    return findings.found
+    return findings.entries
 
 
 def _hint_loadout(findings: Findings, facts: LoadoutFacts) -> None:
