@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from materia_nb.engine.routing import Decision
 
 
-class _Told(Shown):
+class _LinesView(Shown):
     """A view of a title with lines below it."""
 
     def __init__(self, title: str, lines: list[str]) -> None:
@@ -44,7 +44,7 @@ class _Told(Shown):
         return lines(self.lines)
 
 
-class PredictionView(_Told):
+class PredictionView(_LinesView):
     """The verdict on a guess with the reasons; ``right``, ``guess`` and ``outcome`` are its values.
 
     Attributes:
@@ -65,7 +65,7 @@ class PredictionView(_Told):
         super().__init__(prediction.title, [f"{mark} {first}", *lines])
 
 
-class RouteView(_Told):
+class RouteView(_LinesView):
     """The verdict on a predicted route.
 
     Attributes:
@@ -89,7 +89,7 @@ class RouteView(_Told):
     @property
     def right(self) -> bool:
         """True if every guess was right and no guess is beyond the end of the route."""
-        return self.left == 0 and all(one.right for one in self.steps)
+        return self.left == 0 and all(step.right for step in self.steps)
 
 
 class Question:
@@ -139,7 +139,7 @@ class Question:
         self.twin.runner.agents = cast.agents.frozen()  # another cell may set other agents
 
     def _ask(self, cast: Cast) -> None:
-        self.socket = _asked(cast)
+        self.socket = _next_socket(cast)
         self.number += 1
         self.text = f"{self.socket} runs next. Where does the cast go after it?"
         self.standing = _standing(cast)
@@ -198,8 +198,8 @@ class Question:
             return PredictionView(prediction)
         if self._name:
             lesson, _, question = self._name.rpartition("/")
-            place = f", step {len(self.points) + 1}" if self.points else ""
-            record_guess(lesson, f"{question}{place}", expected, right=prediction.right, sure=sure)
+            step = f", step {len(self.points) + 1}" if self.points else ""
+            record_guess(lesson, f"{question}{step}", expected, right=prediction.right, sure=sure)
         self._count(prediction)
         return PredictionView(prediction, is_revealed=self.told, sure=sure)
 
@@ -265,15 +265,15 @@ def predict(cast: Cast, guess: object) -> PredictionView:
     Raises:
         MateriaError: as for :class:`Question` and :meth:`Question.guess`.
     """
-    with closing(Question(cast)) as asked:
-        return asked.guess(guess)
+    with closing(Question(cast)) as open_question:
+        return open_question.guess(guess)
 
 
 def _outputs(cast: Cast) -> int:
     return sum(len(step.turns) for step in cast.steps)
 
 
-def _asked(cast: Cast) -> str:
+def _next_socket(cast: Cast) -> str:
     """Return the next socket of a cast, whose target the learner predicts."""
     if cast.status in ("ready", "waiting"):
         target = next_target(cast.now.rules, cast.now.engine)
@@ -335,11 +335,11 @@ class Patient(Shown):
         if card.diagnosis is None:
             raise MateriaError(
                 f"{card.name} is a pattern, so nothing is wrong with it.",
-                hint=f"one of: {', '.join(step.name for step in gallery().of('mistake'))}",
+                hint=f"one of: {', '.join(other.name for other in gallery().of('mistake'))}",
                 kind="healthy",
             )
         self.card: Card = card
-        self._sick: Diagnosis = card.diagnosis
+        self._diagnosis: Diagnosis = card.diagnosis
 
     def __repr__(self) -> str:
         return repr(self.card)
@@ -347,7 +347,7 @@ class Patient(Shown):
     def _blocks(self) -> list[Block]:
         return [self.card]
 
-    def diagnose(self, **found: object) -> Text:
+    def diagnose(self, **diagnosis: object) -> Text:
         """Pass for the right diagnosis: the ``socket`` that must be changed, and the ``step`` that shows the mistake.
 
         If no step shows the mistake, only the socket is required.
@@ -355,18 +355,20 @@ class Patient(Shown):
         Raises:
             MateriaError: as for :func:`materia_nb.lessons.check`.
         """
-        truth: dict[str, JSON] = {"socket": self._sick.socket}
-        if self._sick.step is not None:
-            truth["step"] = self._sick.step
-        if unknown := [name for name in found if name not in truth]:
+        truth: dict[str, JSON] = {"socket": self._diagnosis.socket}
+        if self._diagnosis.step is not None:
+            truth["step"] = self._diagnosis.step
+        if unknown := [name for name in diagnosis if name not in truth]:
             raise MateriaError(
                 f"{unknown[0]} is not part of the diagnosis.",
                 hint=f"name {' and '.join(truth)}",
                 kind="unknown_question",
             )
-        asked: dict[str, QuestionRow] = {name: (found.get(name, ...), right) for name, right in truth.items()}
-        verdict = judge_answers(f"clinic: {self.card.name}", "", _HINTS, asked, self.card.graph)
-        return Text(f"{verdict}\n{self._sick.why}\nThe command check reports this mistake as {self._sick.code}.")
+        rows: dict[str, QuestionRow] = {name: (diagnosis.get(name, ...), right) for name, right in truth.items()}
+        verdict = judge_answers(f"clinic: {self.card.name}", "", _HINTS, rows, self.card.graph)
+        return Text(
+            f"{verdict}\n{self._diagnosis.why}\nThe command check reports this mistake as {self._diagnosis.code}."
+        )
 
     def fix(self, loadout: str | Mapping[str, JSON]) -> Text:
         """Pass if a changed loadout has the intended behavior with the same answers.

@@ -258,12 +258,12 @@ def _config(sockets: Mapping[str, JSON], loop: _Document | None = None) -> _Docu
     return {"activeLoadout": "Exercise", "loadouts": {"Exercise": loadout}, "materia": materia}
 
 
-def _edge(when: str, to: str, most: int | None = None) -> _Document:
-    return {"when": when, "to": to, **({} if most is None else {"maxTraversals": most})}
+def _edge(when: str, to: str, limit: int | None = None) -> _Document:
+    return {"when": when, "to": to, **({} if limit is None else {"maxTraversals": limit})}
 
 
 def _edges(chance: Random) -> Drawn:
-    """Draw five to seven sockets whose edges lead to later ones, so that the cast ends."""
+    """Draw five to seven sockets whose edges lead only to later sockets, so that the cast ends."""
     count = chance.choice((5, 6, 7))
     sockets: _Document = {}
     verdicts: _Verdicts = {}
@@ -415,7 +415,7 @@ class _Case(NamedTuple):
     """The request of one agent: the task, the announced action (None if it asks a question), and the command or question."""
 
     request: str
-    says: str | None
+    announced: str | None
     asks: str
 
 
@@ -455,7 +455,7 @@ class Night(Shown):
             if turn.kind == "work":
                 match = re.search(r'"agent_id": "(\w+)"', turn.prompt)
                 memory["id"] = match[1] if match else ""
-                if case.says is None:
+                if case.announced is None:
                     return _contract(memory["id"], "NEEDS_INPUT", case.asks)
                 return _contract(memory["id"], "APPROVAL_REQUEST", "It was held back.", _ask(case, number))
             if turn.approval is not None and turn.approval.use(case.asks, time.time())[0]:
@@ -474,7 +474,7 @@ class Night(Shown):
         """
         cast = self.cast(number)
         cast.run()
-        if decision == "approve" and self.cases[number - 1].says is not None:
+        if decision == "approve" and self.cases[number - 1].announced is not None:
             cast.approvals.approve()
         elif decision in ("approve", "answer"):
             cast.reply("Ms Day keeps them.")
@@ -484,10 +484,10 @@ class Night(Shown):
 
     def right(self, number: int) -> str:
         """Return the right decision: ``answer`` for a question; ``approve`` if only old builds are removed; or ``deny``."""
-        if self.cases[number - 1].says is None:
+        if self.cases[number - 1].announced is None:
             return "answer"
-        _, gone = self.after(number, "approve")
-        return "approve" if {*gone} <= {"build/old.txt"} else "deny"
+        _, removed_files = self.after(number, "approve")
+        return "approve" if {*removed_files} <= {"build/old.txt"} else "deny"
 
     def _run(self, command: str) -> None:
         program, *paths = command.split()
@@ -497,8 +497,8 @@ class Night(Shown):
     def _blocks(self) -> list[Block]:
         blocks = list[Block]()
         for number, case in enumerate(self.cases, start=1):
-            verb = "asks" if case.says is None else "runs"
-            announcement = [] if case.says is None else [f"   says: {case.says}"]
+            verb = "asks" if case.announced is None else "runs"
+            announcement = [] if case.announced is None else [f"   says: {case.announced}"]
             blocks += lines([f"{number} {case.request}", *announcement, f"   {verb}: {case.asks}"])
         return blocks
 
@@ -510,7 +510,7 @@ def night_shift(bench: Workbench, order: Sequence[int]) -> Night:
 
 def _ask(case: _Case, number: int) -> dict[str, JSON]:
     return {
-        "operation": case.says,
+        "operation": case.announced,
         "exact_content": case.asks,
         "scope": "this disk",
         "risk_level": "MEDIUM",
