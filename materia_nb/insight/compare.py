@@ -315,7 +315,7 @@ _DifferenceTest: TypeAlias = Callable[[StepRecord, StepRecord], bool]
 
 
 class StepPair(NamedTuple):
-    """Two matching steps, one of each cast; None on the side without such a step.
+    """A step of cast A and the matching step of cast B; None for a cast without a matching step.
 
     ``differs`` contains the aspects in which the two steps differ.
     """

@@ -368,7 +368,7 @@ class Exploration:
         return stalling_sockets(self._space)
 
     def most_turns(self, items: int | None = None) -> int | None:
-        """Return the maximum number of agent turns in one cast, without repairs; None if there is no maximum.
+        """Return the maximum number of agent turns in a cast, not counting repairs; None if it is unlimited.
 
         Args:
             items: the length of every list; by default, any explored length.

@@ -107,7 +107,7 @@ def _endless() -> MateriaError:
 # -- chances ---------------------------------------------------------------------------------
 
 PerSocket: TypeAlias = float | Mapping[str, float]
-"""A number for every socket, or numbers by socket or materia; ``*`` stands for all other sockets."""
+"""A number for every socket, or a mapping from sockets or materia to numbers; ``*`` means all other sockets."""
 Probability: TypeAlias = float | tuple[float, float]
 """The chance that an output has ``satisfied: true``, or a pair of this chance and the chance of no ``satisfied``."""
 Chances: TypeAlias = Probability | Mapping[str, Probability]

@@ -288,7 +288,7 @@ def parse_guess(rules: Rules, guess: str) -> str:
 
 
 def resolve_target(graph: Graph, word: str) -> str:
-    """Return the socket, ``end`` or ``stop`` that a word names, in any case; a materia name stands for its socket.
+    """Resolve a word to a socket, ``end`` or ``stop``; ignore case, and accept the materia of a socket.
 
     An unknown word is returned unchanged.
 
@@ -392,7 +392,7 @@ def _reason_unchecked(socket_rules: SocketRules, decision: Decision, guess: str)
 
 
 _SECTION: Final = "memory"
-"""Name of the section of the project's document that contains the suggestions that a person kept."""
+"""Section of the project's document with the suggestions that a person kept."""
 
 
 class Suggestion(NamedTuple):

@@ -146,7 +146,7 @@ def record_guess(
 
 
 def read_guesses(path: Path, who: str = "") -> list[Guess]:
-    """Read a file of guesses; skip invalid lines, such as one that a crash cut off.
+    """Read a file of guesses; skip invalid lines, such as an incomplete last line after a crash.
 
     Args:
         path: the file.

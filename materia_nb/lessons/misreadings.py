@@ -26,7 +26,7 @@ _MAX_STEPS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """A set of routing rules; the defaults are the correct rules, and a misreading replaces one of them.
+    """A set of routing rules. The defaults are the correct rules; a misreading replaces one rule.
 
     Attributes:
         belief: the content of the misreading, worded to follow "if".
@@ -212,7 +212,7 @@ class _Walker:
         )
 
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
-        """Return the target of the first matching edge that may be taken; empty if there is no such edge."""
+        """Return the target that the matching edges give by the rule set; empty if no edge can be taken."""
         for edge in self._ordered([edge for edge in socket.edges if _holds(edge.when, verdict)]):
             key = socket.id, edge.place, None if self.rules.counts_per_cast else item
             if edge.max_traversals is None or self.used[key] < edge.max_traversals + self.rules.slack:

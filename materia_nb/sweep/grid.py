@@ -38,7 +38,7 @@ Axes: TypeAlias = tuple[str, str, str, int]
 
 
 class AgentChoice(NamedTuple):
-    """One choice of agents, by socket or materia, with a label; None stands for the agents of the workbench."""
+    """A labelled mapping from sockets or materia to agents; None means the agents of the workbench."""
 
     label: str
     agents: Mapping[str, object] | None
@@ -101,7 +101,7 @@ def grid_cells(
     prepare: Callable[[str, Mapping[str, Any] | None], Prepared],
     folder: Path,
 ) -> list[GridCell]:
-    """Return the grid cells of a sweep, one for each cast.
+    """Return a grid cell for each cast of a sweep.
 
     Args:
         loadouts: names of the loadouts.
@@ -233,7 +233,7 @@ class AgentMemory:
 
 
 def _source(agent: object) -> object:
-    """Return the object behind an agent: the function, or the object that a method is bound to."""
+    """Return the function of an agent, or the instance if the agent is a bound method."""
     function = getattr(agent, "function", agent)
     return getattr(function, "__self__", function)
 
