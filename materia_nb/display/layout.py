@@ -152,7 +152,7 @@ def layout_graph(
     positions: Mapping[str, GridPosition] | None = None,
     max_length: float = inf,
 ) -> GraphLayout:
-    """Lay out ``graph``.
+    """Return the layout of ``graph``.
 
     Args:
         graph: the loadout.
@@ -185,7 +185,7 @@ def best_layout(
     positions: Mapping[str, GridPosition] | None = None,
     levels: Sequence[Level] = (3, 2, 1),
 ) -> GraphLayout:
-    """Lay out a graph for ``room``: as much detail as is readable, in the direction with the larger scale.
+    """Return the layout of a graph for ``room``, with all readable detail, in the direction with the larger scale.
 
     A flow that is too long continues in another row or column; if it still does not fit, all cards stand in a single file.
     If no layout is readable as a whole, it fills the width and continues below. Positions of the loadout are ignored only
@@ -224,7 +224,7 @@ def _layout_below_the_fold(
     folded: frozenset[str],
     levels: Sequence[Level],
 ) -> GraphLayout:
-    """Lay out a graph that is too large for ``room``: as wide as the room, or else at the smallest readable width."""
+    """Return the layout of a graph that is too large for ``room``: as wide as the room, or the smallest readable width."""
     is_large = len(graph.sockets) > _LARGE_GRAPH
     small_levels: Sequence[Level] = () if is_large else [level for level in levels if level < 3]
     variants: list[tuple[Direction, Level]] = [(directions[0], 1 if is_large and 1 in levels else 2)]

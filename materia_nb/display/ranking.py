@@ -249,7 +249,7 @@ def place_near_neighbours(
 
 
 def _positions_around(column: float, row: float, ahead: int) -> Iterator[GridPosition]:
-    """Yield positions from near to far: ahead, then at the sides, then behind."""
+    """Yield positions, nearest first: positions ahead, then at the sides, then backwards."""
     for distance in range(1, 1000):
         yield column + ahead * distance, row
         for aside in range(1, distance + 1):

@@ -295,7 +295,7 @@ _layout_cache: Final[deque[tuple[Graph, Direction | None, GraphLayout]]] = deque
 
 
 def _page_layout(graph: Graph, direction: Direction | None) -> GraphLayout:
-    """Lay out a graph for a page or cell, with the smallest height.
+    """Return the layout with the smallest height for a page or cell.
 
     The latest layouts are cached, because a cast is drawn again after each step with the same layout.
     """
@@ -424,7 +424,7 @@ def _line_svg(line: DrawnLine, marks: Marks, colours: Colours) -> str:
 
 
 def _lane_bar(line: DrawnLine, colours: Colours) -> str:
-    """Return the bar across a line behind its arrow head: lanes fork there, or join if the bar is hollow."""
+    """Return the bar across a line at its arrow head, where lanes fork; the bar of a join is hollow."""
     (x, y), (dx, dy) = line.tip, line.heading
     x, y = x - 14 * dx, y - 14 * dy
     d = f"M{x - 14 * dy:.1f} {y + 14 * dx:.1f}L{x + 14 * dy:.1f} {y - 14 * dx:.1f}"

@@ -540,7 +540,7 @@ def _is_busy(owner: Cast | Runnable, wait: float = 0.0) -> bool:
 
 
 def _pause_on_interrupt() -> None:
-    """Make an interrupt of the kernel pause the runs that buttons started; the kernel ignores interrupts while no cell runs."""
+    """Pause the runs that buttons started when the kernel is interrupted, even if no cell runs."""
     from IPython import get_ipython
 
     loop: Any = getattr(getattr(get_ipython(), "kernel", None), "io_loop", None)

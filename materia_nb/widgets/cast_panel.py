@@ -279,7 +279,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _line(self, line: WholeNumber | None) -> None:
-        """Show the steps of an abandoned branch; null shows the current ones."""
+        """Show the steps of an abandoned branch; null shows the steps of the current branch."""
         steps = self.cast.now.line(line)
         self.rows = StepRows(line)
         self.look(None if line is None else len(steps))
@@ -305,7 +305,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _show_cast(self, cast: WholeNumber) -> None:
-        """Show one of the casts of the panel."""
+        """Show the original cast, or a fork of it."""
         self.show_cast(cast)
 
     @cast_messages.message
@@ -331,7 +331,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _verdict(self, satisfied: StrictBool, reason: LongText) -> None:
-        """Answer by one of two buttons."""
+        """Answer *satisfied* or *not satisfied*, with a reason."""
         self.answer(answer_of_buttons(self.here, satisfied, reason))
 
     @_acts_when_idle
@@ -493,7 +493,7 @@ class CastPanel(CastSurface):
             return own[id_].now.side
         view = None if self._bench is None else self._bench.compare(id_, self.cast)
         if not isinstance(view, CompareView):
-            raise bad_message(f"There is no cast {id_!r} here.")
+            raise bad_message(f"The project has no cast {id_!r}.")
         return view.a
 
     @cast_messages.message
@@ -618,7 +618,7 @@ def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
     """
     known = alone_names()
     if name not in known:
-        hint = f"{did_you_mean(name, known)} (there are {', '.join(known)})"
-        raise MateriaError(f"There is no panel {name!r}.", hint=hint, kind="unknown_panel")
+        hint = f"{did_you_mean(name, known)} (the panels are {', '.join(known)})"
+        raise MateriaError(f"The panel {name!r} does not exist.", hint=hint, kind="unknown_panel")
     high = height or PARTS[name].height
     return show_panel(("panel", name), lambda: CastPanel(cast, alone=name, height=high))

@@ -84,7 +84,7 @@ class Frame:
 
     @property
     def here(self) -> Snapshot:
-        """The subject of the inspector: the current cast, or one of its lanes."""
+        """Current snapshot of the cast or lane in the inspector."""
         return lane_of(self.now, self.lane)
 
     @property
@@ -94,7 +94,7 @@ class Frame:
 
     @cached_property
     def moment(self) -> tuple[object, ...] | None:
-        """Key of the current state of the cast; sessions are frozen, so the identity of a session stands for its values.
+        """Key of the current state of the cast. Sessions are frozen, so a session is compared by identity.
 
         None if a part depends on something else: on the clock while a step runs or an approval is valid, or on files and
         the workbench's definitions where the cast failed.
@@ -148,7 +148,7 @@ class Part:
 
     @property
     def slice(self) -> str:
-        """Name of the trait that holds its content."""
+        """Name of the widget trait with the content of the part."""
         return self.name if self.at == "dock" else self.at
 
     @property

@@ -494,7 +494,7 @@ def events_blocks(now: Snapshot, step_rows: StepRows) -> list[Block]:
 
 
 def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
-    """Return the differences between the first cast and the one that is shown.
+    """Return the differences between the first cast and the shown cast.
 
     Args:
         casts: the casts of the panel; the others were forked from the first.

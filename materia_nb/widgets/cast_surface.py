@@ -276,11 +276,11 @@ class CastSurface(Panel):
 
     @property
     def here(self) -> Snapshot:
-        """The subject of the inspector: the current cast, or one of its lanes."""
+        """Current snapshot of the cast or lane in the inspector."""
         return lane_of(self.cast.now, self.lane)
 
     def show_cast(self, index: int) -> None:
-        """Show one of the casts of this panel: the first, or one that was forked from it."""
+        """Show the original cast (index 0) or a fork of it."""
         if not 0 <= index < len(self.casts):
             raise bad_message(f"This panel has no cast {index}.")
         self.cast, self.compares = self.casts[index], None
@@ -303,7 +303,7 @@ class CastSurface(Panel):
         self.show_new_cast(cast)
 
     def show_new_cast(self, cast: Cast) -> None:
-        """Show another cast and keep the current one in the list, so that the user can go back to it."""
+        """Add a cast to the panel and show it; the user can go back to the earlier casts."""
         self.casts.append(cast)
         self._follow_cast(cast)
         self._forked(cast)
@@ -336,7 +336,7 @@ class CastSurface(Panel):
 
     @property
     def opened(self) -> str:
-        """Name of the open part of the dock: the part that is shown alone, or that of the selected tab."""
+        """Name of the open part of the dock: the only shown part, or the part of the selected tab."""
         return self.alone.name if self.alone is not None and self.alone.at == "dock" else self.dock
 
     def _surface(self) -> dict[str, Any]:
@@ -494,6 +494,6 @@ def _at_work(now: Snapshot) -> str:
 
 
 def _is_part(past: Snapshot, now: Snapshot) -> bool:
-    """Return True if a past moment belongs to the current branch of the cast or of one of its lanes."""
+    """Return True if a past moment is on the current branch of the cast or of a lane."""
     parts = (part for part in parts_of(now.session) if part.prefix == past.session.prefix)
     return any(len(past.steps) <= len(part.steps) for part in parts)

@@ -150,7 +150,7 @@ def add(
     places: Places | None = None,
     source: ShortText | None = None,
 ) -> str | None:
-    """Place a materia in a new socket; ask what to do if the materia does not exist.
+    """Place a materia in a new socket; if the materia does not exist, offer to create it.
 
     With ``source``, a line leads to it from that socket; with a place, the others keep theirs.
     """
@@ -173,9 +173,9 @@ def add(
 
 
 def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
-    """Ask what to do about a materia that does not exist; ``message`` is the message that named it."""
+    """Offer to create a missing materia, or to use a similar one; ``message`` is the message that named it."""
     if not name:
-        raise design_error("no materia is named", "add", "click one in the palette, or type its name")
+        raise design_error("no materia is named", "add", "click a materia in the palette, or type its name")
     near = close_match(name, session.design.materia)
     choices: list[tuple[str, Values]] = []
     if near is not None:
@@ -183,7 +183,7 @@ def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
     for work in ("agent", "utility"):
         make_it = {"kind": "make", "what": work, "id": name, "then": dict(message)}
         choices.append((f'New {work} "{shorten(name, 40)}"', make_it))
-    session.question = DesignQuestion(f"There is no materia {shorten(name, 60)!r}.", tuple(choices))
+    session.question = DesignQuestion(f"The materia {shorten(name, 60)!r} does not exist.", tuple(choices))
 
 
 @act
@@ -215,7 +215,7 @@ def tidy(session: DesignState) -> str:
 
 @act
 def entry(session: DesignState, id_: ShortText) -> str:
-    """Make a socket the entry."""
+    """Set the entry socket of the loadout."""
     return session.design.set_entry(id_)
 
 
@@ -228,7 +228,7 @@ def delete(session: DesignState, what: DesignPart = None, of: DesignPart = None)
         return session.design.remove_sockets(marked)
     part = named or session.selected
     if part is None:
-        raise design_error("nothing is selected", "design", "click what to remove")
+        raise design_error("nothing is selected", "design", "select a part of the graph, then remove it")
     kind, (owner, index) = part[0], owner_of(part)
     if kind == "socket":
         return session.design.remove_socket(owner)
@@ -365,13 +365,13 @@ def _setting_of_way(kind: str, owner: str, index: int | None, field: str, value:
 
 
 def _check_materia(session: DesignState, id_: str, named: JSON) -> None:
-    """Refuse a materia that does not exist, and ask what to do about it."""
+    """Refuse a materia that does not exist, and offer to create it."""
     if named is None:
-        raise design_error("a socket has a materia", f"{id_}.materia", "name one, or remove the socket")
+        raise design_error("a socket has a materia", f"{id_}.materia", "choose a materia, or remove the socket")
     if named not in session.design.definitions:
         _ask_to_make(session, named, {"kind": "set", "of": ["socket", id_], "field": "materia"})
-        problem = f"there is no materia {shorten(str(named), 60)!r}"
-        raise design_error(problem, f"{id_}.materia", "choose one, or make it")
+        problem = f"the materia {shorten(str(named), 60)!r} does not exist"
+        raise design_error(problem, f"{id_}.materia", "choose an existing materia, or create this one")
 
 
 @act

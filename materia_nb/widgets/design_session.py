@@ -175,7 +175,7 @@ class Designer:
         self.on_message(kind, fields)
 
     def _refresh_config(self) -> None:
-        """Update the known materia; if a file cannot be read, keep the previous ones."""
+        """Read the materia again; if a file cannot be read, keep the previous materia."""
         try:
             self.session.design.config = self.session.bench.loadouts.config.document
         except MateriaError:
@@ -253,7 +253,7 @@ def estimate(session: DesignState) -> None:
         took = session.bench.estimate(session.design, satisfied=LIKELY, casts=QUICK_CASTS)
         line = f"satisfied {LIKELY}, {took.line}"
     except MateriaError as error:
-        line = f"what a cast takes is not known: {error.what}"
+        line = f"no estimate is available: {error.what}"
     session.estimated = session.design.now, line
 
 
@@ -336,7 +336,7 @@ def judge(
     kept: WholeNumber,
     verdict: Literal["keep", "refuse", "all", "none"],
 ) -> str:
-    """Keep or undo the last step of a draft, and continue with the next step, or decide all remaining steps the same way."""
+    """Keep or undo the last step of a draft, then show the next step; or decide all remaining steps the same way."""
     draft_ = _draft_named(session, file)
     if verdict in ("refuse", "none"):
         if session.design.now is not session.proposed:

@@ -106,7 +106,7 @@ def _left(design: Design) -> str:
     if not design.changed:
         return "all of it is saved."
     if design.not_kept:
-        return f"what was saved is in its file; {design.not_kept}."
+        return f"its file has the last saved version; {design.not_kept}."
     return f"it offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
 
 

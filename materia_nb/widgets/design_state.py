@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 REQUEST: Final = "[the request]"
 ITEMS: Final = tuple(
-    {"title": f"[title of item {number}]", "context": f"[what to do with item {number}]"} for number in range(1, 6)
+    {"title": f"[title of item {number}]", "context": f"[context of item {number}]"} for number in range(1, 6)
 )
 """Work items of the example prompts, before a cast."""
 LIKELY: Final = 0.5
@@ -190,7 +190,7 @@ class DesignState:
             part = drawn_parts(self.design.document, self.design.graph()).get(part, part)
             if self.has_part(*part):
                 return part  # type: ignore[no-any-return]
-        problem = f"there is no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}"
+        problem = f"the design has no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}"
         raise design_error(problem, "design", "it may have been removed")
 
     def require_part(self, name: object) -> Selection:
@@ -238,15 +238,15 @@ class DesignState:
 DesignSlice = dict[str, Any]
 
 _VARIABLES: Final = (
-    ("request", "what was asked for"),
-    ("lastOutput", "the output before, as text"),
-    ("lastJson.satisfied", "a field of the output before"),
+    ("request", "the request of the cast"),
+    ("lastOutput", "the previous output, as text"),
+    ("lastJson.satisfied", "a field of the previous output"),
     ("stateJson", "the whole state, as JSON"),
 )
 _ITEM_VARIABLES: Final = (
     ("item.title", "the title of the work item"),
-    ("item.context", "what to do with it"),
-    ("itemJson", "the whole item, as JSON"),
+    ("item.context", "the context of the work item"),
+    ("itemJson", "the whole work item, as JSON"),
 )
 
 _CONDITIONS: Final = [[word, condition.choice] for word, condition in DESCRIBED.items()]

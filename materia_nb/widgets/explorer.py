@@ -429,7 +429,7 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
 
 
 def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str]) -> list[Block]:
-    """Return the outcome of a cast, or what it waits for, by its last event."""
+    """Return the outcome or the pending action of a cast, from its last event."""
     who = names.get(str(last.get("socket")), "The cast")
     if entry.status == "complete":
         steps = "" if entry.steps is None else f", after {counted(entry.steps, 'step')}"

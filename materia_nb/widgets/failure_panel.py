@@ -70,7 +70,9 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
             if now.engine.lane is None or offer.name in _OF_LANES
         ],
         "socket": socket,
-        "says": "what it would print" if socket_rules is not None and socket_rules.socket.is_utility else "the answer",
+        "says": "the output of the process"
+        if socket_rules is not None and socket_rules.socket.is_utility
+        else "the answer",
         "form": "as text" if text else "as JSON",
         "refused": "" if failure.refused is None else failure.refused[1],
         "budget": _twice(now.engine),
@@ -128,7 +130,7 @@ def _under(now: Snapshot) -> list[str]:
 
 
 def _command(now: Snapshot) -> dict[str, JSON] | None:
-    """Return the recorded command of the failed step's process; None if there was no process or no record."""
+    """Return the recorded command of the failed step's process, or None if the step ran no process."""
     record, failure = now.latest, now.failure
     if record is None or failure is None or failure.socket != record.socket:
         return None
@@ -193,7 +195,7 @@ def result_blocks(now: Snapshot) -> list[Block]:
     parts: list[Block] = [Heading(heading, tone="warn" if warnings else "good")]
     record = next((step for step in reversed(now.steps) if step.output is not None), None)
     if now.conclusion:
-        parts += [Heading("what the agents say at the end", small=True), *lines(now.conclusion[:_CONCLUSION])]
+        parts += [Heading("conclusion of the agents", small=True), *lines(now.conclusion[:_CONCLUSION])]
     elif record is not None:
         name = now.names[record.socket]
         parts.append(Heading(f"final output · {name}, step {record.number}", small=True))
@@ -247,11 +249,11 @@ def next_actions(now: Snapshot) -> list[dict[str, str]]:
     if now.status != "complete" or not now.writable:
         return []
     acts = [
-        ("again", "Cast again", "the same request, loadout and agents, from the beginning"),
-        ("fork", "Fork", "another cast from its end, or from the selected step"),
-        ("compare", "Compare…", "with another cast of the project"),
-        ("label", "Label…", "give it a name"),
-        ("keep_test", "Keep as a test", "pytest runs it: the same answers must take the same route"),
-        ("page", "Web page", "write it as one HTML page, into the project"),
+        ("again", "Cast again", "start again with the same request, loadout and agents"),
+        ("fork", "Fork", "start another cast from the end, or from the selected step"),
+        ("compare", "Compare…", "compare with another cast of the project"),
+        ("label", "Label…", "give the cast a name"),
+        ("keep_test", "Keep as a test", "save a test for pytest: the same answers must take the same route"),
+        ("page", "Web page", "save the cast as one HTML page in the project"),
     ]
     return [{"kind": kind, "words": label, "title": title} for kind, label, title in acts]

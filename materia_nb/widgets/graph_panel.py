@@ -191,7 +191,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _laid_out(self) -> GraphElements:
-        """Lay out the graph for the available area, in the direction that a person chose or that a running cast keeps.
+        """Return the graph laid out for the available area, in the chosen direction or that of a running cast.
 
         In design mode, existing cards keep their positions, and a new card is placed next to its predecessor. The
         level of detail stays the same once all cards have a position or show only their names.
@@ -259,8 +259,8 @@ class GraphPanel(Panel):
         """
         if (kind, key) not in self._parts():
             raise MateriaError(
-                f"There is no {kind} {shorten(key, 120)!r} in the graph of {part(self.graph.name)}.",
-                hint="its list names everything that can be selected",
+                f"The graph of {part(self.graph.name)} has no {kind} {shorten(key, 120)!r}.",
+                hint="choose a part from the list of the graph (the find button)",
                 kind="unknown_part",
             )
         self.selected, self._marked = (kind, key), ()
@@ -477,7 +477,7 @@ class GraphPanel(Panel):
         """Insert a copy of sockets."""
 
     def _fill(self, wide: float, high: float) -> None:
-        """Lay out the graph for another area, if that changes the picture."""
+        """Set the size of the area; the graph is laid out again if that changes the picture."""
         if not 0 < high < 1e5 > wide > 0 or (self._mode == "design" and self._edits > 1):
             return
         if self._mode == "design":  # the room that it begins with; from then on nothing moves
@@ -541,7 +541,7 @@ class GraphPanel(Panel):
             self.front.flags = flags
 
     def _fold_finished(self, marks: Marks) -> None:
-        """Fold the finished loops of a large graph, except those that a person has folded or unfolded."""
+        """Fold finished loops of a large graph, except loops that the user has folded or unfolded."""
         if len(self.graph.sockets) < _FOLDED_ABOVE:
             return
         finished = {

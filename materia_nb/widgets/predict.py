@@ -136,7 +136,7 @@ class PredictPanel(Panel):
     # -- what a person does -----------------------------------------------------------
 
     def _make_buttons(self) -> None:
-        """Make the buttons of a step. Those of the step before stay alive, so that a late click on one is refused."""
+        """Create the buttons of a step. The previous buttons stay alive, so that a late click is refused."""
         if self.question is None:
             return
         self._close_earlier_buttons()

@@ -282,12 +282,12 @@ class Inspector:
     def _wanted(self, socket: Socket) -> Block:
         socket_rules = self.rules.sockets[socket.id]
         if socket_rules.wants:
-            return Table(("field", "what it must be"), list(socket_rules.wants.items()))
+            return Table(("field", "requirement"), list(socket_rules.wants.items()))
         if socket.parse == "text":
             return Line("Any text is accepted.")
         if socket_rules.protocol.has("fields"):
             return Line("A JSON object; no field is required.")
-        return Line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
+        return Line(f"The fields of the protocol {socket.handoff}, listed in the prompt.")
 
     # -- an edge or an exit -------------------------------------------------------------
 

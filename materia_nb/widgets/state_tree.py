@@ -114,7 +114,7 @@ class WatchList:
     def __init__(self) -> None:
         self._paths: dict[str, None] = {}
         self._looked: dict[str, tuple[list[StepRecord], list[int]]] = {}
-        """By path: the steps that were examined, and the indexes of those that changed it."""
+        """For each path: the examined steps, and the indexes of the steps that changed its value."""
 
     def paths(self, now: Snapshot) -> list[str]:
         """Return the paths chosen in this panel, then the paths with a breakpoint."""

@@ -389,7 +389,7 @@ def test_typed_text_is_complete_and_reaches_its_part(hand: Hand):
         assert find.input_value() == ""
     page.keyboard.type("Wirter")
     page.keyboard.press("Enter")
-    hand.said("There is no materia 'Wirter'.")
+    hand.said("The materia 'Wirter' does not exist.")
     hand.press('New agent "Wirter"')
     hand.said("made the agent Wirter")
 
@@ -569,7 +569,7 @@ def test_hostile_text_is_text_in_every_part(lab: Lab):
     find = hand.panel.locator(".mnb-d-find")
     find.fill(HOSTILE + "2")
     find.press("Enter")
-    hand.said("There is no materia")
+    hand.said("does not exist")
     assert hand.panel.locator("img[src=x], [onerror]").count() == 0
     assert lab.page.evaluate("window.__owned") is None
 

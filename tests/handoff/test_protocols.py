@@ -380,4 +380,4 @@ def test_only_fields_of_the_sparse_form_are_listed_as_required(name, tmp_path):
     assert ("satisfied" in (told[0] or {})) is wanted
     assert ("satisfied  true or false" in repr(HandoffView(cast.now, cast.steps[0]))) is wanted
     shown = blocks_as_text(Inspector(cast.graph, cast.now).about("socket", "Socket-1"))
-    assert (f"What the protocol {name} asks for" in shown) is not wanted
+    assert (f"The fields of the protocol {name}" in shown) is not wanted

@@ -149,7 +149,7 @@ def test_failed_process_is_shown_with_its_output(tmp_path, code, headline, kept)
     lines = [line.strip() for line in f"{told}\n{more}".splitlines()]
     assert [one in lines for one in ("err", "out")] == [kept, kept]
     assert "command, and where its output is saved" in more
-    assert (state["socket"], state["says"]) == ("Socket-1", "what it would print")
+    assert (state["socket"], state["says"]) == ("Socket-1", "the output of the process")
     assert state["offers"]
     cast.close()
     assert failure_state(open_cast(cast.run_dir).now)["offers"] == []

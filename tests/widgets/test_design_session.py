@@ -149,7 +149,7 @@ def test_new_edge_form_starts_empty_for_each_socket(session):
 def test_unknown_materia_is_created_after_confirmation(fresh):
     told = do(fresh, "add", materia="Writr")
     assert fresh.design.document == {}
-    assert "There is no materia 'Writr'." in told["bar"]["question"]["words"]
+    assert "The materia 'Writr' does not exist." in told["bar"]["question"]["words"]
     assert told["bar"]["question"]["choices"] == ['New agent "Writr"', 'New utility "Writr"']
     do(fresh, "answer", number=0)
     assert fresh.design.document["sockets"] == {"Socket-1": {"materia": "Writr"}}
@@ -360,7 +360,7 @@ def test_selected_parts_are_removed_together(session):
     do(session, "mark", id="Socket-2")
     do(session, "remove_socket", id="Socket-2")
     assert (session.marked, session.selected) == ([], None)
-    assert "click what to remove" in refused(session, "delete")
+    assert "select a part of the graph, then remove it" in refused(session, "delete")
 
 
 def test_loop_gets_members_and_exits_from_the_selection(fresh):
@@ -391,7 +391,7 @@ def test_unavailable_action_says_what_to_do_first(fresh):
     assert "the design has 1 problem: fix the problems first" in refused(fresh, "explore")
     assert "no longer exists" in refused(fresh, "review", file="none.jsonl")
     do(fresh, "estimate")
-    assert fresh.estimated[1].startswith("what a cast takes is not known: ")
+    assert fresh.estimated[1].startswith("no estimate is available: ")
 
 
 def test_picture_and_form_select_the_same_part(session):
@@ -400,7 +400,7 @@ def test_picture_and_form_select_the_same_part(session):
     assert told["selected"] == {"kind": "exit", "id": "loop-exit:items:exit:Socket-4:satisfied"}
     assert told["inspector"]["sentence"].startswith("Once the list of items is done")
     assert do(session, "pick", what=None)["inspector"]["kind"] == "loadout"
-    assert "there is no socket" in refused(session, "pick", what=["socket", "Socket-77"])
+    assert "the design has no socket" in refused(session, "pick", what=["socket", "Socket-77"])
 
 
 # -- what is wrong, what can happen, saving, casting ---------------------------------------------

@@ -66,7 +66,7 @@ export interface ToCast {
   row: { row: number };
   /** Return to the present. */
   now: {};
-  /** Show the steps of an abandoned branch; null shows the current ones. */
+  /** Show the steps of an abandoned branch; null shows the steps of the current branch. */
   line: { line: number | null };
   /** Show a lane in the inspector, where its questions can be answered; an empty name shows the cast itself. */
   lane: { lane: string };
@@ -74,13 +74,13 @@ export interface ToCast {
   height: { by: number };
   /** Remove the notice over the graph. */
   dismiss: {};
-  /** Show one of the casts of the panel. */
+  /** Show the original cast, or a fork of it. */
   show_cast: { cast: number };
   /** Continue the cast, or design its loadout. */
   mode: { mode: "cast" | "design" };
   /** Answer instead of the agent. */
   reply: { text: string };
-  /** Answer by one of two buttons. */
+  /** Answer *satisfied* or *not satisfied*, with a reason. */
   verdict: { satisfied: boolean; reason: string };
   /** Answer a generator by a table of work items. */
   items_answer: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; reason: string; satisfied?: boolean | null };
@@ -230,7 +230,7 @@ export interface ToQuestion {
 
 /** Messages to the designer of a loadout. */
 export interface ToDesign {
-  /** Place a materia in a new socket; ask what to do if the materia does not exist. */
+  /** Place a materia in a new socket; if the materia does not exist, offer to create it. */
   add: { materia: string; x?: number | null; y?: number | null; places?: Record<string, [number, number]> | null; source?: string | null };
   /** Add an edge from a socket to another socket or to the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
@@ -262,7 +262,7 @@ export interface ToDesign {
   duplicate: {};
   /** Turn an edge into an exit, which is taken only when the list of the loop is exhausted */
   edge_to_exit: { socket: string; index: unknown; loop: string };
-  /** Make a socket the entry. */
+  /** Set the entry socket of the loadout. */
   entry: { id: string };
   /** Estimate the time and cost of a cast, shown where a cast is requested. */
   estimate: {};
@@ -276,7 +276,7 @@ export interface ToDesign {
   fix: { code: string; source: string };
   /** Discard a refused value. */
   forget: { of: [string, string]; field: string };
-  /** Keep or undo the last step of a draft, and continue with the next step, or decide all remaining steps the same way. */
+  /** Keep or undo the last step of a draft, then show the next step; or decide all remaining steps the same way. */
   judge: { file: string; at: number; kept: number; verdict: "keep" | "refuse" | "all" | "none" };
   /** Set the maximum number of traversals of an edge (R18); None removes the limit */
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
