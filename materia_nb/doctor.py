@@ -26,7 +26,7 @@ from materia_nb.display.blocks import Table
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import MateriaError, counted
 from materia_nb.loadout.graph import Graph, Socket
-from materia_nb.loadout.layers import pi_profile_directory, profile_directory
+from materia_nb.loadout.layers import profile_directory
 from materia_nb.platform import PROCESSES, THREADS, Stop
 from materia_nb.utilities import utility_step
 from materia_nb.utilities.process import ProcessResult, run_process, summarize
@@ -176,14 +176,11 @@ _SCRIPT_ADVICE: Final = {
 }
 
 
-def shipped(folders: Iterable[Path], pi_profile: Path | None) -> Iterator[Finding]:
-    """Yield findings on the profile's copies of the shipped utility scripts, and on the scripts of a Pi profile."""
+def shipped(folders: Iterable[Path]) -> Iterator[Finding]:
+    """Yield a finding on each copy of a shipped utility script in the profile."""
     for copy in (copy for folder in folders for copy in utility_step.copies(folder)):
         advice = _SCRIPT_ADVICE.get(copy.status, "")
         yield Finding("scripts", copy.script, "hint" if advice else "ok", f"{copy.status}: {copy.path}", advice)
-    if pi_profile is not None and (names := utility_step.foreign_scripts(pi_profile)):
-        details = f"{len(names)} scripts for Node, which do not run here: {', '.join(names)}"
-        yield Finding("scripts", "Pi profile", "ok", summarize(details, 200))
 
 
 def config(wb: Workbench) -> Iterator[Finding]:
@@ -281,7 +278,7 @@ def checkup(wb: Workbench) -> Checkup:
             keys(os.environ),
             *programs(wb.project),
             *folders(named_folders),
-            *shipped(utility_folders(), pi_profile_directory(os.environ)),
+            *shipped(utility_folders()),
             *config(wb),
         ]
     )

@@ -31,9 +31,6 @@ SCRIPT_FOLDER: Final = "utilities"
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
-_PI_MANIFEST: Final = ".pi-materia-shipped-utilities.json"
-"""File name of the manifest of the reference engine, whose copies are Node scripts."""
-
 _HASH_SHOWN: Final = 8
 
 
@@ -83,16 +80,6 @@ def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
         is_aside = path.name != name and (folder / name).is_file()
         return ScriptCopy(name, folder / name, "set aside") if is_aside else ScriptCopy(name, path, "as shipped")
     return ScriptCopy(name, path, "of another version" if current == original else "changed")
-
-
-def foreign_scripts(folder: Path) -> list[str]:
-    """Return the names of the scripts that the reference engine has copied into the profile ``folder``."""
-    try:
-        document = as_object(read_config(folder / SCRIPT_FOLDER / _PI_MANIFEST))
-    except MateriaError:
-        return []
-    listed = document.get("scripts", document)
-    return sorted(listed) if isinstance(listed, dict) else []
 
 
 def synchronize(folder: Path) -> bool:

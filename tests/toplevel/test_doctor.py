@@ -270,13 +270,8 @@ def test_doctor_verb_shows_text_and_a_table(programs, project, monkeypatch):
 
 def test_copies_of_shipped_scripts_are_listed(programs, wb, tmp_path, monkeypatch):
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path / "mine"))
-    pi = tmp_path / "pi" / "utilities"
-    pi.mkdir(parents=True)
-    (pi / ".pi-materia-shipped-utilities.json").write_text('{"scripts": {"detect-vcs.mjs": {}}}')
-    monkeypatch.setenv("PI_MATERIA_PROFILE_DIR", str(pi.parent))
     assert finding_of(checkup(wb), "detect-vcs.py").details.startswith("not there")
     wb.use("Full-Auto")
     (tmp_path / "mine/utilities/detect-vcs.py").write_text("mine")
     result = checkup(wb)
     assert (finding_of(result, "detect-vcs.py").status, finding_of(result, "commit-sigil.py").status) == ("hint", "ok")
-    assert "detect-vcs.mjs" in finding_of(result, "Pi profile").details

@@ -273,11 +273,11 @@ def test_replaced_changed_copy_is_reported_once_and_by_doctor(project, profile, 
     told = f"{profile / NAME} is no longer run: it was changed"
     assert told in say()
     assert told not in say(), "once"
-    (found,) = (one for one in shipped([profile], None) if one.name == NAME)
+    (found,) = (one for one in shipped([profile]) if one.name == NAME)
     assert (found.status, found.details) == ("hint", f"set aside: {profile / NAME}")
     assert "runs instead" in found.advice
     (profile / NAME).unlink()
-    (found,) = (one for one in shipped([profile], None) if one.name == NAME)
+    (found,) = (one for one in shipped([profile]) if one.name == NAME)
     assert found.status == "ok"
 
 
