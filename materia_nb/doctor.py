@@ -170,9 +170,9 @@ def folders(folder_by_name: Iterable[tuple[str, Path]]) -> Iterator[Finding]:
 
 
 _SCRIPT_ADVICE: Final = {
-    "changed": "it runs as it is; remove it to get the shipped script",
-    "of another version": "it is replaced when a loadout that uses it is next loaded",
-    "set aside": "the new script next to it runs instead; move your changes there, and remove this one",
+    "changed": "the changed script runs; remove the file to use the shipped script",
+    "of another version": "the file is replaced when a loadout that uses it is next loaded",
+    "set aside": "the new script next to it runs instead; move your changes there, and remove this file",
 }
 
 
@@ -197,7 +197,7 @@ def config(wb: Workbench) -> Iterator[Finding]:
             details = f"{counted(len(layer.loadouts), 'loadout')}, {len(layer.materia)} materia"
             yield Finding("config", str(layer), "ok", details)
     if name is None:
-        advice = "choose one with %materia use NAME, or load a file with %materia load FILE"
+        advice = "choose a loadout with %materia use NAME, or load a file with %materia load FILE"
         yield Finding("config", "the loadout", "missing", "no loadout is chosen", advice)
         return
     try:
@@ -256,7 +256,7 @@ class Checkup(Table):
 
 
 _OPTIONAL_ADVICE: Final = (
-    "nothing, unless you want one: git and jj are for loadouts that commit, the others answer as agents "
+    "optional: git and jj are for loadouts that commit; the other programs can answer as agents "
     '(%materia help agent; pip install "materia-nb[models]" for language models)'
 )
 

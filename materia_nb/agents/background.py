@@ -190,7 +190,8 @@ def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: Lo
     finally:
         coroutine.close()
     raise AgentError(
-        "The agent waits for something (await), which takes a thread; where this kernel runs there are none"
+        "The agent awaits something that needs a thread, and this kernel has no threads",
+        hint="use an agent that is not async, or a kernel outside the browser",
     )
 
 

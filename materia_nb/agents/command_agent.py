@@ -78,7 +78,7 @@ class JsonOutput:
     def __post_init__(self) -> None:
         if wrong := set(self.usage) - set(_TOKEN_KINDS):
             raise AgentError(
-                f"usage has no {', '.join(sorted(map(str, wrong)))}",
+                f"usage cannot contain {', '.join(sorted(map(str, wrong)))}",
                 hint=f"give paths for {', '.join(_TOKEN_KINDS)}",
             )
         for paths in (self.answer, *self.usage.values(), self.cost, self.session, self.error):
@@ -91,7 +91,7 @@ class JsonOutput:
         try:
             value = self._value(stdout)
         except (ValueError, RecursionError) as fault:
-            return ProgramAnswer("", unread=f"What it printed is not JSON: {fault}")
+            return ProgramAnswer("", unread=f"the output is not JSON: {fault}")
         answers = next((matches for path in _as_tuple(self.answer) if (matches := _matches(path, value))), [])
         text = _as_text(answers[-1]) if answers else ""
         failures = [failure for failure in _all_matches(self.error, value) if failure]
@@ -107,7 +107,7 @@ class JsonOutput:
         if answers:
             return answer
         where = " or ".join(_as_tuple(self.answer))
-        return answer._replace(unread=f"There is no answer at {where} of what it printed: {stdout[:_SHOWN_CHARS]}")
+        return answer._replace(unread=f"the output has no answer at {where}: {stdout[:_SHOWN_CHARS]}")
 
     def _value(self, stdout: str) -> JSON:
         if not self.lines:
@@ -268,12 +268,12 @@ class CommandAgent:
             turn.tell(Spent(answer.usage or Usage(None, None)))
         name, where = f"Command {_program(result.argv)}", turn.socket_id
         if answer.error:
-            hint = "retry begins a new session" if self.goes_on_in(turn) else None
+            hint = "start a new session with retry" if self.goes_on_in(turn) else None
             message = f"{name} failed: {answer.error[:STDERR_SUMMARY]}"
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check(turn, result)  # the exit status explains more than the unreadable output
         if answer.unread:
-            hint = "does the program print what its version documents? CommandAgent reads others, or plain text"
+            hint = "run the program in a terminal to see its output; CommandAgent reads other formats, or plain text"
             raise AgentError(f"{name}: {answer.unread}", where=where, hint=hint, kind="malformed")
         return answer
 
@@ -283,7 +283,9 @@ class CommandAgent:
         where = str((self.cwd or project) / program) if "/" in program else program
         if shutil.which(where) is not None:
             return None
-        return AgentError(f"{program} is not there", hint="install it", kind="agent_not_started")
+        return AgentError(
+            f"{program} is not installed", hint="install it, or choose another agent", kind="agent_not_started"
+        )
 
     def __repr__(self) -> str:
         return f"CommandAgent({self.name!r})"
@@ -381,7 +383,7 @@ class Preset:
         if model is not None and not _MODEL_NAME.fullmatch(model):
             raise AgentError(
                 f"{model[:80]!r} is not the name of a model",
-                hint="a name begins with a letter or digit and has no blanks",
+                hint="a model name begins with a letter or digit and contains no spaces",
                 kind="bad_model",
             )
         at = len(self.argv) - self.trailing
@@ -484,8 +486,8 @@ def preset_agent(text: str) -> PresetAgent:
     preset = PRESETS.get(name)
     if preset is None:
         raise AgentError(
-            f"There is no command preset {name!r}; there are {', '.join(PRESETS)}",
-            hint=f"{did_you_mean(name, PRESETS)}; for any other program: command my-agent --print, in Python ['my-agent', '--print']",
+            f"The command preset {name!r} does not exist; the presets are {', '.join(PRESETS)}",
+            hint=f"{did_you_mean(name, PRESETS)}; for another program, write command my-agent --print, or ['my-agent', '--print'] in Python",
             kind="unknown_preset",
         )
     return PresetAgent(preset, model or None, any_tools=any_tools)

@@ -49,7 +49,7 @@ class FunctionAgent:
         thinking: bool = True,
     ) -> None:
         if not callable(function):
-            raise AgentError(f"A {type(function).__name__} is not a function.", hint="give a function")
+            raise AgentError(f"A {type(function).__name__} is not a function.", hint="pass a function")
         self.function, self.thinking = function, thinking
         self.name = name or _name(function)
         self._asks = _asks(function, self.name)
@@ -94,7 +94,7 @@ class FunctionAgent:
             raise AgentError(
                 f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
                 where=_where(self.function, error),
-                hint="put it right, then retry --turn or retry; why --traceback shows how it came there",
+                hint="fix the function, then retry --turn or retry; why --traceback shows the traceback",
             ) from error
         return reply_from(value, f"Function {self.name}")
 
@@ -141,7 +141,7 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
         raise AgentError(
             f"Function {name} asks for {', '.join(p.name for p in unknown)}, which a turn does not have",
             where=_where(function),
-            hint=f"ask for turn, or for what it has by name; {turn_has(*(p.name for p in unknown))}",
+            hint=f"name a parameter turn, or after a field of the turn; {turn_has(*(p.name for p in unknown))}",
         )
     return tuple(p.name for p in required)
 

@@ -391,7 +391,7 @@ def validate_reply(
             reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else UNENDED_THINKING))
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
-            f"The answer of {who} was cut off by {reply.cut}, so there is none",
+            f"The answer of {who} was cut off by {reply.cut} before it began",
             hint="give the agent more max_tokens (--max-tokens N, or max_tokens in its settings), then retry --turn",
             kind="answer_cut",
         )
@@ -426,7 +426,7 @@ def validate_usage(usage: Any, who: object) -> StepUsage:
 
 def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:
     """Return the kind, message and hint of a failed agent call."""
-    hint = "put it right, then retry --turn, or retry the visit"
+    hint = "fix the cause, then retry --turn, or retry the visit"
     if isinstance(error, MateriaError):
         kind = outgoing_line(error.kind) if isinstance(error, AgentError) else "agent_error"
         where = f" ({error.where})" if error.where and error.where != socket else ""

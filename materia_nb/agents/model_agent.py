@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
-from materia_nb.errors import close_match, register_key_variable, scrubbed
+from materia_nb.errors import close_match, one_of_words, register_key_variable, scrubbed
 from materia_nb.library_logs import redact_library_logs
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
@@ -76,8 +76,8 @@ def _check_keys(variables: Iterable[str]) -> None:
         key = os.environ.get(name, "")
         if key != key.strip() or not (key.isascii() and key.isprintable()):
             raise AgentError(
-                f"The key in {name} has a space at an end, a line break, or a sign that is not ASCII",
-                hint=f"set {name} again, with the key alone, then retry --turn",
+                f"The key in {name} begins or ends with a space, or contains a line break or a character that is not ASCII",
+                hint=f"set {name} to the key alone, then retry --turn",
                 kind="bad_key",
             )
 
@@ -121,7 +121,7 @@ def check_model(model: object, base_url: str | None = None) -> None:
 
     if isinstance(model, Model):
         if base_url is not None:
-            raise _bad_model("A model object has its base URL already")
+            raise _bad_model("A model object already has a base URL")
         return
     if not isinstance(model, str):
         raise _bad_model(
@@ -129,15 +129,15 @@ def check_model(model: object, base_url: str | None = None) -> None:
             "write provider:model, as in openai:gpt-5, or give a model of pydantic-ai",
         )
     if base_url is not None and not re.match(r"https?://[^/\s]", base_url):
-        raise _bad_model("The base URL is not valid", "write it whole: http://127.0.0.1:8080/v1")
+        raise _bad_model("The base URL is not valid", "write the whole URL, such as http://127.0.0.1:8080/v1")
     provider, _, name = model.partition(":")
     if not provider or not name:
         raise _bad_model(
-            f"{model!r} names no model",
+            f"{model!r} does not name a model",
             _did_you_mean(model) or "write provider:model, as in openai:gpt-5 or ollama:llama3.2",
         )
     if provider == "model" and (hint := _did_you_mean(model)):
-        raise _bad_model("There is no model provider 'model'", hint)
+        raise _bad_model("The model provider 'model' does not exist", hint)
     _provider_class(provider)
 
 
@@ -173,7 +173,7 @@ def _provider_class(provider: str) -> Any:
     except (ValueError, UserError):
         near, known = close_match(provider, providers()), ", ".join(providers())
         hint = f"did you mean {near!r}?" if near else f"choose one of: {known}"
-        raise _bad_model(f"There is no model provider {provider!r}", hint) from None
+        raise _bad_model(f"The model provider {provider!r} does not exist", hint) from None
     except ImportError as error:
         raise AgentError(
             f"The provider {provider} needs a package that is not installed",
@@ -200,7 +200,7 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
     for name in options:
         if name not in known:
             word = "base URL" if name == "base_url" else "key"
-            raise _bad_model(f"The provider {provider} takes no {word} of ours")
+            raise _bad_model(f"The provider {provider} does not accept a {word}")
     try:
         return kind(**options)
     except UserError as error:
@@ -307,8 +307,8 @@ class ModelAgent:
         self.prompt_form = self.prompt_form or (getattr(self.model, "profile", None) or {}).get("prompt_form")
         if self.prompt_form is not None and self.prompt_form not in PROMPT_FORMS:
             raise AgentError(
-                f"{self.prompt_form!r:.40} is not a form of a prompt",
-                hint=f"one of {', '.join(PROMPT_FORMS)}",
+                f"{self.prompt_form!r:.40} is not a prompt form",
+                hint=f"use {one_of_words(PROMPT_FORMS)}",
                 kind="bad_settings",
             )
 
@@ -378,9 +378,9 @@ class ModelAgent:
 
 def _no_model_error(who: str, where: str | None = None) -> AgentError:
     return AgentError(
-        f"{who} names no model, and the agent has none of its own",
+        f"{who} names no model, and the agent has no default model",
         where=where,
-        hint="give the materia a model, or the agent: provider:model, as in openai:gpt-5",
+        hint="name a model in the materia or for the agent, such as openai:gpt-5",
         kind="no_model",
     )
 

@@ -44,7 +44,9 @@ _REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|fl
 _ABOUT_KEY: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.IGNORECASE)
 _LIMITS: Final = re.compile(r"rate.?limit|quota|exhausted", re.IGNORECASE)
 _TOOLS: Final = re.compile(r"\btools?\b", re.IGNORECASE)
-_NO_TOOLS: Final = "if the model takes no tools, set the agent again with --no-tools (tools=False), then retry --turn"
+_NO_TOOLS: Final = (
+    "if the model does not support tools, set the agent again with --no-tools (tools=False), then retry --turn"
+)
 _TRANSIENT: Final = (
     ai.ModelRateLimitError,
     ai.ModelUnavailableError,
@@ -96,7 +98,7 @@ def short_reason(error: BaseException, model: str) -> str:
     if isinstance(error, ai.ModelHTTPError):
         return f"{error.status_code} from {model}"
     if isinstance(error, CutOff):
-        return f"{model} broke off"
+        return f"the answer of {model} broke off"
     return f"no connection to {model}"
 
 
@@ -289,7 +291,7 @@ class Requests:
             raise
         self.spending.add(response)
         if response.state == "incomplete" or (self.handle.reports_finish and not _has_finish(response)):
-            raise CutOff("the stream ended before the answer did")
+            raise CutOff("the stream ended before the answer was complete")
         return response
 
     async def _stream(
@@ -373,7 +375,7 @@ async def _as_stream(response: Any) -> None:
             _set_content(response, f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n")
         case {**other} if other:
             response.status_code = 400
-            problem = "The server sent one whole reply that is no chat completion, instead of a stream"
+            problem = "The server sent a complete reply instead of a stream, and the reply is not a chat completion"
             _set_content(response, json.dumps({"error": {"message": problem}}))
 
 

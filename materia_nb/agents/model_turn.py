@@ -228,8 +228,8 @@ INVALID: Final = "INVALID_JSON"
 MAX_ARGUMENTS_CHARS: Final = 1024 * 1024
 """Maximum length of the arguments of a call, in characters."""
 
-_DENIED: Final = "A person decided that this must not be done."
-_INTERRUPTED: Final = "This was interrupted; a part of it may have been done."
+_DENIED: Final = "A person denied this call, so it was not run."
+_INTERRUPTED: Final = "This call was interrupted; it may have run in part."
 
 
 class ToolCalls:
@@ -319,7 +319,7 @@ class ToolCalls:
             return _DENIED, False
         if call.tool not in self._tools:
             meant = did_you_mean(call.tool, self._tools)
-            return f"There is no tool {call.tool!r}: {meant}", False
+            return f"The tool {call.tool!r} does not exist: {meant}", False
         if INVALID in call.args:
             limit = f"{MAX_ARGUMENTS_CHARS:,} characters"
             return f"The arguments are not a JSON object of at most {limit}; send the call again.", False
@@ -373,7 +373,7 @@ class ModelTurn:
                 raise AgentError(
                     f"{turn.materia_label} has two tools that a model cannot tell apart: {other} and {name}",
                     where=turn.socket_id,
-                    hint="leave one of them out of its tools, or rename the function or the server",
+                    hint="remove one of the two from the materia's tools, or rename the function or the server",
                     kind="bad_tool",
                 )
         self._calls = ToolCalls(turn, self._tools, self._stop)
@@ -406,7 +406,7 @@ class ModelTurn:
     def _cut(self, response: ModelResponse, answer: SplitReply) -> str:
         """Return the limit that cut the answer off, or an empty string (R52)."""
         max_tokens = self._options.settings.get("max_tokens")
-        limit = f"max_tokens {max_tokens}" if max_tokens else "the most tokens that it may have"
+        limit = f"max_tokens {max_tokens}" if max_tokens else "its maximum number of tokens"
         if answer.ended:
             return limit if response.finish_reason == "length" else ""
         return f"{limit}: {UNENDED_THINKING}" if response.finish_reason == "length" else UNENDED_THINKING
@@ -436,7 +436,7 @@ class ModelTurn:
                 raise AgentError(
                     f"{self._handle.name} asked for tools more than {self._options.most_rounds} times in one turn",
                     where=turn.socket_id,
-                    hint="is the task too large for one socket? retry --turn to let it go on, or set the most_rounds of the agent",
+                    hint="split the task into several sockets, continue with retry --turn, or raise most_rounds of the agent",
                     kind="too_many_calls",
                 )
             response, calls = self._read_calls(response, split.text)
@@ -471,8 +471,8 @@ class ModelTurn:
             calls.append(ToolCall(id=name, tool=tool, args=args, round=self._round, said=call_text))
         if len(calls) > MAX_CALLS:
             message = (
-                f"Not run: too many at once. Of {len(response.tool_calls)} calls the first {MAX_CALLS} "
-                "were taken, and the others, from this one on, were not."
+                f"Not run: the answer has {len(response.tool_calls)} calls, and only the first {MAX_CALLS} were run. "
+                "This call and all later calls were not run."
             )
             calls[-1] = self._calls.record(calls[-1], message, ok=False)
         return replace(response, parts=parts), calls
@@ -485,7 +485,7 @@ class ModelTurn:
         if not response.tool_calls and not split.text.strip() and not self._cut(response, split):
             raise answer_error("empty", name)
         if response.finish_reason == "length":
-            self._turn.tell(Noted(f"The answer of {name} was cut at the most tokens that it may have"))
+            self._turn.tell(Noted(f"The answer of {name} was cut off at its maximum number of tokens"))
 
     def _note_problems(self) -> None:
         turn = self._turn
@@ -500,7 +500,9 @@ class ModelTurn:
         if self._left_out:
             turn.tell(Noted(f"{self._handle.name} is asked without the tools of {turn.materia_label}"))
         if turn.thinking is not None and turn.thinking not in _THINKING:
-            turn.tell(Noted(f"No model thinks {turn.thinking!r}; {did_you_mean(turn.thinking, _THINKING)}"))
+            turn.tell(
+                Noted(f"The thinking level {turn.thinking!r} does not exist; {did_you_mean(turn.thinking, _THINKING)}")
+            )
 
     def _tell_spent(self) -> None:
         for used in self._spending.take():

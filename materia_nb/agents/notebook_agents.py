@@ -150,18 +150,18 @@ class RecordedAgent:
             return recorded.reply
         visits = sorted(visit for socket, visit in self._replies if socket == socket_id)
         if not visits:
-            message = f"The recorded cast has no replies of {turn.socket_id}"
+            message = f"The recorded cast has no replies for {turn.socket_id}"
         elif not turns:
-            message = f"The recorded cast has no visit {turn.visit} of {turn.socket_id}, the last is {visits[-1]}"
+            message = f"The recorded cast has no visit {turn.visit} of {turn.socket_id}; its last visit is {visits[-1]}"
         else:
             message = (
                 f"Visit {turn.visit} of {turn.socket_id} has {len(turns)} recorded replies, "
-                f"turn {turn.turn_of_visit + 1} ({turn.kind}) has none"
+                f"but none for turn {turn.turn_of_visit + 1} ({turn.kind})"
             )
         raise AgentError(
             message,
             where=turn.socket_id,
-            hint=f"this cast took a different route than the recorded one; let someone else answer {turn.socket_id}",
+            hint=f"this cast took another route than the recorded cast; set another agent for {turn.socket_id}",
             kind="recorded_exhausted",
         )
 
@@ -240,7 +240,7 @@ class ScriptedAgent:
                 f"Turn {number + 1} of {key} (visit {turn.visit} of {turn.socket_id}, {turn.kind}) has no reply: "
                 f"the script gives {len(replies)}",
                 where=turn.socket_id,
-                hint=f"add a reply to {key!r}, or let someone else answer {turn.socket_id}",
+                hint=f"add a reply to {key!r}, or set another agent for {turn.socket_id}",
                 kind="scripted_exhausted",
             )
         return replies[number]
@@ -519,8 +519,8 @@ def needs_name(graph: Graph, name: str) -> None:
 def unknown(name: str, known: Iterable[str]) -> MateriaError:
     """Return the error for an agent of a name that no socket or materia has."""
     return MateriaError(
-        f"There is no materia or socket {name!r}.",
-        hint=did_you_mean(name, known) + " (* is everyone)",
+        f"No materia or socket is called {name!r}.",
+        hint=did_you_mean(name, known) + " (* means all others)",
         kind="unknown_materia",
     )
 
@@ -528,9 +528,9 @@ def unknown(name: str, known: Iterable[str]) -> MateriaError:
 def no_agent(name: str, words: str) -> MateriaError:
     """Return the error for an agent of a utility, which would be ignored."""
     return MateriaError(
-        f"{words} is a utility: a process answers there, so no agent can be set for it.",
+        f"{words} is a utility, which runs a process, so no agent can be set for it.",
         where=name,
-        hint=f"pin it, and no process is started: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
+        hint=f"pin a fixed answer instead: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
         kind="not_an_agent",
     )
 

@@ -356,7 +356,7 @@ class Workbench(DryBench):
         pins: Mapping[str, object] | None = None,
         files: FilesWord | None = None,
     ) -> Cast:
-        """Start a cast of the chosen loadout, and show its panel; continue it with buttons, step or run.
+        """Start a cast of the chosen loadout. Continue it with step or run; a notebook also shows panels with buttons.
 
         Args:
             request: the request; prompts and utilities read it.

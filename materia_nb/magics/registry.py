@@ -354,10 +354,10 @@ def help_text(name: str | None = None) -> str:
         verbs += [VERBS[f"{name} {second}"] for second in family(name)]
         return "\n\n".join(map(_verb_help, verbs or [find_verb(name)]))
     width = max(map(len, first_words()))
-    lines = ["Materia NB: load a loadout, cast it, look at every handoff."]
+    lines = ["Materia NB: load a loadout, cast it, and inspect every handoff."]
     for title, group in GROUPS.items():
         lines += ["", f"{title}:", *(f"  {word:<{width}}  {summary_of(word)}" for word in group.split())]
-    lines += ["", "%materia help VERB explains one. $name is replaced by the value of a variable."]
+    lines += ["", "%materia help VERB explains a verb. $name stands for the value of a variable."]
     return "\n".join(lines)
 
 
@@ -418,7 +418,7 @@ def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
         elif not positional and (seconds := family(verb.name)):
             raise _wrong(verb, f"{verb.name} has no {raw!r}: {did_you_mean(raw, seconds)}.")
         elif not positional:
-            raise _wrong(verb, f"{raw!r} is one argument too many.")
+            raise _wrong(verb, f"The argument {raw!r} is one too many.")
         elif positional[0].kind == "words":
             values.setdefault(positional[0].key, []).append(_typed(verb, positional[0], _value(raw, names)))
             position = match.end()
@@ -445,8 +445,8 @@ def _option(
     name, equals, inline = match.group(1).partition("=")
     argument = verb.options.get(name)
     if argument is None:
-        near = did_you_mean(name, verb.options) if verb.options else f"{verb.name} takes none"
-        raise _wrong(verb, f"There is no option {name}: {near}")
+        near = did_you_mean(name, verb.options) if verb.options else f"{verb.name} has no options."
+        raise _wrong(verb, f"The option {name} does not exist: {near}")
     if argument.kind == "flag":
         values[argument.key] = True
         return match.end()
@@ -466,7 +466,7 @@ def _value(raw: str, names: Mapping[str, Any]) -> Any:
         if name not in names:
             mine = [known for known in names if not known.startswith("_") and known not in _SHELL_NAMES]
             raise MateriaError(
-                f"There is no variable {name!r}.", hint=did_you_mean(name, mine), kind="unknown_variable"
+                f"The variable {name!r} does not exist.", hint=did_you_mean(name, mine), kind="unknown_variable"
             )
         return names[name]
     if len(raw) >= 2 and raw[0] == raw[-1] and raw[0] in "\"'" and _WORD.fullmatch(raw):

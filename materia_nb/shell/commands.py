@@ -90,11 +90,11 @@ def _visible_files(folder: Path) -> Iterator[Path]:
 
 
 BUNDLES: Final = (
-    Bundle("lessons", "copy the notebooks to DIR: a tour and the lessons", ("notebooks",), "00-quickstart.ipynb"),
-    Bundle("gallery", "copy the gallery to DIR: patterns, and mistakes to find", ("gallery",)),
+    Bundle("lessons", "Copy a tour and the lessons to DIR, as notebooks", ("notebooks",), "00-quickstart.ipynb"),
+    Bundle("gallery", "Copy example loadouts to DIR: patterns, and mistakes to find", ("gallery",)),
     Bundle(
         "cheatsheet",
-        "copy the cheat sheet to DIR: the rules on one page",
+        "Copy the cheat sheet to DIR: the rules on one page",
         ("cheatsheet", "cheatsheet.svg", "cheatsheet.pdf"),
     ),
 )
@@ -205,7 +205,7 @@ def _next_steps(bundle: Bundle, folder: Path, written: Sequence[Path], *, truste
         yield from (f"  {name}" for name in dict.fromkeys(target.parts[0] for target in bundle.files()))
         return
     first = Path(bundle.first) if Path(bundle.first) in notebooks else notebooks[0]
-    yield from ("", "Open the first one with", f"  jupyter lab {shlex.quote(str(folder / first))}")
+    yield from ("", "Open the first notebook with", f"  jupyter lab {shlex.quote(str(folder / first))}")
     if find_spec("jupyterlab") is None:
         yield "JupyterLab is not installed in this environment. Install it with"
         yield f'  {shlex.quote(sys.executable)} -m pip install "materia-nb[lab]"'
@@ -258,7 +258,7 @@ class _VerbFamily(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.commands and not args[0].startswith("-"):
-            ctx.fail(f"There is no command {args[0]!r}: {meant_by(args[0], self.list_commands(ctx))}")
+            ctx.fail(f"The command {args[0]!r} does not exist: {meant_by(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
 
@@ -276,18 +276,25 @@ class _Program(_VerbFamily):
                     formatter.write_dl(rows)
 
 
-_GETTING_STARTED: Final = """\b
-Start here:
-  materia lessons DIR                  copy the notebooks to DIR
-  jupyter lab DIR/00-quickstart.ipynb  the tour; then 01-edges, the first lesson
-  materia list loadouts                the loadouts that come with it
-  materia VERB --help                  help for a command"""
+_FIRST_STEPS: Final = """\
+Materia NB checks, explores, casts and inspects loadouts. Five commands to start with:
+
+  materia lessons DIR                   copy the lessons to DIR; then: jupyter lab DIR/00-quickstart.ipynb
+  materia list loadouts                 list your loadouts and the loadouts that come with Materia NB
+  materia check FILE                    find the problems of a loadout file
+  materia run REQUEST --loadout NAME    cast a request and run it
+  materia steps                         show the steps of the latest cast
+
+materia --help lists all commands, materia COMMAND --help explains a command."""
 
 
-@click.group(cls=_Program, epilog=_GETTING_STARTED, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message="%(version)s")
-def program() -> None:
+@click.pass_context
+def program(context: click.Context) -> None:
     """Materia NB: check, explore, cast and inspect loadouts. Exit codes: 0 fine, 1 problems, 2 misuse."""
+    if context.invoked_subcommand is None:
+        click.echo(_FIRST_STEPS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -297,7 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # the encoding may be Latin-1
     try:
-        code = _run_program(arguments or ["--help"])
+        code = _run_program(arguments)
     except OSError as error:
         if error.filename is not None:  # not the output
             raise
@@ -347,15 +354,15 @@ def _json_text(document: object) -> str:
 _COMMON_OPTIONS: Final = (
     click.Option(
         ["--project"], type=click.Path(exists=True, file_okay=False, path_type=Path), default=".",
-        help="the project directory; the current one if left out",
+        help="the project directory; the current directory if left out",
     ),
-    click.Option(["--file", "on_top"], help="a file of loadouts, read on top of the project's own", metavar="FILE"),
+    click.Option(["--file", "on_top"], help="load this file of loadouts in addition to the project's files", metavar="FILE"),
     click.Option(["--json", "as_json"], is_flag=True, help="write the result as JSON"),
 )  # fmt: skip
 _CAST_OPTION: Final = click.Option(
     ["--cast", "of"],
     type=_TextOrInteger(integer=False),
-    help="the cast: its id, the start of the id, its name, or -2 for the second latest; the latest if left out",
+    help="the cast: its id, the beginning of its id, its name, or -2 for the second latest; the latest cast if left out",
 )
 _AGENT_OPTION: Final = click.Option(
     ["--agent"],
@@ -450,7 +457,7 @@ def _bench(access: str, project: Path, on_top: str | None = None, agents: Sequen
         for assignment in agents:
             name, equals, agent = assignment.partition("=")
             if not equals:
-                raise usage_error(f"--agent {assignment} names no agent.", "write NAME=WHO")
+                raise usage_error(f"--agent {assignment} does not name an agent.", "write NAME=WHO")
             parsed = parse(VERBS["agent"], f'"{name}" {agent}', {})
             VERBS["agent"].handler(Call(bench, parsed, None, {}))
         yield bench
@@ -496,7 +503,7 @@ def _check(
             click.echo(terminal.findings_text(checked, "json" if as_json else form))
             return FINE if checked.ok else PROBLEMS
         if len(names) > 1:
-            raise usage_error("One loadout is fixed at a time.")
+            raise usage_error("Only one loadout can be fixed at a time.", "name one loadout")
         verb = VERBS["check"]
         arguments = _arguments(verb, {"loadout": tuple(names), **fixes}, bench)
         return _report_result(verb, verb.handler(Call(bench, arguments, None, {})), bench, as_json=as_json)
@@ -511,7 +518,9 @@ def _run(
     with _bench("changes", project, on_top, agent) as bench:
         if request:
             if of is not None:
-                raise usage_error("A request starts a new cast.", "leave --cast out")
+                raise usage_error(
+                    "A request starts a new cast, so --cast cannot be given.", "leave out --cast or the request"
+                )
             bench.cast(**_arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench))
         elif loadout is not None:
             raise usage_error("The request is missing.", "run REQUEST --loadout NAME")
@@ -553,11 +562,11 @@ def _add_commands() -> None:
     check.callback, run.callback = _check, _run
     names = click.Argument(["names"], nargs=-1, metavar="[FILE|LOADOUT]...")
     check.params = [names, *(parameter for parameter in check.params if parameter.name != "loadout")]
-    check.params.append(click.Option(["--format", "form"], type=click.Choice(terminal.FORMATS), default="text", help="how findings are written"))  # fmt: skip
+    check.params.append(click.Option(["--format", "form"], type=click.Choice(terminal.FORMATS), default="text", help="the output format of the findings"))  # fmt: skip
     check.help = (
-        f"{VERBS['check'].summary}\n\nFILE: a loadout file, whose loadouts are all checked, or a saved test "
-        "(*.materia-case.json), whose answers are sent through its loadout. LOADOUT: a loadout of the project. Left out: "
-        "all loadouts that the project's files define."
+        f"{VERBS['check'].summary}\n\nFILE: check all loadouts of this file, or replay this saved test "
+        "(*.materia-case.json). LOADOUT: check this loadout of the project. Without arguments, check all loadouts that "
+        "the project's files define."
     )
     start = [option for option in commands["cast"].params if option.name in ("request", "loadout")]
     run.params = [*start, *run.params]
@@ -575,7 +584,7 @@ def _add_commands() -> None:
         group.commands[second] = command
     for bundle in available_bundles():
         folder = click.Argument(["folder"], required=False, type=click.Path(path_type=Path), metavar="DIR")
-        force = click.Option(["--force"], is_flag=True, help="overwrite files that have other content")
+        force = click.Option(["--force"], is_flag=True, help="overwrite files that differ")
         copy = partial(_copy, bundle)
         program.add_command(
             click.Command(bundle.command, params=[folder, force], callback=copy, help=f"{bundle.about}.")

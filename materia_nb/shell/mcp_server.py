@@ -26,10 +26,10 @@ from materia_nb.loadout.design.document import OPERATIONS, Operation
 from materia_nb.loadout.report import Problem, do
 
 INSTRUCTIONS: Final = """\
-Build loadouts: graphs in which agents and utilities pass work to one another. Start with loadouts and open_loadout. Read the
-document with show, change it with the operations, and use check, explore and odds to examine it. State with require what must
-hold; a property that does not hold is reported with a cast that shows it. Call hand_over when the loadout is done: a person
-then accepts or refuses each of your steps. You cannot save."""
+Design loadouts: graphs in which agents and utilities pass work to one another. Call loadouts first, then open_loadout. Read
+the loadout with show, and change it with the other tools. Examine it with check, explore and odds. Use require to test the
+properties that must hold for every cast: if a property fails, you get a cast as a counterexample. When the loadout is done,
+call hand_over. A person then accepts or refuses each of your steps. You cannot save the loadout yourself."""
 
 _EDGE: Final = re.compile(r"(.+)#([1-9]\d*)")
 _REQUEST: Final = "a counterexample"
@@ -69,7 +69,7 @@ class DesignServer:
         """Call a tool. If the call is refused, nothing changes and the result contains the reason."""
         tool = self.tools.get(name)
         if tool is None or tool.run is None:
-            return ToolResult(f"There is no tool {readable(name)[:80]!r}.", ok=False)
+            return ToolResult(f"The tool {readable(name)[:80]!r} does not exist.", ok=False)
         try:
             result = tool.run(args, None)
         except (Refused, MateriaError) as error:
@@ -110,7 +110,7 @@ class DesignServer:
         )
 
     def open_loadout(self, loadout: str, *, new: bool = False, draft: bool = False) -> str:
-        """Open a loadout for design; `new` creates an empty one, `draft` continues a draft that was handed over and not reviewed yet."""
+        """Open a loadout for design. `new` creates an empty loadout. `draft` continues a draft that was handed over but not reviewed yet."""
         self.close()
         from materia_nb.store.design_autosave import autosave
 
@@ -128,17 +128,19 @@ class DesignServer:
         return f"{compact(design.document)}\nSteps:{steps}\n{self._findings()}"
 
     def check(self) -> str:
-        """List the problems, which prevent a cast, and the hints, each with advice."""
+        """List the problems, which prevent a cast, and the hints. Each comes with advice."""
         report = self.design.report
-        return "\n".join(map(_finding_line, (*report.problems, *report.hints))) or "There are no problems and no hints."
+        return (
+            "\n".join(map(_finding_line, (*report.problems, *report.hints))) or "No problems and no hints were found."
+        )
 
     def fix(self, code: str, source: str) -> str:
-        """Fix a problem or hint of check, named by its code and source, if one change fixes it."""
+        """Fix a problem or hint that one change can fix. Name it by the code and source that check lists."""
         report = self.design.report
         for problem in (*report.problems, *report.hints):
             if (problem.code, problem.source) == (code, source):
                 return self._report(self.design.fix(problem))
-        raise MateriaError("check lists nothing of that code and source.", hint="call check again")
+        raise MateriaError("No problem or hint has that code and source.", hint="call check for the current list")
 
     def undo(self) -> str:
         """Undo the last step."""
@@ -149,11 +151,11 @@ class DesignServer:
         return self._report(f"done again: {self.design.redo()}")
 
     def explore(self, items: list[int] | None = None) -> str:
-        """Compute everything that can happen in a cast, for item lists of each of these lengths (0 to 3 if left out)."""
+        """Compute every route that a cast can take, for item lists of each of these lengths (0 to 3 if left out)."""
         return str(self._exploration(items).as_text(_WIDTH))
 
     def odds(self, satisfied: float = 0.5, items: int = 3) -> str:
-        """Compute the exact probability of each end and the turns it takes, if each verdict is satisfied with this probability."""
+        """Compute the probability of each end and the average number of turns, if each verdict is satisfied with this probability."""
         odds = self._exploration([items]).odds(satisfied, items)
         return odds.as_text(_WIDTH) if isinstance(odds, Block) else repr(odds)
 
@@ -166,10 +168,11 @@ class DesignServer:
         most_turns: int | None = None,
         items: list[int] | None = None,
     ) -> str:
-        """State what must hold for every cast; a part that does not hold is reported with a cast that shows it.
+        """Test properties that must hold for every cast. If a property fails, the result names a cast as a counterexample.
 
-        `never` and `possible` take sockets, edges as "Socket-1#2" (the second edge), exits, and ends: complete, failed, held or
-        the kind of a failure. `ends`: an end can be reached from everywhere. `most_turns`: the highest allowed number of turns.
+        `never` and `possible` are lists of sockets, edges such as "Socket-1#2" (the second edge), exits, and ends: complete,
+        failed, held or the kind of a failure. `ends` requires that an end can be reached from everywhere. `most_turns` is the
+        highest allowed number of turns.
         """
         exploration = self._exploration(items)
         results = [self._check(exploration, target, possible=False) for target in never or ()]
@@ -187,10 +190,12 @@ class DesignServer:
         return "\n".join([*results, *exploration.notes])
 
     def hand_over(self) -> str:
-        """Hand your steps to a person, who accepts or refuses each in the designer; this ends your work on the loadout."""
+        """Hand your steps to a person, who accepts or refuses each step in the designer. This ends your work on the loadout."""
         design = self.design
         if not design.steps:
-            raise MateriaError("There is no step to hand over.", hint="change something first")
+            raise MateriaError(
+                "You have not changed the loadout, so nothing can be handed over.", hint="change it first"
+            )
         if design.not_kept:
             raise MateriaError(design.not_kept, hint="tell the person")
         arguments = ("" if design.name in self.bench.loadouts.config.loadout_names else "--new ") + design.name

@@ -59,7 +59,7 @@ def ask_person(cast: Cast) -> bool:
         if cast.now.approvals.asking:
             _ask_approval(cast)
         elif cast.now.held or (cast.now.waiting_at and cast.now.waiting_at.mode == "draft"):
-            message = _read_lines("What should be different? Leave it empty to accept the draft")
+            message = _read_lines("What should change? Leave the answer empty to accept the draft")
             cast.refine(message) if message else cast.accept()
         else:
             cast.reply(_read_lines("Your answer"))
@@ -73,7 +73,7 @@ def ask_person(cast: Cast) -> bool:
 def _ask_approval(cast: Cast) -> None:
     word = click.prompt("Approve", type=click.Choice(["yes", "no", "always"]), default="no")
     if word == "no":
-        cast.approvals.deny("the person said no")
+        cast.approvals.deny("a person denied the call")
     else:
         cast.approvals.approve(always=word == "always")
 

@@ -120,7 +120,7 @@ def test_unknown_thinking_level_is_noted_and_ignored():
     heard = Heard()
     with serving(says("x")) as server:
         agent(server).answer(turn(heard, thinking="hihg"))
-    assert heard.notes == ["No model thinks 'hihg'; did you mean 'high'?"]
+    assert heard.notes == ["The thinking level 'hihg' does not exist; did you mean 'high'?"]
     assert "reasoning_effort" not in server.asked[0]
 
 
@@ -165,9 +165,9 @@ def test_missing_model_error_says_where_to_set_it():
     "name, what, hint",
     [
         ("opnai:gpt-5", "no model provider 'opnai'", "did you mean 'openai'?"),
-        ("openai:", "names no model", "provider:model"),
-        (":x", "names no model", "provider:model"),
-        ("gpt-5", "names no model", "provider:model"),
+        ("openai:", "does not name a model", "provider:model"),
+        (":x", "does not name a model", "provider:model"),
+        ("gpt-5", "does not name a model", "provider:model"),
     ],
 )
 def test_invalid_model_name_is_refused_immediately(name, what, hint):
@@ -222,7 +222,7 @@ def test_model_names_become_model_agents():
     assert agent_from("openai:x").name == "openai:x"
     assert agent_from("model").model is None
     assert agent_from(TestModel(custom_output_text="hi")).answer(turn()).text == "hi"
-    with pytest.raises(AgentError, match="There is no model provider"):
+    with pytest.raises(AgentError, match="does not exist"):
         agent_from("nobody:x")
     with pytest.raises(AgentError, match="is not an agent"):
         agent_from("gpt-5")
@@ -696,7 +696,7 @@ def test_stop_ends_a_running_command(tmp_path):
         os.kill(int((tmp_path / "pid").read_text()), 0)
     (done,) = heard.calls
     assert not done.ok
-    assert "a part of it may have been done" in done.result
+    assert "it may have run in part" in done.result
     assert heard.spent == [Usage(10, 5, None)]
 
 

@@ -57,11 +57,11 @@ FAILURES = {
         "could not be read",
         "another model",
     ),
-    "cut_off": (breaks_off("so f"), "broke off", "is the provider up"),
-    "cut_off_quietly": (breaks_off("so f", framed=False), "broke off", "is the provider up"),
+    "cut_off": (breaks_off("so f"), "broke off", "check that the provider is running"),
+    "cut_off_quietly": (breaks_off("so f", framed=False), "broke off", "check that the provider is running"),
     "error_in_a_200_reply": (
         whole({"error": {"message": "Rate limit exceeded: free tier", "code": 429}}),
-        "accepts no more requests for now, in 2 tries: Rate limit exceeded: free tier",
+        "does not accept more requests at the moment, in 2 tries: Rate limit exceeded: free tier",
         "wait",
     ),
     "error_named_in_a_200_reply": (
@@ -86,7 +86,7 @@ FAILURES = {
     ),
     "other_protocol": (
         whole({"type": "message", "content": [{"type": "text", "text": "hello"}]}),
-        "one whole reply that is no chat completion, instead of a stream",
+        "a complete reply instead of a stream, and the reply is not a chat completion",
         "settings",
     ),
     "error_in_stream": (
@@ -168,7 +168,7 @@ def test_truncated_unstreamed_reply_is_noted():
     heard = Heard()
     with serving(whole(completion({"content": "Hel"}, "length"))) as server:
         reply = agent(server).answer(turn(heard))
-    assert (reply.text, reply.cut) == ("Hel", "the most tokens that it may have")
+    assert (reply.text, reply.cut) == ("Hel", "its maximum number of tokens")
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ def test_reply_in_another_protocol_is_one_clear_error(monkeypatch, body, kind, w
 @pytest.mark.parametrize(
     "name, value, kind, what",
     [
-        ("OPENAI_API_KEY", f"{CANARY}\nmore", "bad_key", "The key in OPENAI_API_KEY has a space at an end"),
-        ("OPENAI_API_KEY", f"{CANARY} ", "bad_key", "The key in OPENAI_API_KEY has a space at an end"),
-        ("OPENAI_API_KEY", f"{CANARY}\u0430", "bad_key", "or a sign that is not ASCII"),
+        ("OPENAI_API_KEY", f"{CANARY}\nmore", "bad_key", "The key in OPENAI_API_KEY begins or ends with a space"),
+        ("OPENAI_API_KEY", f"{CANARY} ", "bad_key", "The key in OPENAI_API_KEY begins or ends with a space"),
+        ("OPENAI_API_KEY", f"{CANARY}\u0430", "bad_key", "or a character that is not ASCII"),
         (
             "SSL_CERT_FILE",
             "/nowhere.pem",

@@ -174,7 +174,7 @@ def test_unusable_server_tools_are_noted(tmp_path):
         agent(server).answer(
             turn(heard, tools=("own.*",), project=tmp_path, more_tools=MoreTools(servers={"own": SPEC}))
         )
-    assert heard.notes == ["a tool of own is left out, two words: its name cannot be one"]
+    assert heard.notes == ["the tool two words of own is left out: its name is not valid"]
     assert len(server.asked[0]["tools"]) == 8
 
 

@@ -119,9 +119,12 @@ class TestRecorded:
     @pytest.mark.parametrize(
         "asked, said",
         [
-            (turn("Socket-9"), "no replies of Socket-9"),
-            (turn(visit=3), "no visit 3 of Socket-1, the last is 2"),
-            (turn(visit=2, turn_of_visit=1), r"Visit 2 of Socket-1 has 1 recorded replies, turn 2 \(work\)"),
+            (turn("Socket-9"), "no replies for Socket-9"),
+            (turn(visit=3), "no visit 3 of Socket-1; its last visit is 2"),
+            (
+                turn(visit=2, turn_of_visit=1),
+                r"Visit 2 of Socket-1 has 1 recorded replies, but none for turn 2 \(work\)",
+            ),
         ],
     )
     def test_recorded_agent_does_not_invent_answers(self, asked, said):

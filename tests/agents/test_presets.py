@@ -132,7 +132,7 @@ def test_agent_verb_accepts_and_completes_presets(project, monkeypatch):
     wb = shell.user_ns["wb"]
     assert isinstance(wb.agents.default, PresetAgent)
     assert wb.agents.default.model == "small"
-    with pytest.raises(AgentError, match="no command preset"):
+    with pytest.raises(AgentError, match="command preset"):
         shell.run_line_magic("materia", "agent * command:cluade")
     assert {"person", "command:claude"} <= set(candidates(lambda: wb, ["agent", "Build"]))
     wb.close()

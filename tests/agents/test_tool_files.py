@@ -44,12 +44,12 @@ def test_parts_of_a_long_file_fit_together(box, project):
     lines = [f"line {n}" for n in range(1, 2_501)]
     (project / "a.txt").write_text("\n".join(lines))
     first = box.call("read", {"path": "a.txt", "limit": 400}).text
-    assert first == "\n".join([*lines[:400], "(lines 1-400 of 2,500; go on with offset 401)"])
+    assert first == "\n".join([*lines[:400], "(lines 1-400 of 2,500; continue with offset 401)"])
     whole, offset = [], 1
     while offset:
         *part, note = box.call("read", {"path": "a.txt", "offset": offset}).text.split("\n")
         whole += part
-        offset = int(note.partition("go on with offset ")[2].rstrip(")") or 0)
+        offset = int(note.partition("continue with offset ")[2].rstrip(")") or 0)
     assert note == "(lines 2,001-2,500 of 2,500)"
     assert whole == lines
 
@@ -63,7 +63,7 @@ def test_parts_of_long_lines_fit_together(box, project):
         assert len(text) <= MAX_RESULT_CHARS
         *part, note = text.split("\n")
         whole += part
-        offset = int(note.partition("go on with offset ")[2].rstrip(")") or 0)
+        offset = int(note.partition("continue with offset ")[2].rstrip(")") or 0)
     assert whole == lines
 
 
@@ -77,13 +77,13 @@ def test_overlong_line_is_cut_with_its_size(box, project):
 def test_offset_after_the_end_is_reported(box, project):
     (project / "a.txt").write_text("one\ntwo\n")
     result = box.call("read", {"path": "a.txt", "offset": 3})
-    assert (result.ok, result.text) == (False, "a.txt has 2 lines, so there is no line 3.")
+    assert (result.ok, result.text) == (False, "a.txt has only 2 lines; line 3 does not exist.")
 
 
 def test_a_huge_file_is_not_read_to_its_end(box, project):
     sparse(project / "a.txt", b"one\ntwo\n", 1 << 40)
     result = box.call("read", {"path": "a.txt", "limit": 2})
-    assert result.text == "one\ntwo\n(lines 1-2 of more than 3; go on with offset 3)"
+    assert result.text == "one\ntwo\n(lines 1-2 of more than 3; continue with offset 3)"
     assert "binary (1,099,511,627,776 bytes)" in box.call("read", {"path": "a.txt"}).text
 
 
@@ -148,9 +148,9 @@ def test_long_listing_counts_the_rest(box, project, monkeypatch):
     text = box.call("ls", {}).text
     *shown, note = text.split("\n")
     assert len(text) <= MAX_RESULT_CHARS
-    assert note == f"(and {1_000 - len(shown)} more; find lists those whose names match a pattern)"
+    assert note == f"(and {1_000 - len(shown)} more; use find to list names that match a pattern)"
     monkeypatch.setattr(file_tools, "_MAX_ENTRIES", 10)
-    assert box.call("ls", {}).text.split("\n")[10:] == ["(and many more; find lists those whose names match a pattern)"]
+    assert box.call("ls", {}).text.split("\n")[10:] == ["(and many more; use find to list names that match a pattern)"]
 
 
 # -- write ------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_non_utf8_file_is_not_edited(box, project):
     result = box.call("edit", {"path": "a.txt", "old": "one", "new": "two"})
     assert (result.ok, result.text) == (
         False,
-        "a.txt is not UTF-8 (byte 3), so it cannot be edited without harm.",
+        "a.txt is not UTF-8 (byte 3), so it cannot be edited.",
     )
     assert (project / "a.txt").read_bytes() == b"caf\xe9 one"
 

@@ -125,8 +125,8 @@ def test_errors_reveal_nothing_outside_the_project(places):
     """The answer does not reveal whether something exists outside."""
     box = Toolbox(places[0])
     assert [box.call("read", {"path": f"../{name}"}).text for name in ("outside", "gone")] == [
-        "../outside leads out of the project; the tools for files stay inside it.",
-        "../gone leads out of the project; the tools for files stay inside it.",
+        "../outside leads out of the project; the file tools work only inside it.",
+        "../gone leads out of the project; the file tools work only inside it.",
     ]
 
 
@@ -260,7 +260,7 @@ def test_pipes_and_sockets_are_refused_without_blocking(places, monkeypatch, too
             assert not result.ok
             assert name in result.text
         assert Toolbox(project).call("grep", {"pattern": "inside"}).text == "a/x.txt:1: inside"
-        assert "pipe (no plain file)" in Toolbox(project).call("ls", {}).text
+        assert "pipe (not a plain file)" in Toolbox(project).call("ls", {}).text
 
 
 def test_devices_are_not_opened():
@@ -293,8 +293,8 @@ def test_path_below_a_file_is_refused(places):
 
 def test_missing_path_suggests_a_similar_one(places):
     box = Toolbox(places[0])
-    assert box.call("read", {"path": "a/y.txt"}).text == "a/y.txt is not there: did you mean x.txt?"
-    assert box.call("read", {"path": "nothing/like/it"}).text == "nothing is not there."
+    assert box.call("read", {"path": "a/y.txt"}).text == "a/y.txt does not exist: did you mean x.txt?"
+    assert box.call("read", {"path": "nothing/like/it"}).text == "nothing does not exist."
     assert not (places[0] / "nothing").exists()
 
 
@@ -408,4 +408,4 @@ def test_files_that_run_automatically_are_not_writable(tmp_path, tool, path):
     (tmp_path / "in").symlink_to(".pi/x")
     result = Toolbox(tmp_path).call(tool, {"path": path, **TOOLS[tool]})
     assert not result.ok
-    assert "which the tools for files do not change" in result.text
+    assert "which the file tools do not change" in result.text

@@ -172,7 +172,7 @@ def test_endless_expression_is_stopped_and_matches_are_kept(box, project, monkey
     (project / "a.txt").write_text("xxy\n" + "x" * 5_000 + "\n")
     result = box.call("grep", CATASTROPHE)
     assert not result.ok
-    assert result.text == "a.txt:1: xxy\n(ended after 0.7 s: take a simpler pattern, or a narrower path)"
+    assert result.text == "a.txt:1: xxy\n(stopped after 0.7 s: use a simpler pattern or a narrower path)"
 
 
 def test_a_stop_ends_a_search(box, project, monkeypatch):

@@ -85,7 +85,7 @@ def test_endless_output_is_stopped(box):
     ok, text = run(box, "yes", timeout_s=0.5)
     assert not ok
     assert text.startswith(
-        "The command took longer than 0.5 s and was ended, with all that it had started.\nstdout:\ny"
+        "The command took longer than 0.5 s and was stopped, with every process that it started.\nstdout:\ny"
     )
     assert len(text) <= MAX_RESULT_CHARS
 

@@ -105,13 +105,13 @@ def test_r47_unknown_name_is_refused_everywhere(wb, name):
         with pytest.raises(MateriaError) as refused:
             refuse()
         told.append((refused.value.kind, refused.value.what))
-    assert set(told) == {("unknown_materia", f"There is no materia or socket {name!r}.")}
+    assert set(told) == {("unknown_materia", f"No materia or socket is called {name!r}.")}
 
 
 def test_agent_for_a_utility_is_refused_in_a_cast(wb):
     cast = wb.cast("c", loadout="U")
     for name in ("Socket-1", "Run"):
-        with pytest.raises(MateriaError, match="a process answers there") as refused:
+        with pytest.raises(MateriaError, match="which runs a process") as refused:
             cast.agents.set(name, lambda: "x")
         assert refused.value.kind == "not_an_agent"
     cast.agents.set("*", lambda: "x")

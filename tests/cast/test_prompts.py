@@ -164,5 +164,5 @@ def test_prompt_form_comes_from_socket_then_model_profile(tmp_path):
     assert bench.agents.ask("Ask", "Two", request="rain", agent=small).prompt.text == plain
     bench.agent("*", small)
     assert bench.prompts("Two", "rain")[1].text == plain
-    with pytest.raises(MateriaError, match="is not a form of a prompt"):
+    with pytest.raises(MateriaError, match="is not a prompt form"):
         ModelAgent(small, prompt_form="html")

@@ -97,7 +97,7 @@ def test_resume_of_a_missing_cast_lists_casts_with_requests(shell):
 def test_agent_for_an_unknown_name_is_refused(shell):
     line(shell, "list loadouts")
     wb = shell.user_ns["wb"]
-    with pytest.raises(MateriaError, match="no materia or socket 'Plam'") as caught:
+    with pytest.raises(MateriaError, match="No materia or socket is called 'Plam'") as caught:
         wb.cast("x", loadout="Plan-Build-Eval", agents={"Plam": "person"})
     assert "'Plan'" in caught.value.hint
     assert wb.cast("x", loadout="Plan-Build-Eval", agents={"Socket-1": "person", "*": "person"}).status == "ready"

@@ -93,10 +93,10 @@ def test_a_typo_is_one_short_red_error(shell):
         ("step two", "must be a whole number"),
         ("run --unti Socket-1", "--until"),
         ("run --until", "needs a value"),
-        ("status now", "one argument too many"),
+        ("status now", "one too many"),
         ("reply", "answer is missing"),
         ("define loadout X", "takes the body of a cell"),
-        ("cast $nothing", "no variable 'nothing'"),
+        ("cast $nothing", "variable 'nothing' does not exist"),
         ("load nowhere.json", "nowhere.json"),
         ("use Hallo", "Hello"),
         ("open 1999", "1999"),
@@ -104,8 +104,8 @@ def test_a_typo_is_one_short_red_error(shell):
         ("edit budget much", "2.50 USD for a cost"),
         ("why 99", "no step 99"),
         ("break Socket-9", "no socket 'Socket-9'"),
-        ("state nope", "nothing at 'nope'"),
-        ("agent Nobody person", "no materia or socket 'Nobody'"),
+        ("state nope", "no value at 'nope'"),
+        ("agent Nobody person", "No materia or socket is called 'Nobody'"),
     ],
 )
 def test_bad_input_is_explained_with_a_hint(shell, given, told):
@@ -266,8 +266,8 @@ def test_each_materia_uses_its_model(shell, monkeypatch):
     [
         ("agent * opnai:x", "did you mean 'openai'?"),
         ("agent * openai:x --bse-url y", "--base-url"),
-        ("agent * openai:x y", "one argument too many"),
-        ("agent * openai:x --base-url nowhere", "write it whole"),
+        ("agent * openai:x y", "one too many"),
+        ("agent * openai:x --base-url nowhere", "write the whole URL"),
         ("agent * gpt-5", "write provider:model"),
     ],
 )
@@ -506,7 +506,7 @@ def test_edits_between_steps_work(shell):
 
 def test_agent_for_an_unknown_name_is_an_error(shell):
     assert "answered by" in text(line(shell, "agent"))
-    with pytest.raises(MateriaError, match="no materia or socket 'openai:tiny'"):
+    with pytest.raises(MateriaError, match="No materia or socket is called 'openai:tiny'"):
         line(shell, "agent openai:tiny")
     with pytest.raises(MateriaError, match="The materia or socket is missing"):
         cell(shell, "agent", "return 'x'")

@@ -193,7 +193,7 @@ def test_agents_are_listed_with_their_problems(programs, wb):
         "missing",
         "missing",
     )
-    assert "claude is not there" in finding_of(result, "Socket-1 (Asks)").details
+    assert "claude is not installed" in finding_of(result, "Socket-1 (Asks)").details
 
     programs("claude", "print('1.0')")
     wb.agent("Plain", lambda: "x")

@@ -180,7 +180,7 @@ def _problems(tool: Tool, arguments: Mapping[object, JSON]) -> Iterator[str]:
     properties, required = tool.parameters["properties"], tool.parameters["required"]
     for name in arguments:
         if name not in properties:
-            yield f"there is no argument {named(str(name))!r} ({did_you_mean(str(name), properties)})"
+            yield f"{named(str(name))!r} is not an argument ({did_you_mean(str(name), properties)})"
     for name, schema in properties.items():
         value = arguments.get(name)
         if value is None:

@@ -93,7 +93,7 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         lines = [_entry_line(entry, folder) for entry in listed[:_MAX_ENTRIES]]
     fitting = _count_fitting(lines)
     left = f"{len(listed) - fitting:,}" if len(listed) <= _MAX_ENTRIES else "many"
-    note = [f"(and {left} more; find lists those whose names match a pattern)"] if fitting < len(listed) else []
+    note = [f"(and {left} more; use find to list names that match a pattern)"] if fitting < len(listed) else []
     return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
 
 
@@ -138,7 +138,7 @@ def _notes(first: int, count: int, total: int, *, more: bool, endings: set[bytes
     last = first + count - 1
     if first > 1 or last < total or more:
         of = f"more than {total:,}" if more else f"{total:,}"
-        go_on = f"; go on with offset {last + 1}" if last < total or more else ""
+        go_on = f"; continue with offset {last + 1}" if last < total or more else ""
         yield f"(lines {first:,}-{last:,} of {of}{go_on})"
     if b"\r\n" in endings:
         yield "(some lines end with CR LF)" if b"\n" in endings else "(lines end with CR LF)"
@@ -149,7 +149,7 @@ def _too_far(target: OpenPath, offset: int, total: int, *, more: bool) -> str:
         return f"{target.shown} is empty."
     if more:
         return f"Line {offset:,} of {target.shown} lies more than {MAX_SCANNED_BYTES:,} bytes into the file; grep looks there, too."
-    return f"{target.shown} has {total:,} lines, so there is no line {offset:,}."
+    return f"{target.shown} has only {total:,} lines; line {offset:,} does not exist."
 
 
 def _entry_line(entry: os.DirEntry[str], folder: int) -> str:
@@ -158,10 +158,10 @@ def _entry_line(entry: os.DirEntry[str], folder: int) -> str:
         if stat.S_ISLNK(status.st_mode):
             return f"{named(entry.name)} -> {named(os.readlink(entry.name, dir_fd=folder))}"
     except OSError:
-        return f"{named(entry.name)} (cannot be looked at)"
+        return f"{named(entry.name)} (cannot be read)"
     if stat.S_ISDIR(status.st_mode):
         return named(entry.name) + "/"
-    kind = f"{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else "no plain file"
+    kind = f"{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else "not a plain file"
     return f"{named(entry.name)} ({kind})"
 
 
@@ -183,7 +183,9 @@ _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$",
 def find(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List the files and directories whose names match a pattern."""
     if args["pattern"].startswith("/") or ".." in args["pattern"].split("/"):
-        raise Refused("The pattern is compared with paths below the directory: no / at its start, no .. in it.")
+        raise Refused(
+            "The pattern is compared with paths below the directory. It must not start with / or contain `..`."
+        )
     return _search(work, args, pattern=None, glob=args["pattern"])
 
 
@@ -202,7 +204,7 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
             target.open_file().close()  # refuses what is not a plain file
             parts, only, status = target.parts[:-1], target.name, os.fstat(target.folder)
     if status is None:
-        raise AssertionError("what is looked at is there")
+        raise AssertionError("a path that was opened for looking has a status")
     request = {
         "pattern": pattern,
         "ignore_case": args.get("ignore_case", False),
@@ -239,11 +241,11 @@ def _problem(ended: ProcessResult) -> str:
     if ended.stopped:
         return "The cast was stopped."
     if ended.timed_out:
-        return f"(ended after {SECONDS} s: take a simpler pattern, or a narrower path)"
+        return f"(stopped after {SECONDS} s: use a simpler pattern or a narrower path)"
     message = named(ended.stderr.decode(errors="replace"))
     known = {
         search.MOVED: "The directory was replaced during the search; nothing was searched.",
-        search.BAD_PATTERN: f"The pattern is not a regular expression: {message} (\\ before a sign takes it as it is).",
+        search.BAD_PATTERN: f"The pattern is not a regular expression: {message} (write \\ before a character to match it literally).",
     }
     return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {message}")
 
@@ -257,7 +259,7 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     text = args["content"]
     data = _encoded(text, "content")
     if args["path"].endswith("/"):
-        raise Refused("The path ends with a slash: name the file; directories on the way to it are made.")
+        raise Refused("The path ends with a slash. Name a file; missing directories are created.")
     with open_path(work.root, args["path"], "make") as target:
         _check_target(target)
         before = "new" if target.status is None else f"{target.status.st_size:,} bytes before"
@@ -288,7 +290,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         count = _count(text.text, old.text, target)
         if count > 1 and not args.get("all"):
             raise Refused(
-                f"old occurs {count:,} times in {target.shown}: include more of the surrounding lines, or all: true."
+                f"old occurs {count:,} times in {target.shown}: include more of the surrounding lines, or set all to true."
             )
         occurrences = text.text.count(old.text)
         if len(text.text) + occurrences * (len(new.text) - len(old.text)) > MAX_WRITTEN_BYTES:
@@ -357,15 +359,13 @@ def _text_of(target: OpenPath) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise Refused(
-            f"{target.shown} is not UTF-8 (byte {error.start:,}), so it cannot be edited without harm."
-        ) from None
+        raise Refused(f"{target.shown} is not UTF-8 (byte {error.start:,}), so it cannot be edited.") from None
 
 
 def _count(text: str, old: str, target: OpenPath) -> int:
     """Count where ``old`` begins, also inside another occurrence; from the second on the count may be a few less."""
     if not old:
-        raise Refused("old is empty: give the text to replace; write makes a new file.")
+        raise Refused("old is empty: give the text to replace; use write to create a file.")
     count = text.count(old)
     if not count:
         raise Refused(
@@ -380,7 +380,7 @@ def _encoded(text: str, name: str) -> bytes:
         data = text.encode()
     except UnicodeEncodeError as error:
         raise Refused(
-            f"{name} has half of a surrogate pair (character {error.start:,}), which UTF-8 has not."
+            f"{name} has half of a surrogate pair (character {error.start:,}), which UTF-8 cannot encode."
         ) from None
     if len(data) > MAX_WRITTEN_BYTES:
         raise Refused(f"The file would have {len(data):,} bytes; at most {MAX_WRITTEN_BYTES:,} are written.")
@@ -416,7 +416,7 @@ def _how_it_ended(ended: ProcessResult, seconds: float) -> str:
     if not ended.started:
         return f"The command could not be started: {ended.start_error}."
     if ended.timed_out:
-        return f"The command took longer than {seconds:g} s and was ended, with all that it had started."
+        return f"The command took longer than {seconds:g} s and was stopped, with every process that it started."
     if ended.stopped:
         return "The cast was stopped, and the command with it."
     return f"exit code {ended.code}" if ended.signal is None else f"ended by {ended.signal}"
@@ -478,7 +478,7 @@ class Toolbox:
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:
-            raise Refused(f"There is no tool {named(name)!r}: {did_you_mean(name, TOOLS)}")
+            raise Refused(f"The tool {named(name)!r} does not exist: {did_you_mean(name, TOOLS)}")
         arguments = check_arguments(TOOLS[name], args)
         self._work.go_on()
         with self._files if name in ("edit", "write") else nullcontext():

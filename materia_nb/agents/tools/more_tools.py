@@ -118,14 +118,14 @@ def describe_arguments(
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
     from pydantic.errors import PydanticUserError
 
-    hint = "let each parameter have a name and a type that JSON can say, such as str, int, list[str]"
+    hint = "give each parameter a name and a type that JSON supports, such as str, int, list[str]"
     fields: dict[str, Any] = {}  # by names of ours, as not every name may be a field's
     parameters = list(inspect.signature(function).parameters.values())[skip:]
     try:
         hints = get_type_hints(function, include_extras=True)
         for number, parameter in enumerate(parameters):
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise TypeError(f"the parameter {parameter} has no name to call it by")  # noqa: TRY301 - told as all others
+                raise TypeError(f"the parameter {parameter} cannot be passed by name")  # noqa: TRY301 - told as all others
             # What is left out keeps the function's own default; the model's is only told.
             default: Any = parameter.default if isinstance(parameter.default, (str, int, float, list, dict)) else None
             if parameter.default is parameter.empty:
@@ -220,10 +220,10 @@ class ToolFinder:
         allowed = as_list(spec.get("allow"))
         for number, offered_tool in enumerate(held.offered):
             if number == _MAX_TOOLS:
-                self.notes.append(f"{server} offers {len(held.offered)} tools; the first {_MAX_TOOLS} are taken")
+                self.notes.append(f"{server} offers {len(held.offered)} tools; only the first {_MAX_TOOLS} are used")
                 return
             if why := _reason_to_skip(offered_tool):
-                self.notes.append(f"a tool of {server} is left out, {named(offered_tool.name)}: {why}")
+                self.notes.append(f"the tool {named(offered_tool.name)} of {server} is left out: {why}")
                 continue
             yield Tool(
                 f"{server}.{offered_tool.name}",
@@ -244,7 +244,7 @@ class ToolFinder:
 
 def _reason_to_skip(tool: Offered) -> str:
     if not _TOOL_NAME.fullmatch(tool.name):
-        return "its name cannot be one"
+        return "its name is not valid"
     if tool.input_schema.get("type") != "object":
         return "its arguments are not an object"
     size = len(compact(tool.input_schema))
@@ -283,7 +283,7 @@ def _open_server(
             kind="not_installed",
         )
     if not platform.PROCESSES or not platform.THREADS:
-        raise _server_error(name, "where this kernel runs there are no processes")
+        raise _server_error(name, "this kernel cannot start processes")
     with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
         import mcp  # noqa: F401
 
@@ -423,7 +423,7 @@ def _fill_text(server: str, text: JSON) -> str:
     def put(match: re.Match[str]) -> str:
         register_key_variable(match[1])
         if match[1] not in os.environ:
-            raise _server_error(server, f"the environment has no {match[1]}")
+            raise _server_error(server, f"the environment variable {match[1]} is not set")
         return os.environ[match[1]]
 
     return _VARIABLE.sub(put, str(text))
@@ -435,7 +435,7 @@ def _cause(error: BaseException) -> str:
     if isinstance(error, AgentError):
         return error.what
     if isinstance(error, TimeoutError):
-        return f"it said nothing for {CONNECT_S:g} s"
+        return f"it did not respond within {CONNECT_S:g} s"
     return named_error(error) if isinstance(error, Exception) else type(error).__name__
 
 
@@ -446,10 +446,10 @@ def _stderr_tail(stderr: TextIO) -> str:
 
 
 def _server_error(server: str, why: str, stderr: str = "") -> AgentError:
-    output = f"; it said: {stderr}" if stderr else ""
+    output = f"; its stderr: {stderr}" if stderr else ""
     return AgentError(
         f"The MCP server {server} cannot be used: {why}{output}",
         where=f"mcpServers.{server}",
-        hint="put its command or url in the config right, then retry --turn",
+        hint="correct its command or url in the config, then retry --turn",
         kind="tool_server",
     )

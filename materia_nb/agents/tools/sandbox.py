@@ -34,9 +34,9 @@ _PROTECTED: Final = {
     "notebook-utilities": "holds the scripts that utilities run",
 }
 """Names that the file tools never change, because programs in them run without approval."""
-_EXCHANGED: Final = "became something else while it was being opened"
+_EXCHANGED: Final = "was replaced while it was being opened"
 _REASONS: Final = {
-    errno.ENOENT: "is not there",
+    errno.ENOENT: "does not exist",
     errno.ENOTDIR: _EXCHANGED,
     errno.ELOOP: _EXCHANGED,
     errno.EACCES: "may not be opened (permission denied)",
@@ -201,7 +201,7 @@ class _PathWalker:
             raise _outside_error(path if link is None else link) from None
         why = next((_PROTECTED[folded] for name in names if (folded := _fold_name(name)) in _PROTECTED), None)
         if self._purpose != "look" and why is not None:
-            raise Refused(f"{named(path)} {why}, which the tools for files do not change.")
+            raise Refused(f"{named(path)} {why}, which the file tools do not change.")
         return names
 
     def _status(self, name: str) -> os.stat_result | None:
@@ -212,7 +212,7 @@ class _PathWalker:
                 return None
             near = _suggest_name(name, self._handles[-1])
             raise Refused(
-                f"{named('/'.join([*self._names, name]))} is not there" + (f": did you mean {near}?" if near else ".")
+                f"{named('/'.join([*self._names, name]))} does not exist" + (f": did you mean {near}?" if near else ".")
             ) from None
 
     def _enter(self, name: str, status: os.stat_result | None) -> None:
@@ -255,21 +255,23 @@ def _names(path: str) -> list[str]:
 def _check_text(path: str) -> None:
     """Refuse what cannot be a path here, or would be taken for something that it is not."""
     if "\0" in path:
-        raise Refused(f"{named(path)} has a NUL character, which no path has.")
+        raise Refused(f"{named(path)} contains a NUL character, which a path cannot contain.")
     try:
         size = len(os.fsencode(path))
     except UnicodeEncodeError:
-        raise Refused(f"{named(path)} has half of a surrogate pair, which no path has.") from None
+        raise Refused(f"{named(path)} contains half of a surrogate pair, which a path cannot contain.") from None
     if size > _MAX_PATH_BYTES:
         raise Refused(f"The path has {size:,} bytes; at most {_MAX_PATH_BYTES:,} are possible.")
     if path.startswith("~"):
-        raise Refused(f"{named(path)}: ~ has no meaning here; paths start from the project (./~ for such a name).")
+        raise Refused(
+            f"{named(path)}: ~ is not expanded; paths start at the project (write ./~ for a file of that name)."
+        )
     if _ADDRESS.match(path):
         raise Refused(f"{named(path)} is an address; give a path in the project.")
 
 
 def _outside_error(path: str) -> Refused:
-    return Refused(f"{named(path)} leads out of the project; the tools for files stay inside it.")
+    return Refused(f"{named(path)} leads out of the project; the file tools work only inside it.")
 
 
 def _fold_name(name: str) -> str:

@@ -212,12 +212,12 @@ def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on
     """Show the route of the recorded answers in another loadout, or in the changed one; no agent runs.
 
     Args:
-        all_: every cast of the loadout with that name, not just the current cast
-        go_on: make a cast of it, which continues where the recorded answers end
+        all_: replay every cast of the loadout with that name, not only the current cast
+        go_on: create a cast that continues where the recorded answers end
     """
     bench = call.bench
     if all_ and go_on:
-        raise usage_error("Only one replay at a time can continue.", "open the cast, then replay --go-on")
+        raise usage_error("--all and --go-on cannot be combined.", "open the cast, then replay --go-on")
     if all_:
         return bench.casts.replay(loadout)
     replay = bench.current.replay(bench.graph(loadout))
@@ -257,7 +257,7 @@ def _state(call: Call, path: str | None = None, *, step: int | None = None, lane
     matches = compile_query(str(path))(data)
     if not matches:
         raise MateriaError(
-            f"There is nothing at {path!r} in the state.",
+            f"The state has no value at {path!r}.",
             hint=f"its fields: {', '.join(data)}" if data else "the state is empty",
         )
     name = f"state {path}" if str(path).startswith("$") else f"state.{path}"
@@ -348,11 +348,11 @@ def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: 
 
 @verb(
     "show",
-    panel={"help": f"one of its panels alone: {one_of_words(alone_names())}"},
+    panel={"help": f"show only this panel: {one_of_words(alone_names())}"},
     example="%materia show\n%materia show items",
 )
 def _show(call: Call, panel: str | None = None) -> Any:
-    """Show the cast's panel: run it, see its graph, edit items and state, answer, read handoffs; or one part of it."""
+    """Show the cast with its graph, items, state and handoffs; in a notebook, in panels with buttons."""
     from materia_nb.widgets import cast_panel
 
     if panel is not None:
@@ -365,7 +365,7 @@ def _doctor(call: Call, cast: Rest = None) -> Any:
     """Check the installation: software, keys (names only), programs, folders, config and agents; or a recorded cast.
 
     Args:
-        cast: a cast: find the last step up to which its record is unmodified, even if the cast cannot be opened
+        cast: a cast, to find the last step up to which its record is unmodified, even if the cast cannot be opened
     """
     return lookup("checkup")(call.bench) if cast is None else call.bench.casts.verify(cast)
 
@@ -381,7 +381,7 @@ def _predict(
     progress: bool = False,
     example: bool = False,
 ) -> Any:
-    """Predict the target of the next step, and see if and why you are right; the cast does not continue. Without arguments, predict with buttons.
+    """Predict the target of the next step, and see whether and why you are right. The cast does not continue. Without arguments, predict with buttons.
 
     Args:
         socket: the targets of the next step and of the steps after it: sockets, end, or stop; or $variables
@@ -389,7 +389,7 @@ def _predict(
         unsure: you are guessing
         as_: the name under which the prediction is stored, such as 03-loops/first-item
         progress: show your predictions and answers in the lessons so far
-        example: an example, which is not recorded
+        example: treat the prediction as an example, which is not recorded
     """
     if progress:
         return lessons.progress()

@@ -57,7 +57,7 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
 
     Args:
         count: the number of steps; 1 if left out
-        enter: only enter the socket, so that you can read or change its prompt first
+        enter: only enter the socket, so that you can read or change its prompt before it is sent
     """
     current = call.cast
     if enter:
@@ -103,8 +103,8 @@ def _approve(call: Call, *, always: bool = False, lane: str | None = None) -> An
     """Approve the waiting tool calls, or the exact command that an agent asks for, and show what was approved.
 
     Args:
-        always: later calls of the same tools need no approval in this cast
-        lane: the asking lane, if there are several
+        always: approve later calls of the same tools in this cast, too
+        lane: the lane that asks, if several lanes ask
     """
     approvals = call.cast.approvals if lane is None else call.cast.approvals.in_lane(lane)
     approved = approval_lines(approvals.cast)
@@ -153,14 +153,14 @@ def _break(
     """Stop runs before a socket, or elsewhere; without arguments, list the breakpoints. Applies to all casts of the loadout.
 
     Args:
-        socket: which; left out, --refused and --not-satisfied mean any
+        socket: the socket; if left out, --refused and --not-satisfied apply to every socket
         on: stop after a step that changes this dotted path in the state
-        every: stop each time this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns
+        every: stop whenever this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns
         nth: only the n-th time in a cast
         lane: only in the lane of this name
         when: only if this condition holds, in quotes (state, item, output, steps, visits), or a $function of the cast
         edge: stop when this edge is taken, given by its number or its target
-        clear: remove the breakpoint, those of the socket, or all of them
+        clear: remove this breakpoint, all breakpoints of the socket, or all breakpoints
         after: stop after the socket, not before it
         refused: stop when its output is refused, before the repair turn
         not_satisfied: stop when its verdict is not satisfied
@@ -212,14 +212,14 @@ def _attempt(
         n: the number of answers of each agent; 1 if left out
         agents: the agents to ask, separated by commas, or a $list; the socket's own agent if left out
         prompts: a $list of prompts of the materia to ask instead
-        take: make this one of the latest attempts the answer
-        pin: pin the socket to this one of the latest attempts
+        take: use the latest attempt with this number as the answer
+        pin: pin the socket to the latest attempt with this number
     """
     cast = call.cast
     if take is not None or pin is not None:
         attempts = cast.now.attempts
         if attempts is None:
-            raise usage_error("There are no attempts yet.", "attempt first, then take one")
+            raise usage_error("No attempt has been made yet.", "run attempt, then attempt --take 1")
         if pin is not None:
             attempts.pin(pin)
         if take is None:
@@ -249,7 +249,7 @@ def _sweep(
     retry: bool = False,
     most: str | None = None,
 ) -> Any:
-    """Run a grid of casts and summarize the results; finished casts are reused. Each line of a cell is a request.
+    """Run casts of every combination of loadouts, requests and agents, and summarize the results. Finished casts are reused. Each line of a cell is a request.
 
     Args:
         request: the request, or a $list or $dict of requests
@@ -259,7 +259,7 @@ def _sweep(
         checks: a $function, or a $list or $dict of checks and judges
         dir_: the folder for rows and casts
         retry: run unfinished casts again
-        most: the limit for all casts together, after which no more start: 200000 tokens, 2.5 usd, 600 seconds, 100 turns
+        most: start no more casts once all casts together have used this much: 200000 tokens, 2.5 usd, 600 seconds, 100 turns
     """
     if call.body is not None:
         request = [line.strip() for line in call.body.splitlines() if line.strip()]
@@ -283,12 +283,12 @@ def _separated(value: Any) -> Any:
     example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
 def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None = None) -> Any:
-    """Start a cast of several loadouts and materia, one after another; continue it with step, run or the buttons.
+    """Start a cast of several loadouts and materia, one after another. Continue it with step or run.
 
     Args:
         parts: loadouts and materia in order; loadout:NAME or materia:NAME if both have the name
         request: the request; or in the cell
-        from_: an earlier cast, whose context becomes previous in the state
+        from_: an earlier cast; its context is stored as previous in the state
     """
     request = call.request(request)
     if not request:
@@ -298,7 +298,7 @@ def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None =
 
 _CAST: Final = {
     "name": "cast",
-    "help": "its name, its id or the start of it, -1 for the latest, or a directory",
+    "help": "the name of the cast, its id or the beginning of its id, -1 for the latest cast, or a directory",
 }
 
 
@@ -311,8 +311,8 @@ def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> An
     """Show the work items and their status; with a cell body, replace them with its JSON or YAML list, ordered finished, current, open.
 
     Args:
-        again: items to do again: numbers, keys or titles, separated by commas
-        abandon: give up the current item and continue with the next
+        again: do these items again: numbers, keys or titles, separated by commas
+        abandon: skip the current item and continue with the next item
     """
     warnings: list[str] = []
     if call.body is not None:
@@ -336,7 +336,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
 
     Args:
         path: a dotted path; missing parts are created
-        value: JSON, or plain text; none in a cell
+        value: JSON, or plain text; leave it out in a cell
     """
     value = call.body_or(value)
     if value is None:
@@ -381,7 +381,7 @@ def _budget(call: Call, limit: Several = None) -> Any:
     """Show the usage so far, or set the budget of this cast: tokens, cost, working time, turns.
 
     Args:
-        limit: the limit: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; none for no limit
+        limit: the limit, such as 20000 tokens, 2.50 USD, 60 seconds or 10 turns; none removes the limit
     """
     if limit is not None:
         call.cast.edit.budget_in_words(" ".join(map(str, limit)))
@@ -420,14 +420,14 @@ def _list_casts(
     loadout: str | None = None,
     status: Any = None,
 ) -> Any:
-    """List the casts of this project, newest first; in a notebook, without an option, as a panel to search, open and compare them.
+    """List the casts of this project, newest first. In a notebook, without options, show a panel to search, open and compare casts.
 
     Args:
-        name: only those with this name
-        tag: only those with this tag, or with all of several, separated by commas
-        verdict: only those with this verdict
-        loadout: only those of the loadout with this name
-        status: only those with this status, such as failed
+        name: list only casts with this name
+        tag: list only casts with this tag, or with all of several tags, separated by commas
+        verdict: list only casts with this verdict
+        loadout: list only casts of the loadout with this name
+        status: list only casts with this status, such as failed
     """
     tags = list(filter(None, str(tag).split(",")))
     if not tags and not any((name, verdict, loadout, status)):
@@ -437,12 +437,12 @@ def _list_casts(
 
 @verb("inbox", cell="may", example='%materia inbox\n%materia inbox 2 {"satisfied": true}')
 def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadout: str | None = None) -> Any:
-    """List the casts of this project that wait for a person, and tell if each can continue with its current loadout; with a number, open a cast; with an answer, reply to it.
+    """List the casts of this project that wait for a person, and whether each can continue with its current loadout. With a number, open that cast; with an answer, reply to it.
 
     Args:
         number: the cast to open, by its number in the list
         answer: the answer; or in the cell
-        loadout: only the casts of a loadout of this name
+        loadout: list only casts of the loadout with this name
     """
     listed = call.bench.inbox(loadout)
     if number is None:
@@ -475,7 +475,7 @@ def _label(
     by: str = "person",
     undo: bool = False,
 ) -> Any:
-    """Name, tag, judge or annotate the cast or one of its steps; a cast's name can be used like its id.
+    """Name, tag, judge or annotate the cast or a step. The name of a cast can be used like its id.
 
     Args:
         name: the new name of the cast or step
@@ -538,17 +538,17 @@ def _export(call: Call, file: Any, name: str, write: Callable[[Path], object]) -
 
 @verb("help", verb={"completes": "verb"})
 def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - verbs are given the call
-    """List the verbs, or explain one.
+    """List the verbs, or explain a verb.
 
     Args:
-        verb: a verb
+        verb: the verb to explain
     """
     return Text(help_text(verb))
 
 
 @verb("quest")
 def _quest(call: Call) -> Any:
-    """Show the quest board of this project: requests that are cast one after another, with buttons."""
+    """Show the quest board of this project: requests that are cast one after another."""
     return lookup("panel of quests").show_quests(call.bench.quests)
 
 
@@ -599,13 +599,13 @@ def _move_quest(call: Call, quest: str, to: str) -> Any:
 
 @verb("quest remove", example="%materia quest remove 2")
 def _remove_quest(call: Call, quest: str) -> Any:
-    """Remove a quest from the board; its cast stays. A running quest is refused."""
+    """Remove a quest from the board but keep its cast. A running quest cannot be removed."""
     call.bench.quests.remove(quest)
     return _board(call)
 
 
 @verb("quest requeue", example="%materia quest requeue 2")
 def _requeue_quest(call: Call, quest: str) -> Any:
-    """Make a quest pending again, at its position; it will be cast again, and the earlier cast stays."""
+    """Reset a quest to pending at its position. The next run casts it again; the earlier cast is kept."""
     call.bench.quests.requeue(quest)
     return _board(call)

@@ -63,10 +63,10 @@ from_method(
 
 @verb("list loadouts")
 def _list_loadouts(call: Call, loadout: Rest = None) -> Any:
-    """List the loadouts and the layers that they come from, or the fields of one.
+    """List the loadouts and the layers that they come from, or the fields of one loadout.
 
     Args:
-        loadout: a loadout: shows its fields, each with its layer
+        loadout: show the fields of this loadout, each with its layer
     """
     loadouts = call.bench.loadouts
     if loadout is not None:
@@ -76,10 +76,10 @@ def _list_loadouts(call: Call, loadout: Rest = None) -> Any:
 
 @verb("list materia", example="%materia list materia Build")
 def _list_materia(call: Call, materia: Rest = None) -> Any:
-    """List the materia, their layers and their agents; or the fields of one.
+    """List the materia, their layers and their agents, or the fields of one materia.
 
     Args:
-        materia: a materia: shows its fields, each with its layer
+        materia: show the fields of this materia, each with its layer
     """
     config = call.bench.loadouts.config
     if materia is not None:
@@ -92,7 +92,7 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
     """Draw the graph of the cast, or of a loadout.
 
     Args:
-        to: the format of another tool: a Mermaid flowchart
+        to: print the graph in the format of another tool: a Mermaid flowchart
     """
     cast = call.bench.cast_
     if loadout is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
@@ -107,12 +107,12 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
 
 @verb("check", example="%materia check\n%materia check --fix --save Report")
 def _check(call: Call, loadout: Rest = None, *, strict: bool = False, fix: bool = False, save: bool = False) -> Any:
-    """Show the problems of a loadout, and hints; with --fix, the changes that fix them.
+    """Show the problems and hints of a loadout; with --fix, the changes that fix them.
 
     Args:
         strict: report unknown fields as problems
-        fix: show which of them can be fixed by one change, and how
-        save: with --fix: make the changes that need no choice, and save them where the loadout is defined
+        fix: show which problems and hints can be fixed by one change, and how
+        save: with --fix, make the changes that need no choice, and save them where the loadout is defined
     """
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
     if not fix:
@@ -135,10 +135,10 @@ def _check(call: Call, loadout: Rest = None, *, strict: bool = False, fix: bool 
 
 @verb("design", example="%materia design Plan-Build-Eval")
 def _design(call: Call, loadout: Rest = None, *, new: bool = False) -> Any:
-    """Edit a loadout on its graph: sockets, edges, loops and exits, with its problems, undo and saving.
+    """Edit a loadout on its graph: sockets, edges, loops and exits; with a list of problems, and undo.
 
     Args:
-        new: start an empty loadout of that name
+        new: create an empty loadout with that name
     """
     from materia_nb.widgets.design_panel import show_design
 
@@ -198,9 +198,9 @@ def _agent(
             command and its arguments, recorded:FILE (or a cast), or a $variable; left out with a cell
         base_url: the URL of the model's API, if not the provider's own
         max_tokens: the maximum length of an answer, in tokens
-        no_tools: the model cannot use tools, so it gets none
-        key_env: the environment variable with its key, if not the provider's own
-        prompt_form: the form of its prompts: md, or plain without headings and fences
+        no_tools: ask the model without tools, because it cannot use them
+        key_env: the environment variable with the key, if it is not the provider's usual variable
+        prompt_form: the form of the prompts: md, or plain for prompts without headings and fences
     """
     if name is None:
         if call.body is not None:
@@ -249,7 +249,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
         to: the answer as text, a $variable (text, a dict, a function, a cast), or recorded:CAST for the recorded
             answers of a cast; if left out, its latest output in this cast
         off: remove the pin
-        visit: the visit whose output to use
+        visit: use the output of this visit
     """
     bench, to = call.bench, call.body_or(to)
     if name is None:
@@ -318,8 +318,8 @@ def _utility(
 
     Args:
         name: the name of the materia
-        text: stdout is text, not JSON
-        generator: it produces workItems
+        text: read stdout as text instead of JSON
+        generator: the utility produces workItems
         timeout_ms: the time limit, in milliseconds
     """
     fields = {} if timeout_ms is None else {"timeoutMs": timeout_ms}

@@ -109,7 +109,7 @@ def jj(project: str, *arguments: str) -> str:
             command, cwd=project, capture_output=True, encoding="utf-8", errors="replace", check=True
         )
     except subprocess.CalledProcessError as error:
-        message = error.stderr.strip()[:600] or "there is no error message"
+        message = error.stderr.strip()[:600] or "it printed no error message"
         raise Failed(f"{' '.join(command[:3])} ended with code {error.returncode}: {message}") from error
     except (OSError, ValueError) as error:
         raise Failed(f"jj cannot be started: {getattr(error, 'strerror', None) or error}") from error
@@ -122,7 +122,7 @@ def bookmark_name(document: dict[str, Any]) -> str:
     if isinstance(name, str) and (safe_name := sanitized(name)):
         return PREFIX + safe_name
     if name:
-        print("Blackbelt-Bootstrap: params.bookmarkName is not a name; a generated one is used", file=sys.stderr)
+        print("Blackbelt-Bootstrap: params.bookmarkName is not a valid name; a generated name is used", file=sys.stderr)
     seed = next((str(document[key]) for key in ("castId", "runDir", "cwd") if document.get(key)), "")
     digest = hashlib.sha256(seed.encode(errors="replace")).digest()
     noun, verb = NOUNS[digest[0] % len(NOUNS)], VERBS[digest[1] % len(VERBS)]

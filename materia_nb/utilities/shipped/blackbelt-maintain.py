@@ -40,12 +40,12 @@ def maintain(document: dict[str, Any], bookmark: str | None) -> str:
         raise Failed("This cast has no bookmark: run Blackbelt-Bootstrap before the first work item.")
     title = text_at(document, "item", "title")
     if title is None:
-        raise Failed("There is no work item with a title, which would describe the commit.")
+        raise Failed("The work item has no title. The title becomes the description of the commit.")
     project = document["cwd"]
     try:
         jj(project, "root")
     except Failed as error:
-        raise Failed(f"There is no jj repository: run Blackbelt-Bootstrap first ({error})") from None
+        raise Failed(f"The project has no jj repository. Run Blackbelt-Bootstrap first ({error}).") from None
     if not jj(project, "diff", "--summary").strip():
         return f"Nothing has changed, so no commit was made for: {title}"
     # A title that begins with a dash must not be read as an option.
@@ -70,7 +70,7 @@ def jj(project: str, *arguments: str) -> str:
             command, cwd=project, capture_output=True, encoding="utf-8", errors="replace", check=True
         )
     except subprocess.CalledProcessError as error:
-        message = error.stderr.strip()[:600] or "there is no error message"
+        message = error.stderr.strip()[:600] or "it printed no error message"
         raise Failed(f"{' '.join(command[:3])} ended with code {error.returncode}: {message}") from error
     except (OSError, ValueError) as error:
         raise Failed(f"jj cannot be started: {getattr(error, 'strerror', None) or error}") from error

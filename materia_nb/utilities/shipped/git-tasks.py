@@ -217,7 +217,7 @@ def merge(root: Path, name: str, branch: str) -> None:
             raise Failed(f"{name} cannot be merged: {error}") from None
         raise Failed(
             f"{name} and an earlier lane changed the same lines of {', '.join(conflicts)}. These files contain both versions, "
-            "between <<<<<<< and >>>>>>>. Combine the versions and remove the marks; if a file is right as it is, run git add "
+            "between <<<<<<< and >>>>>>>. Combine the versions and remove the markers. If a file needs no change, run git add "
             "on it. Then integrate again.",
             conflict=name,
             files={path: fingerprint(root / path) for path in conflicts},
@@ -234,8 +234,8 @@ def commit_resolved(root: Path, before: dict[str, Any]) -> None:
     ]
     if unresolved:
         raise Failed(
-            f"These files are not resolved yet: {', '.join(unresolved)}. Remove the marks, or run git add on files that are "
-            "right as they are; then integrate again.",
+            f"These files are not resolved yet: {', '.join(unresolved)}. Remove the markers, or run git add on files that "
+            "need no change. Then integrate again.",
             conflict=before.get("conflict"),
             files=files,
         )
