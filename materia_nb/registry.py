@@ -14,7 +14,7 @@ def register(name: str, load: Callable[[], Any]) -> None:
 
 
 def lookup(name: str) -> Any:
-    """Return the registered object of that name; raises KeyError if nothing was registered under it."""
+    """Return the object registered under a name; raises KeyError for an unknown name."""
     return _LOADERS[name]()
 
 

@@ -252,7 +252,7 @@ class _Call(Generic[T]):
 
     def _close(self) -> None:
         if inspect.iscoroutine(self._awaitable):
-            self._awaitable.close()  # one that never began would warn of it
+            self._awaitable.close()  # otherwise Python warns about a coroutine that was never awaited
 
 
 SHARED: Final[BackgroundLoop] = BackgroundLoop()
@@ -342,8 +342,8 @@ async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
             except asyncio.CancelledError as error:
                 cancelled = error
             if cancelled is not None:
-                stop.leave()  # each time: a run that only begins takes back what was set before
+                stop.leave()  # repeated, because a run that is just starting clears the event
     if cancelled is not None:
-        awaited.exception()  # looked at, so that nobody warns that nobody did
+        awaited.exception()  # retrieved, so that asyncio does not log it as unretrieved
         raise cancelled
     return awaited.result()

@@ -1,6 +1,6 @@
-"""The agent that is a program: started once per turn, the prompt on its stdin, the answer read from its stdout.
+"""Command agents: a program is started for each turn, reads the prompt from stdin and writes the answer to stdout.
 
-``command:claude`` and other names stand for coding agents that are known: how each is started, and how its answer is read.
+Presets such as ``command:claude`` define how a known coding agent is started and how its output is read.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ class JsonOutput:
 
     Attributes:
         answer: paths of the answer. The first path with a match counts, and its last value; an object becomes JSON text.
-        usage: paths of the tokens, for ``input`` and for ``output``. All matches are added up, since programs count cached
-            and thinking tokens separately; ``cached`` and ``reasoning`` are the paths of the numbers already included.
+        usage: paths of the token counts, by kind: ``input``, ``output``, ``cached`` and ``reasoning``. All matches of a kind
+            are added up. ``cached`` must be part of ``input``, and ``reasoning`` part of ``output``: if a program counts
+            them separately, list their paths under ``input`` or ``output``, too.
         cost: paths of the cost in USD; all matches are added up.
         session: paths of the session id.
         error: paths of a value that is not false, null or empty only after a failure; a text describes the failure.
@@ -147,7 +148,7 @@ _UNITS: Final = {"k": 1_000, "M": 1_000_000}
 
 
 def read_aider(stdout: str) -> ProgramAnswer:
-    """Read what aider prints: a banner, the answer, and a line with tokens (rounded, as in 2.4k) and cost a message."""
+    """Parse the output of aider: a banner, the answer, and lines with rounded tokens, such as 2.4k, and the cost."""
     lines = stdout.splitlines()
     used = [(number, match) for number, line in enumerate(lines) if (match := _AIDER_USED.match(line))]
     begin, end = 0, used[-1][0] if used else len(lines)

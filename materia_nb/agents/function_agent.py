@@ -103,7 +103,7 @@ class FunctionAgent:
 
 
 class AwaitedAgent:
-    """Wraps an agent whose ``answer`` is a coroutine; all other attributes are those of the wrapped agent."""
+    """Runs an agent whose ``answer`` is a coroutine, and forwards all other attributes to the agent."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

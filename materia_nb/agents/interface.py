@@ -116,7 +116,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens outside the reply of a turn: those of answers that asked for tools, or of a turn without a reply (R20)."""
+    """Tokens that are not part of the reply of a turn: of answers that asked for tools, or of a failed turn (R20)."""
 
     usage: Usage
 

@@ -153,7 +153,7 @@ def one_short_line(text: str) -> str:
 
 
 class UsageLog:
-    """Collects the tokens of answers, including incomplete ones."""
+    """Collects the tokens of complete and incomplete answers."""
 
     def __init__(self) -> None:
         self._used: list[Usage] = []
@@ -349,7 +349,7 @@ class Requests:
 
 
 def _accept_whole_replies(model: Model) -> None:
-    """Make the HTTP client of a model pass each response to :func:`_as_stream`, if the client supports hooks."""
+    """Register :func:`_as_stream` as a response hook of the model's HTTP client, if the client supports hooks."""
     client = getattr(getattr(model, "client", None), "_client", None)
     hooks = getattr(client, "event_hooks", {}).get("response")
     if hooks is not None and _as_stream not in hooks:
@@ -384,7 +384,7 @@ def _set_content(response: Any, text: str) -> None:
 
 
 def _status_of(error: object) -> int:
-    """Return the HTTP status of an error in a reply with status 200: the status in the error, or the one of its code."""
+    """Return the HTTP status for an error inside a reply with status 200, from the fields of the error."""
     fields = error if isinstance(error, dict) else {}
     for name in ("code", "status", "status_code"):
         if str(fields.get(name)).isdecimal() and 400 <= int(fields[name]) < 600:

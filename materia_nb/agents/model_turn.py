@@ -223,7 +223,7 @@ def is_open_schema(schema: JSON) -> bool:
 
 
 INVALID: Final = "INVALID_JSON"
-"""The name under which arguments are kept that are not a JSON object, or too long: then their beginning."""
+"""Key of the raw text of invalid arguments: not a JSON object, or too long (then only the beginning is kept)."""
 
 MAX_ARGUMENTS_CHARS: Final = 1024 * 1024
 """Maximum length of the arguments of a call, in characters."""
@@ -246,7 +246,7 @@ class ToolCalls:
         self._tools = tools
         self._stop = stop
         self._approval = _unused_approval(turn)
-        # A clock that goes back prolongs no approval: from here on, it is the monotonic one that counts at least.
+        # The monotonic clock is the minimum, so that setting the system clock back does not extend an approval.
         given_at = self._approval.given_at if self._approval is not None else 0.0
         self._ahead = max(time.time(), given_at) - time.monotonic()
         self._box = Toolbox(turn.project, stop, tools.values())
@@ -263,7 +263,7 @@ class ToolCalls:
         return name
 
     def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
-        """Run the allowed calls; return the calls that have a result, and those that need approval.
+        """Run the allowed calls. Return the calls with a result, and the calls that need approval.
 
         Each call that gets its result here is reported.
 
@@ -297,7 +297,7 @@ class ToolCalls:
     def _run(self, call: ToolCall) -> ToolCall:
         started = time.perf_counter()
         if call.decided != "denied" and self._changes(call):
-            # Kept before it runs: whatever ends this process meanwhile, it is not run a second time unasked.
+            # Recorded before it runs, so that it is not run again without approval if this process is killed.
             self.record(call, _INTERRUPTED, ok=False, started=started)
         try:
             text, ok = self._result(call)
@@ -393,7 +393,7 @@ class ModelTurn:
             return outcome
         response, answer = outcome
         *tried, used = self._spending.take()
-        for usage in tried:  # answers that broke off before this one
+        for usage in tried:  # incomplete answers before this answer
             self._turn.tell(Spent(usage))
         return Reply(
             answer.text,
@@ -430,7 +430,7 @@ class ModelTurn:
             if not response.tool_calls:
                 return response, split
             self._thoughts.append(split.thinking)
-            self._tell_spent()  # at once: the tools may take long, and the process may be ended meanwhile
+            self._tell_spent()  # now, because the process may be killed while the tools run
             self._round += 1
             if self._round - first_round > self._options.most_rounds:
                 raise AgentError(
@@ -461,7 +461,7 @@ class ModelTurn:
                 parts.append(part)
                 continue
             if len(calls) > MAX_CALLS:
-                continue  # the one before says that it is not run either
+                continue  # the message of the previous call covers this call
             name, args = self._calls.new_id(part.tool_call_id), _args(part)
             call_text = "" if calls else text
             if INVALID in args:
@@ -490,7 +490,7 @@ class ModelTurn:
     def _note_problems(self) -> None:
         turn = self._turn
         if turn.calls:
-            return  # was said when the turn began
+            return  # reported when the turn began
         if self._unknown:
             known = [*choose_tools("coding")[0], *turn.more_tools.functions.values(), *self._tools.values()]
             meant = did_you_mean(self._unknown[0], [tool.name for tool in known])

@@ -170,11 +170,11 @@ class RecordedAgent:
 
 
 def _same_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
-    """Find the reply to a turn: of its kind, and at its place, which depends on the turn alone.
+    """Return the recorded reply for a turn: a reply of the same kind at the same position.
 
-    The place in the conversation comes first, since it holds in a visit that was begun anew; a repair that
-    was granted once more begins another conversation, and is found by the count of turns. Where fewer
-    turns came before than then, such as refinements, the next reply of the kind is taken.
+    The position in the conversation comes first, because it also holds in a restarted visit. A repair after a raised limit
+    starts a new conversation and is found by the number of turns. If the recording had more turns before, such as
+    refinements, the next reply of the kind is used.
     """
     answered = sum(message.role == "assistant" for message in turn.conversation)
     numbers: list[int] = [answered, turn.turn_of_visit, *range(answered, len(turns))]
@@ -200,10 +200,10 @@ class ScriptedAgent:
         replies: lists of replies by socket id or materia id; the socket's list comes first. A
             reply is text, an object that is sent as JSON, or ``{"text": ..., "usage": {"input":
             ..., "output": ...}}``; one reply may stand without a list.
-        name: what the agent is called where it is shown.
+        name: the display name of the agent.
 
     Raises:
-        AgentError: a reply is none of these.
+        AgentError: a reply has another form.
     """
 
     at_once = True
@@ -253,7 +253,7 @@ class ScriptedAgent:
 def _entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Reply, ...]:
     if isinstance(value, (str, Mapping, Reply)):
         value = [value]
-    # what comes from a notebook need not be what the annotation says
+    # a notebook may pass any value
     if not isinstance(value, Sequence):
         raise AgentError(
             f"The script's entry {key!r} is {type(value).__name__}, not replies.",
@@ -265,7 +265,7 @@ def _entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Re
 def _entry(who: str, entry: _ScriptEntry) -> Reply:
     if isinstance(entry, Mapping):
         text = entry.get("text")
-        # Any other object, also one that has a text among other fields, is the output itself.
+        # Any other object is the output itself, even if it has a text among other fields.
         if isinstance(text, str) and entry.keys() <= _REPLY_KEYS:
             return Reply(text, usage=_usage(who, entry.get("usage")))
         entry = dict(entry)
@@ -372,23 +372,23 @@ _EVERYONE: Final = "*"
 
 
 class AgentLine(NamedTuple):
-    """One line of what :meth:`AgentTable.describe` tells; ``name`` is None for the default."""
+    """An entry of :meth:`AgentTable.describe`; ``name`` is None for the default."""
 
     name: str | None
     agent: str
 
 
 class AgentTable:
-    """Chooses the agent of a socket: one set for the socket, else for its materia, else the default.
+    """Chooses the agent of a socket: the agent set for the socket, or else for its materia, or else the default.
 
-    A table over another one answers by its own entries, its default among them; where it has none that fits, the
-    other one answers, as it is by then (R47).
+    A table can lie over another table. If it has neither an entry nor a default, the current entries of the lower table
+    apply (R47).
 
     Args:
-        default: answers where nobody is set; if not given, a person, or whom the table below has.
-        over: the table below.
-        renamed: what sockets and materia are called in the table below, where they have other names here.
-        check: called with each name before an agent is set for it; it raises for one that is not known.
+        default: the default agent; if not given, the default of the lower table, or else a person.
+        over: the lower table.
+        renamed: the names of sockets and materia in the lower table, by their names in this table if they differ.
+        check: called with each name before an agent is set; it raises an error for an unknown name.
     """
 
     def __init__(
@@ -405,7 +405,7 @@ class AgentTable:
         self._over, self._renamed, self._check = over, dict(renamed or {}), check
 
     def __setitem__(self, name: str, agent: AgentLike) -> None:
-        """Set who answers, as :meth:`set` does."""
+        """Set an agent, as :meth:`set` does."""
         self.set(name, agent)
 
     @property
@@ -468,7 +468,7 @@ class AgentTable:
 
     @property
     def chosen(self) -> tuple[object, ...]:
-        """Who is set here and in the tables below; equal as long as everybody is answered by the same."""
+        """The agents set in this table and the lower tables; the value stays equal until an agent changes."""
         return (dict(self._agents), self._default, *(() if self._over is None else self._over.chosen))
 
     def describe(self) -> list[AgentLine]:
@@ -506,7 +506,7 @@ class AgentTable:
 
 
 def names_of(graph: Graph) -> set[str]:
-    """The names that can be pinned, or answered by an agent: sockets and the materia placed in them."""
+    """Return the names that can have a pin or an agent: sockets, and the materia placed in them."""
     return {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values())}
 
 
@@ -536,7 +536,7 @@ def no_agent(name: str, words: str) -> MateriaError:
 
 
 def utilities_of(graph: Graph) -> dict[str, str]:
-    """The names in a loadout where a process answers, each in words: sockets, and the materia placed in them."""
+    """Return a description of each utility of a loadout, by socket id and by materia id."""
     utilities = [socket for socket in graph.sockets.values() if socket.is_utility]
     return {socket.materia.id: socket.materia.id for socket in utilities} | {
         socket.id: f"{socket.id} ({socket.materia.label})" for socket in utilities

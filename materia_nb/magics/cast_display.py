@@ -110,7 +110,7 @@ class RecordPicture(Shown):
 
 
 class Record:
-    """The record of a cast in a notebook: one output with text and one with a picture.
+    """The record of a cast in a notebook: an output with text and an output with a picture.
 
     Args:
         cast: the cast to record.

@@ -22,7 +22,7 @@ from materia_nb.magics.cast_display import CastDisplay
 from materia_nb.widgets.cast_parts import alone_names
 
 _BENCH_NAME = "wb"
-"""Name of the user's variable that holds the workbench."""
+"""Name of the notebook variable with the workbench."""
 
 
 class Interrupted(MateriaError):
@@ -145,7 +145,7 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
 
 
 def _next_positional(verb: registry.Verb, typed_words: list[str]) -> registry.Argument | None:
-    """Return the positional argument that the next word fills; None if there is none."""
+    """Return the positional argument for the next word, or None."""
     positional = [argument for argument in verb.arguments if argument.placed]
     index, skip = 0, False
     for word in typed_words:
@@ -254,7 +254,7 @@ class QuestionLine(TokenTransformBase):
 
     @classmethod
     def find(cls, tokens_by_line: Any) -> QuestionLine | None:
-        """Return a transformer for the first ``%materia`` line that ends in ``?``; None if there is none."""
+        """Return a transformer for the first ``%materia`` line that ends in ``?``, or None."""
         for line in tokens_by_line:
             if len(line) < 3 or line[-2].string != "?":
                 continue

@@ -86,7 +86,7 @@ class Call:
 
     @property
     def cast(self) -> Cast:
-        """The current cast; raises MateriaError if there is none."""
+        """The current cast; raises MateriaError if no cast is current."""
         return self.bench.current
 
     def body_or(self, value: Any) -> Any:

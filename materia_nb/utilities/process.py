@@ -240,7 +240,7 @@ class ProcessGroup:
         self._write()
 
     def _exchange(self, seconds: float) -> None:
-        """Wait at most ``seconds`` for a pipe, then read and write what is possible."""
+        """Wait at most ``seconds`` for a pipe, then read from and write to every ready pipe."""
         if seconds < 0.001:  # poll waits only for whole milliseconds
             time.sleep(max(seconds, 0))
             seconds = 0
@@ -393,8 +393,8 @@ def run_process(
 ) -> ProcessResult:
     """Run a command without a shell, in its own process group, and wait for its end (R23).
 
-    This returns even if the command writes endlessly, does not read its input, closes its
-    pipes, ignores SIGTERM or leaves children that keep the pipes open. On timeout, stop or interrupt, the whole group
+    This function returns even if the command writes endlessly, does not read its input, closes its pipes, ignores SIGTERM
+    or leaves children that keep the pipes open. On timeout, stop or interrupt, the whole group
     gets SIGTERM, and SIGKILL one second later. When a command ends by itself, its remaining children get SIGKILL.
     A process that moved itself to another group keeps running. May be called from any thread.
 

@@ -1,6 +1,6 @@
-"""Tools for model agents: their definition, results, list, scopes and arguments.
+"""Tools for model agents: definitions, results, scopes, and the validation of arguments.
 
-``Toolbox``, in ``file_tools.py``, runs those for files inside the project, and a shell that needs approval.
+``Toolbox`` in ``file_tools.py`` runs the file tools inside the project, and a shell that needs approval.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from materia_nb.jsonvalue import JSON
 __all__ = ["MAX_RESULT_CHARS", "MoreTools", "Tool", "ToolResult", "choose_tools"]
 
 MAX_RESULT_CHARS: Final = 32_000
-"""The longest result that a model is told, in characters."""
+"""Maximum length of a tool result, in characters."""
 
 _NAME_SHOWN: Final = 200
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_TAIL_SHARE: Final = 3  # of a text that is too long the last third is kept, the rest from its beginning
+_TAIL_SHARE: Final = 3  # a long text keeps its beginning and its end; the end gets a third of the room
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as it is described to a model.
+    """The description of a tool for a model, and the function that runs it.
 
     Attributes:
-        name: what the model calls it by.
-        description: what it does, for the model.
-        parameters: its arguments as a JSON schema of type object, without additional properties.
-        changes: True if it can change something, so that it needs approval. Its call is recorded before it runs.
-        free: True if it needs no approval although it can change something.
-        run: what runs it, for one from elsewhere: the Toolbox has those of the project.
+        name: the name that the model uses.
+        description: the description that the model reads.
+        parameters: the arguments as a JSON Schema of type object, without additional properties.
+        changes: True if the tool can change something. It then needs approval, and each call is recorded before it runs.
+        free: True if the tool needs no approval although it can change something.
+        run: runs the tool; None for the project tools, which the Toolbox runs.
     """
 
     name: str
@@ -49,18 +49,18 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a tool call as the model sees it: ``text`` of at most ``MAX_RESULT_CHARS`` characters; ``ok`` is True if the call succeeded."""
+    """The result of a tool call for the model. ``ok`` is True if the call succeeded."""
 
     text: str
     ok: bool
 
 
 Run: TypeAlias = "Callable[[Mapping[str, JSON], threading.Event | None], ToolResult]"
-"""Runs a tool with its arguments; the event is set when the cast is to stop."""
+"""Runs a tool with its arguments; the event is set when the cast must stop."""
 
 
 class MoreTools(NamedTuple):
-    """The tools from elsewhere that an agent may be given: functions by name, MCP servers as the config has them.
+    """The tools that are not project tools: functions by name, and the MCP servers of the config.
 
     ``run_dir`` is the run directory of the cast that the servers run for.
     """
@@ -71,25 +71,25 @@ class MoreTools(NamedTuple):
 
 
 class Refused(Exception):
-    """A call cannot run as requested. The message says why and what the model can do."""
+    """The call cannot run as requested. The message for the model names the reason and what to do instead."""
 
 
 def readable(text: str) -> str:
-    r"""Return text without control characters: they become escapes such as ``\x1b``; line feeds and tabs stay.
+    r"""Return text with control characters escaped, such as ``\x1b``. Line feeds and tabs are kept.
 
-    Bytes that were not UTF-8 and were decoded with ``surrogateescape`` become the same kind of escape.
+    Bytes that were decoded with ``surrogateescape``, because they were not UTF-8, are escaped in the same way.
     """
     return _CONTROL.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def named(text: str) -> str:
-    """Return a name or another short foreign text on one line, to be put between words of our own."""
+    """Return a name or another short untrusted text on one line, for use inside a message."""
     line = readable(text[:_NAME_SHOWN]).replace("\n", "\\n").replace("\t", "\\t")
     return line + "…" if len(text) > _NAME_SHOWN else line
 
 
 def cut_middle(text: str) -> str:
-    """Return text in at most :data:`MAX_RESULT_CHARS` characters: its beginning, how much is left out, its end."""
+    """Shorten text to :data:`MAX_RESULT_CHARS` characters: its beginning, the number of omitted characters, and its end."""
     if len(text) <= MAX_RESULT_CHARS:
         return text
     room = MAX_RESULT_CHARS - 60
@@ -111,7 +111,7 @@ SHELL_SECONDS: Final = 120
 """Default time limit of a command, in seconds."""
 
 LINES: Final = 1_000
-"""Default number of lines that are read from a file."""
+"""Default maximum number of lines that ``read`` returns."""
 
 
 def _tool(name: str, row: dict[str, Any]) -> Tool:
@@ -126,7 +126,7 @@ def _tool(name: str, row: dict[str, Any]) -> Tool:
 
 _TABLE: Final = read_package_toml(__file__, "tools.toml")
 TOOLS: Final = {name: _tool(name, row) for name, row in _TABLE.items()}
-"""Every tool by its name."""
+"""The project tools by name."""
 
 SCOPES: Final = {
     "none": (),
@@ -139,12 +139,11 @@ SCOPES: Final = {
 def choose_tools(
     scope: str | tuple[str, ...], more: Callable[[str], Iterable[Tool]] = lambda _: ()
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """Return the tools of a scope, and the names in it that no tool has.
+    """Return the tools of a scope, and the unknown names in the scope.
 
     Args:
-        scope: ``none``, ``readOnly``, ``coding``, or the names of tools; names keep their order, a
-            name that comes again counts once.
-        more: gives the tools from elsewhere of a name.
+        scope: ``none``, ``readOnly``, ``coding``, or tool names. The order of names is kept; duplicates are dropped.
+        more: returns the other tools with a name, such as all tools of an MCP server.
     """
     names = SCOPES.get(scope, (scope,)) if isinstance(scope, str) else tuple(dict.fromkeys(scope))
     tools_of = {name: [TOOLS[name]] if name in TOOLS else list(more(name)) for name in names}
@@ -156,12 +155,12 @@ _WORDS: Final = {"string": "a text", "integer": "a whole number", "number": "a n
 
 
 def check_arguments(tool: Tool, arguments: object) -> dict[str, JSON]:
-    """Return the arguments of a call as its tool wants them.
+    """Validate the arguments of a call and convert them to the types of the tool's schema.
 
-    An optional argument that is null counts as left out, a whole number may be written as 3.0.
+    An optional argument may be null, which counts as left out. A whole number may be written as 3.0.
 
     Raises:
-        Refused: naming everything that is wrong, and what to give instead.
+        Refused: the arguments are invalid; the message lists every problem and the valid arguments.
     """
     if not isinstance(arguments, Mapping):
         raise Refused(f"The arguments of {tool.name} must be an object with {_argument_names(tool)}.")

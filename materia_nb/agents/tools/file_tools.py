@@ -1,11 +1,11 @@
-"""The tools for files and the shell: ``read``, ``grep``, ``find``, ``ls``; ``write``, ``edit`` and ``bash`` change something.
+"""The tools for files and the shell. Only ``write``, ``edit`` and ``bash`` can change something.
 
-The toolbox is the one door to them: arguments checked, results bounded and without keys, nothing raised at the model.
+All calls go through :class:`Toolbox`. It validates arguments, limits results, removes keys, and returns every error as a
+result.
 
-A file is replaced whole or stays as it was. A command is not confined: it can do whatever the person who started it
-can. It starts in the project directory, with the environment of the kernel, and neither keeps to the one
-nor hides the other. That is why each command needs approval, and why nothing here tries to
-tell good commands from bad ones.
+Files are replaced atomically. A command is not confined: it starts in the project directory with the environment of the
+kernel, and can do everything that the user of the kernel can do. So each command needs approval, and this module does not
+try to tell safe commands from unsafe commands.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from materia_nb.platform import HeldInterrupts
 from materia_nb.utilities.process import ProcessResult, run_process
 
 MAX_SCANNED_BYTES: Final = 64 * 1024 * 1024
-"""Maximum part of a file in which lines are searched and counted, in bytes."""
+"""Maximum number of bytes of a file in which lines are counted."""
 
 _LINE_SHOWN: Final = 2_000
 _MAX_ENTRIES: Final = 20_000
@@ -55,7 +55,7 @@ _ROOM: Final = MAX_RESULT_CHARS - 500  # leaves room for the notes
 
 
 def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
-    """Read lines of a text file: as many as were asked for and as there is room for."""
+    """Return lines of a text file, limited by the arguments and by the maximum length of a result."""
     offset, limit = args.get("offset", 1), args.get("limit", LINES)
     with open_path(work.root, args["path"]) as target, target.open_file() as file:
         lines: list[str] = []
@@ -83,7 +83,7 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
-    """List a directory in the order of the names."""
+    """List the entries of a directory, sorted by name."""
     with (
         open_path(work.root, args.get("path") or ".") as target,
         target.opened_folder() as folder,
@@ -103,7 +103,7 @@ def binary(target: OpenPath, size: int) -> Refused:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """Read lines: the first block of each, and how long it is."""
+    """Yield the first block of each line, and the length of the whole line in bytes."""
     while head := file.readline(BLOCK):
         size, last = len(head), head
         while not last.endswith(b"\n") and size < MAX_SCANNED_BYTES and (last := file.readline(BLOCK)):
@@ -112,7 +112,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
 
 
 def _lines_left(file: BinaryIO, size_left: int) -> int:
-    """Count the lines from here on, in at most so many bytes."""
+    """Count the lines in the next ``size_left`` bytes of the file."""
     count, last = 0, b"\n"
     while size_left > 0 and (block := file.read(min(size_left, 16 * BLOCK))):
         count += block.count(b"\n")
@@ -134,7 +134,7 @@ def _line_shown(head: bytes, size: int) -> str:
 
 
 def _notes(first: int, count: int, total: int, *, more: bool, endings: set[bytes]) -> Iterator[str]:
-    """Yield notes on the position of the lines and on their ends."""
+    """Yield notes about the position of the lines in the file, and about CR LF line endings."""
     last = first + count - 1
     if first > 1 or last < total or more:
         of = f"more than {total:,}" if more else f"{total:,}"
@@ -174,7 +174,7 @@ SECONDS: Final = 20
 """Time limit of a search, in seconds."""
 
 _PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__file__).resolve())]
-"""Isolated: neither the project nor the environment has a say in what Python imports."""
+"""The search program, isolated: neither the project nor the environment can change what Python imports."""
 
 # leaves room for the notes
 _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$", re.MULTILINE)
@@ -212,7 +212,7 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
         "only": only,
         "prefix": "/".join(parts),
         "room": _ROOM,
-        # The process enters its directory by path; these say whether it is still the one that was reached.
+        # The process enters its directory by path; device and inode show whether it is still the same directory.
         "folder": [status.st_dev, status.st_ino],
     }
     ended = run_process(
@@ -230,7 +230,7 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
 
 
 def _whole_keys(line: re.Match[str]) -> str:
-    """Cut out keys of which a long line shows only a part."""
+    """Remove keys from a matching line, including keys that the excerpt cuts in two."""
     return line["at"] + scrubbed_part(line["text"], start=True, end=True) + line["more"]
 
 
@@ -251,7 +251,7 @@ def _problem(ended: ProcessResult) -> str:
 
 
 MAX_WRITTEN_BYTES: Final = 8 * 1024 * 1024
-"""The largest file that is written or edited."""
+"""Maximum size of a file that is written or edited, in bytes."""
 
 
 def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
@@ -282,7 +282,7 @@ def _in_form_of(target: OpenPath, text: str) -> str:
 
 
 def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
-    """Replace a text in a file that must occur once, or with ``all`` wherever it occurs."""
+    """Replace a text that occurs once in a file; with ``all``, replace every occurrence."""
     with open_path(work.root, args["path"], "change") as target:
         _check_target(target)
         text = _TextLines.of(_text_of(target))
@@ -304,7 +304,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 class _TextLines(NamedTuple):
-    """A text whose lines all end with LF, and the end that each of them has in the file: a model does not see these."""
+    """A text with LF line endings, as models see it, and the original line ending of each line."""
 
     text: str
     ends: tuple[str, ...]
@@ -336,7 +336,7 @@ class _TextLines(NamedTuple):
 
 
 def _check_target(target: OpenPath) -> None:
-    """Refuse what must not, or cannot, be replaced by a file."""
+    """Raise Refused if the target is a directory, is not a plain file, or is write-protected."""
     if target.name == "." or target.is_folder:
         raise Refused(f"{target.shown} is a directory, not a file.")
     if target.status is None:
@@ -344,7 +344,7 @@ def _check_target(target: OpenPath) -> None:
     if not stat.S_ISREG(target.status.st_mode):
         raise Refused(f"{target.shown} is not a plain file.")
     if not target.status.st_mode & 0o222:
-        # Replacing needs no leave from the file itself, only from its directory.
+        # Replacing a file needs write permission for its directory only.
         raise Refused(f"{target.shown} is write-protected.")
 
 
@@ -363,7 +363,7 @@ def _text_of(target: OpenPath) -> str:
 
 
 def _count(text: str, old: str, target: OpenPath) -> int:
-    """Count where ``old`` begins, also inside another occurrence; from the second on the count may be a few less."""
+    """Count the occurrences of ``old``; overlapping occurrences count as at least two."""
     if not old:
         raise Refused("old is empty: give the text to replace; use write to create a file.")
     count = text.count(old)
@@ -388,7 +388,7 @@ def _encoded(text: str, name: str) -> bytes:
 
 
 SHELL_KEPT: Final = MAX_RESULT_CHARS // 4 - 100
-"""Size of the beginning, and of the end, that is kept of each output, in bytes."""
+"""Maximum size of the beginning, and of the end, of each captured output, in bytes."""
 
 
 def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
@@ -440,40 +440,39 @@ _RUN: Final = {tool.__name__: tool for tool in (read, grep, find, ls, bash, edit
 
 
 class Toolbox:
-    """The tools, at work in one project.
+    """Runs tools in one project.
 
-    Which of them a model may use, and whether it needs approval, is for the caller to decide: see
+    The caller decides which tools a model may use, and which calls need approval; see
     :func:`~materia_nb.agents.tools.choose_tools` and ``Tool.changes``.
 
     Args:
-        project: the directory that the tools for files stay inside, and commands start in.
-        stop: ends a call when set.
-        more: tools from elsewhere, each with what runs it.
+        project: the directory that limits the file tools, and in which commands start.
+        stop: stops a running call when set.
+        more: other tools, each with its ``run`` function.
     """
 
     def __init__(self, project: Path, stop: threading.Event | None = None, more: Iterable[Tool] = ()) -> None:
         self._work = Workspace(Root(project), stop)
         self._more = {tool.name: tool.run for tool in more if tool.run is not None}
-        # A model can ask for several edits of a file at once: each must see what the one before left.
+        # A model can request several edits of a file at once; each edit must see the result of the previous edit.
         self._files = threading.Lock()
 
     def call(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         """Run a tool and wait for it. May be called from several threads.
 
-        What cannot be done, for whatever reason in the name or the arguments, is a result that is not
-        ``ok`` and says why.
+        If the call is refused or fails, the result is not ``ok``, and its text is the reason.
 
         Raises:
-            KeyboardInterrupt: interrupted; nothing is left running or half-written.
+            KeyboardInterrupt: interrupted; every process has ended, and no file is incomplete.
         """
         run_elsewhere = self._more.get(name)
-        # An interrupt reaches a tool from elsewhere. Nothing that one of ours has opened may stay open.
+        # Other tools can be interrupted. The project tools hold interrupts, so that they close all files.
         with HeldInterrupts() if run_elsewhere is None else nullcontext():
             try:
                 result = self._run(name, args) if run_elsewhere is None else run_elsewhere(args, self._work.stop)
             except (Refused, OSError) as error:
                 result = ToolResult(str(error), ok=False)
-            # Before it is cut: of a key that was cut in two a half would stay.
+            # Remove keys before shortening the text; otherwise half of a key could remain.
             return ToolResult(cut_middle(scrubbed(readable(result.text))), ok=result.ok)
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:

@@ -1,7 +1,7 @@
-"""Tools from elsewhere: functions of a notebook, and what MCP servers offer that the config lists.
+"""Tools that are not project tools: functions of a notebook, and the tools of MCP servers in the config.
 
-A server runs for one cast, from the first turn that needs it until the cast is over or let go. What it says of itself, its
-tools and their results is a stranger's text; what a person need not be asked for stands in the config alone.
+A server runs for one cast, from the first turn that needs it until the cast ends or is closed. The texts of a server are
+untrusted: its name, its tools and their results. Only the config decides which of its tools need no approval.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 _STREAM_S: Final = 300.0
-"""Seconds that a server reached by HTTP may keep a stream open and say nothing."""
+"""Time limit for a silent HTTP stream of a server, in seconds."""
 CONNECT_S: Final = 30.0
 """Time limit until a server has listed its tools, in seconds."""
 _CALL_S: Final = 120.0
@@ -59,7 +59,7 @@ _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,100}")
 _VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 _MAX_DESCRIPTION_CHARS: Final = 4_000
 _MAX_SCHEMA_CHARS: Final = 50_000
-_END_S: Final = 8.0  # a server that hears nothing is ended after four
+_END_S: Final = 8.0  # the library ends an unresponsive server after four seconds
 _STDERR_CHARS: Final = 500
 
 # -- functions ---------------------------------------------------------------------------------
@@ -68,15 +68,16 @@ _STDERR_CHARS: Final = 500
 def function_tool(function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
     """Return a tool that calls a function: its parameters are the arguments, its docstring the description.
 
-    It returns text, or a value that is told as JSON. What it raises is told to the model, which may try again.
+    The function returns text, or a value that is sent to the model as JSON. An error of the function is a result that the
+    model reads, so that it can try again.
 
     Args:
-        function: sync or async.
-        name: what a materia and the model call it by; the function's own name if left out.
-        ask: whether a person is asked before each call.
+        function: a sync or async function.
+        name: the name for materia and models; the name of the function if left out.
+        ask: True if each call needs approval.
 
     Raises:
-        AgentError: the name cannot be that of a tool, or a parameter cannot be described to a model (``bad_tool``).
+        AgentError: the name is not a valid tool name, or a parameter cannot be described to a model (``bad_tool``).
     """
     called = str(name or getattr(function, "__name__", type(function).__name__))
     if not _NAME.fullmatch(called) or called in {*TOOLS, *SCOPES}:
@@ -113,20 +114,20 @@ def describe_arguments(
     """Return the arguments of a function except the first ``skip``; ``spelt`` returns the name of each for the model.
 
     Raises:
-        AgentError: one cannot be described to a model (``bad_tool``).
+        AgentError: a parameter cannot be described to a model (``bad_tool``).
     """
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
     from pydantic.errors import PydanticUserError
 
     hint = "give each parameter a name and a type that JSON supports, such as str, int, list[str]"
-    fields: dict[str, Any] = {}  # by names of ours, as not every name may be a field's
+    fields: dict[str, Any] = {}  # by generated names, because some parameter names are not valid field names
     parameters = list(inspect.signature(function).parameters.values())[skip:]
     try:
         hints = get_type_hints(function, include_extras=True)
         for number, parameter in enumerate(parameters):
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(f"the parameter {parameter} cannot be passed by name")  # noqa: TRY301 - told as all others
-            # What is left out keeps the function's own default; the model's is only told.
+            # The schema only shows a default; a missing argument keeps the default of the function.
             default: Any = parameter.default if isinstance(parameter.default, (str, int, float, list, dict)) else None
             if parameter.default is parameter.empty:
                 default = ...
@@ -178,19 +179,19 @@ def _result_text(value: object) -> str:
     return "(it gave nothing)" if value is None else compact(to_jsonable_python(value, fallback=str))
 
 
-# -- which there are -----------------------------------------------------------------------------
+# -- finding tools -----------------------------------------------------------------------------
 
 
 def is_known(name: str, more: MoreTools) -> bool:
-    """Return True if a name is that of a function or begins with that of a server; no server is asked."""
+    """Return True if a name is that of a function, or begins with the name of a server. No server is started."""
     return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
 
 
 class ToolFinder:
-    """Finds tools from elsewhere by the names that a materia has for them; a server is asked once, when it is first named.
+    """Finds functions and server tools by the names in a materia. A server is started when it is first named.
 
     Attributes:
-        notes: what of the servers was left out, and why.
+        notes: messages about tools that were left out, each with the reason.
     """
 
     def __init__(self, more: MoreTools, project: Path, cast: str, stop: threading.Event | None) -> None:
@@ -236,7 +237,7 @@ class ToolFinder:
 
     def _run_of(self, server: str, spec: Mapping[str, JSON], tool: str) -> Run:
         def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
-            held = _open_server(server, spec, self._project, self._cast, stop)  # another one where it has ended
+            held = _open_server(server, spec, self._project, self._cast, stop)  # a new server if it has ended
             return _LOOP.run(held.call(tool, dict(args)), stop)
 
         return run
@@ -273,7 +274,7 @@ async def _end_servers(cast: str | None) -> None:
 def _open_server(
     name: str, spec: Mapping[str, JSON], project: Path, cast: str, stop: threading.Event | None
 ) -> _Server:
-    """Return the server of a cast, started or reached if it is not."""
+    """Return the server of a cast; start or connect it if necessary."""
     if find_spec("mcp") is None:
         hint = 'pip install "materia-nb[mcp]"'
         raise AgentError(
@@ -303,11 +304,11 @@ async def _open_on_loop(key: tuple[str, ...], spec: Mapping[str, JSON]) -> _Serv
 
 
 class _Server:
-    """A connection to a server. One task enters and leaves it, as the library wants; calls come from others.
+    """A connection to a server. One task opens and closes it, as the library requires; other tasks make the calls.
 
     Attributes:
-        ready: done when it has told its tools, or could not be started.
-        offered: its tools.
+        ready: done when the server has listed its tools or could not be started.
+        offered: the tools of the server.
     """
 
     def __init__(self, name: str, spec: Mapping[str, JSON], project: str) -> None:
@@ -340,7 +341,7 @@ class _Server:
             except Exception as error:  # noqa: BLE001 - what servers, transports and the library raise
                 if not self.ready.done():
                     self.ready.set_exception(_server_error(self._name, _cause(error), _stderr_tail(stderr)))
-                    self.ready.exception()  # looked at, where nobody waits for it any more
+                    self.ready.exception()  # retrieved, so that asyncio does not log an error that nobody awaits
             finally:
                 self._over.set()
 
@@ -369,7 +370,7 @@ class _Server:
         return Client(stdio_client(start, stderr), read_timeout_seconds=seconds)
 
     async def call(self, tool: str, args: dict[str, JSON]) -> ToolResult:
-        """Call a tool; whatever goes wrong is a result that says so."""
+        """Call a tool; return any error as a result."""
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
 
@@ -418,7 +419,7 @@ def _fill_variables(server: str, variables: JSON) -> dict[str, str]:
 
 
 def _fill_text(server: str, text: JSON) -> str:
-    """Replace each ``${NAME}`` by its value in the environment, which is treated as a key."""
+    """Replace each ``${NAME}`` by the environment variable of that name, whose value is then treated as a key."""
 
     def put(match: re.Match[str]) -> str:
         register_key_variable(match[1])

@@ -1,4 +1,4 @@
-"""From a path that a model gave to a file in the project, and to nothing else: where tools work, and until when."""
+"""Safe access to files by the paths that models give: every path is resolved inside the project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Purpose: TypeAlias = Literal["look", "change", "make"]
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_PATH_BYTES: Final = 4_096  # bytes of a path on Linux
-_MAX_DEPTH: Final = 100  # each folder on the way is held open
+_MAX_DEPTH: Final = 100  # every folder of the path is held open
 _MAX_LINKS: Final = 40
 _NAMES_COMPARED: Final = 2_000
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -45,7 +45,7 @@ _REASONS: Final = {
 
 
 class Root:
-    """The project directory. Its own path is trusted: a person gave it."""
+    """The project directory. Its path is trusted, because a person chose it."""
 
     def __init__(self, project: Path) -> None:
         self.path = Path(os.path.realpath(project))
@@ -68,13 +68,13 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class OpenPath:
-    """Something in the project, or a name where it may be made.
+    """A file or directory in the project, or the place of a new file.
 
     Attributes:
-        folder: a handle of the folder that it is in, open as long as :func:`open_path` is.
-        name: its name there; ``.`` for the folder itself.
-        parts: the names that lead to it from the project, without links.
-        status: what it is; None when there is nothing.
+        folder: a handle of the parent folder, open while the block of :func:`open_path` runs.
+        name: the name in that folder; ``.`` for the folder itself.
+        parts: the path from the project, with links resolved.
+        status: the file status; None if nothing exists there.
     """
 
     folder: int
@@ -93,7 +93,7 @@ class OpenPath:
         return self.status is not None and stat.S_ISDIR(self.status.st_mode)
 
     def open_file(self) -> BinaryIO:
-        """Open it for reading.
+        """Open the file for reading.
 
         Raises:
             Refused: the path is not a plain file.
@@ -122,16 +122,16 @@ class OpenPath:
 
 @contextmanager
 def open_path(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[OpenPath]:
-    """Follow a path from the project and hold its target open.
+    """Resolve a path inside the project, and hold the folder of its target open while the block runs.
 
     Args:
         root: the project.
-        path: relative to the project, or absolute and inside it.
-        purpose: what for; version control, config and the records of casts are for looking only.
+        path: a path relative to the project, or an absolute path inside it.
+        purpose: the purpose; files of version control, config files and the records of casts can only be read.
 
     Raises:
-        Refused: the path leads out of the project, cannot be followed, or must not be changed; also for
-            any OSError while the place is held.
+        Refused: the path leads out of the project, cannot be resolved, or must not be changed; also for an OSError in
+            the block.
     """
     _check_text(path)
     trail = None
@@ -151,7 +151,7 @@ def open_path(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[Ope
 
 
 class _PathWalker:
-    """The folders from the project to where a path has led so far, each held open."""
+    """Resolves a path name by name, and holds each folder from the project to the current position open."""
 
     def __init__(self, root: Root, purpose: _Purpose) -> None:
         self._root = root
@@ -186,7 +186,7 @@ class _PathWalker:
         return OpenPath(self._handles[-1], ".", tuple(self._names), os.fstat(self._handles[-1]))
 
     def go_back(self) -> None:
-        """Go back to the project, and remove the directories that were made on the way."""
+        """Return to the project, and remove the directories that were created on the way."""
         while self._names:
             self._leave()
 
@@ -243,7 +243,7 @@ class _PathWalker:
             self._remove(name)
 
     def _remove(self, name: str) -> None:
-        """Remove a directory that was made and is not needed; it stays if somebody has put something into it."""
+        """Remove a created directory that is not needed, unless it is no longer empty."""
         with suppress(OSError):
             os.rmdir(name, dir_fd=self._handles[-1])
 
@@ -253,7 +253,7 @@ def _names(path: str) -> list[str]:
 
 
 def _check_text(path: str) -> None:
-    """Refuse what cannot be a path here, or would be taken for something that it is not."""
+    """Raise Refused for a text that cannot be a path, or that looks like a home directory or a URL."""
     if "\0" in path:
         raise Refused(f"{named(path)} contains a NUL character, which a path cannot contain.")
     try:
@@ -275,12 +275,12 @@ def _outside_error(path: str) -> Refused:
 
 
 def _fold_name(name: str) -> str:
-    """Return a name as disks may take it that ignore case or signs without width."""
+    """Return a name as file systems compare it that ignore case or invisible characters."""
     return "".join(sign for sign in name if unicodedata.category(sign) != "Cf").casefold()
 
 
 def _suggest_name(name: str, folder: int) -> str | None:
-    """Find the name in a folder that was probably meant."""
+    """Return the most similar name in a folder, or None."""
     with os.scandir(folder) as entries:
         names = [entry.name for _, entry in zip(range(_NAMES_COMPARED), entries, strict=False)]
     match = close_match(name, names)

@@ -1,14 +1,13 @@
-"""Searching a folder in a process of its own, which can be ended whatever it is doing.
+"""The search of ``find`` and ``grep``, which runs as a separate process so that it can be stopped at any time.
 
-Python's regular expressions can take longer than anybody lives, and cannot be interrupted; nor can a
-disk that does not answer. So ``find`` and ``grep`` run this file as a program. It imports the standard
-library alone, since it starts without the installed packages and without the project in its path:
-nothing in a project may run because a model searches there.
+A regular expression can take practically forever in Python and cannot be interrupted, and neither can a read from a disk
+that does not respond. The program imports only the standard library. It starts without installed packages and without the
+project in its path, so that a search never runs code of the project.
 
-On stdin is a JSON object: ``pattern`` (a regular expression for lines; null to list paths), ``ignore_case``,
-``glob`` (which paths; null for all), ``only`` (the name of the one file to look at, or null), ``prefix`` (put
-before each path), ``room`` (how many characters may be written) and ``folder`` (device and number of the
-current directory, which must still be the one that was meant).
+The input on stdin is a JSON object with ``pattern`` (a regular expression for lines; null to list paths), ``ignore_case``,
+``glob`` (a pattern for paths; null for all), ``only`` (the name of a single file to search, or null), ``prefix`` (prepended
+to each path), ``room`` (the maximum number of characters to write) and ``folder`` (device and inode of the current
+directory, which must not have been replaced).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ RECORD: Final = frozenset({"events.jsonl", "config.resolved.json"})
 """The files of the record of a cast; a directory with both is skipped."""
 
 MOVED, BAD_PATTERN = 3, 4
-"""Exit codes: the directory is another one than was meant; the pattern is not a regular expression."""
+"""Exit codes: the directory was replaced; the pattern is not a regular expression."""
 
 BLOCK: Final = 65_536
 _MAX_RESULTS: Final = 500
@@ -68,14 +67,14 @@ class NotPlain(OSError):
 
 
 def open_plain(name: str, folder: int) -> int:
-    """Open a plain file in a folder for reading: no link is followed and nothing waited for.
+    """Open a plain file in a folder for reading, without following links and without waiting.
 
-    It is looked at first, since opening a device can already do something, and once more when it is
-    open, since it may be another one by then.
+    The file is checked before it is opened, since opening a device can have side effects, and again afterwards, since it
+    may have been replaced.
 
     Raises:
-        NotPlain: it is something else.
-        OSError: it cannot be opened; ELOOP when it became a link after it was looked at.
+        NotPlain: the path is not a plain file.
+        OSError: the file cannot be opened; ELOOP if a link replaced it after the first check.
     """
     _check_plain(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
@@ -93,7 +92,7 @@ def _check_plain(mode: int) -> None:
 
 
 def pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Read lines with their numbers, from 1; a line longer than :data:`BLOCK` comes in several pieces."""
+    """Yield numbered lines, from 1; a line longer than :data:`BLOCK` is split into several pieces."""
     number, fresh = 0, True
     while piece := file.readline(BLOCK):
         number += fresh
@@ -102,7 +101,7 @@ def pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
-    """Return a predicate on the parts of a path: on the last part, or on all if the pattern has a slash."""
+    """Return a predicate on the parts of a path. A pattern without a slash tests only the last part."""
     globs = [part for part in pattern.split("/") if part not in ("", ".")]
     if len(globs) == 1:
         return lambda names: fnmatch.fnmatchcase(names[-1], globs[0])
@@ -110,7 +109,7 @@ def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
 
 
 def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
-    """Return True if the globs match the names one by one; ``**`` matches any number of names."""
+    """Return True if each glob matches one name, in order; ``**`` matches any number of names."""
     states = _skip_globstars({0}, globs)
     for name in names:
         after = set()
@@ -146,7 +145,7 @@ class Search:
         self._matches = glob_test(request["glob"]) if request["glob"] is not None else lambda _: True
 
     def find(self) -> None:
-        """Write every path that fits, directories with a slash at the end."""
+        """Write every path that matches; directories end with a slash."""
         for parts, _, folders, files in self._walk():
             named = {**dict.fromkeys(files, ""), **dict.fromkeys(folders, "/")}
             for name in sorted(named):
@@ -155,7 +154,7 @@ class Search:
         self._notes()
 
     def grep(self, pattern: re.Pattern[str]) -> None:
-        """Write every line that matches, with path and number."""
+        """Write every line that matches, with its path and line number."""
         for parts, folder, _, files in self._walk():
             for name in files:
                 if self._matches([*parts, name]) and not self._grep_file([*parts, name], folder, pattern):
@@ -184,7 +183,7 @@ class Search:
         return True
 
     def _walk(self) -> Iterator[tuple[list[str], int, list[str], list[str]]]:
-        """Go through the directories in the order of their names, following no link (``fwalk`` sees to it)."""
+        """Yield the directories in the order of their names. Links are not followed."""
         for path, folders, files, handle in os.fwalk(".", onerror=self._note_unread):
             parts = path.split("/")[1:]
             if self._only is not None:
@@ -205,7 +204,7 @@ class Search:
         return "/".join([self._prefix, *parts] if self._prefix else parts).replace("\n", "\\n")
 
     def _write(self, line: str) -> bool:
-        """Write a result; False when it is one too many."""
+        """Write a result; return False if the results are full."""
         self._results += 1
         self._room -= len(line) + 1
         if self._results > _MAX_RESULTS or self._room < 0:
@@ -227,11 +226,11 @@ def _is_link(name: str, folder: int) -> bool:
     try:
         return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except OSError:
-        return True  # gone again: not to be entered
+        return True  # removed meanwhile, so it is not entered
 
 
 def _excerpt(line: str, match: re.Match[str]) -> str:
-    """Return a line, or of a long one the part with the match."""
+    """Return a line; for a long line, only the part around the match."""
     if len(line) <= _LINE_SHOWN:
         return line
     start = max(0, match.start() - _BEFORE_MATCH)
