@@ -380,7 +380,7 @@ def _no_model_error(who: str, where: str | None = None) -> AgentError:
     return AgentError(
         f"{who} names no model, and the agent has no default model",
         where=where,
-        hint="name a model in the materia or for the agent, such as openai:gpt-5",
+        hint="name a model in the materia or for the agent: provider:model, as in openai:gpt-5",
         kind="no_model",
     )
 

@@ -25,7 +25,7 @@ def no_keys(monkeypatch):
 
 
 FAILURES = {
-    "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "accepts no more requests", "wait"),
+    "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "does not accept more requests", "wait"),
     "quota": (refuses(429, "Pay first", error="insufficient_quota"), "quota or the credit", "account"),
     "server": (refuses(500, "Oops"), "failed on its provider's side", "retry --turn later"),
     "overloaded": (refuses(503, "Too busy"), "failed on its provider's side", "another model"),
@@ -36,7 +36,7 @@ FAILURES = {
     "context": (
         refuses(400, "This model's maximum context length is 8 tokens", error="context_length_exceeded"),
         "too long for",
-        "takes more",
+        "a larger context",
     ),
     "policy": (
         refuses(400, "Against the content policy", error="content_policy_violation"),
@@ -179,7 +179,7 @@ def test_truncated_unstreamed_reply_is_noted():
             "rate_limited",
             "Slow down",
         ),
-        ({"type": "message", "content": []}, "bad_request", "no chat completion, instead of a stream"),
+        ({"type": "message", "content": []}, "bad_request", "the reply is not a chat completion"),
     ],
 )
 def test_reply_in_another_protocol_is_one_clear_error(monkeypatch, body, kind, what):

@@ -235,7 +235,7 @@ def test_server_receives_only_its_variables(tmp_path, monkeypatch):
     [
         ({"command": "no-such-program-at-all"}, "No such file"),
         ({"command": sys.executable, "args": ["-c", "import sys; sys.exit('bad license')"]}, "bad license"),
-        ({**SPEC, "env": {"X": "${NOT_THERE_AT_ALL}"}}, "has no NOT_THERE_AT_ALL"),
+        ({**SPEC, "env": {"X": "${NOT_THERE_AT_ALL}"}}, "NOT_THERE_AT_ALL is not set"),
         ({"url": "http://127.0.0.1:9/mcp"}, "cannot be used"),
     ],
 )
@@ -248,7 +248,7 @@ def test_unusable_server_fails_the_turn_with_its_name_and_message(tmp_path, spec
 
 def test_silent_server_times_out(tmp_path, monkeypatch):
     monkeypatch.setattr(more_tools, "CONNECT_S", 0.2)
-    with pytest.raises(AgentError, match=r"said nothing for 0\.2 s"):
+    with pytest.raises(AgentError, match=r"did not respond within 0\.2 s"):
         found(tmp_path, {"command": "sleep", "args": ["60"]})
 
 

@@ -299,7 +299,7 @@ class TestAnyOtherProgram:
         "paths, said",
         [
             ({"answer": "$["}, "is not JSONPath"),
-            ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "usage has no tokens"),
+            ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "usage cannot contain tokens"),
         ],
     )
     def test_invalid_path_is_refused_immediately(self, paths, said):

@@ -264,7 +264,7 @@ def test_doctor_verb_shows_text_and_a_table(programs, project, monkeypatch):
     (line,) = [row for row in shown.rows if row[0] == "optional"]
     assert {"git", "command:claude", "command:pi"} <= set(line[3].split(", "))
     assert "missing" not in [row[0] for row in shown.rows], "a newcomer lacks nothing"
-    assert bundle["text/plain"].count("unless you want") == 1
+    assert bundle["text/plain"].count("optional: git and jj") == 1
     shell.user_ns["wb"].close()
 
 
