@@ -25,10 +25,9 @@ from typing import (
 )
 
 from materia_nb.agents.tools import MoreTools, Tool
-from materia_nb.engine.conversation import Message, ToolCall
+from materia_nb.engine.conversation import Message, PromptPart, ToolCall
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.prompt_context import current_handoffs
-from materia_nb.engine.prompt_parts import PromptPart
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import NOTHING, Handoff, Mode, Visit

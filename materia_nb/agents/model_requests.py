@@ -34,7 +34,7 @@ from pydantic_ai.usage import RequestUsage
 
 from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
-from materia_nb.engine.prompt_parts import cut_to
+from materia_nb.engine.conversation import cut_to
 from materia_nb.errors import named_error, scrubbed
 from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.jsontext import one_line

@@ -8,9 +8,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Table, lines
 from materia_nb.display.escape import ELLIPSIS, Html, html_line, part
-from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.conversation import PromptPart, ToolCall, tokens_of
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.prompt_parts import PromptPart, tokens_of
 from materia_nb.errors import plain, signs_warning, with_visible_signs
 from materia_nb.handoff.base import Issue, Section
 from materia_nb.handoff.jsontext import as_text

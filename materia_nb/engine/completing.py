@@ -7,6 +7,7 @@ from typing import Any
 
 from materia_nb.engine import conversation
 from materia_nb.engine import events as ev
+from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.entering import learned_from, stop_cast
 from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import (
@@ -19,7 +20,6 @@ from materia_nb.engine.items import (
     own_list,
     walked_by,
 )
-from materia_nb.engine.prompt_parts import cut_to
 from materia_nb.engine.routing import (
     NO_READING,
     NOTHING_APPLIED,

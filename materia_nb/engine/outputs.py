@@ -8,11 +8,10 @@ from typing import Any, Final, Literal
 
 from materia_nb.engine import events as ev
 from materia_nb.engine.completing import apply_output, complete, fail, start_detour, told_by
-from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.conversation import ToolCall, cut_to
 from materia_nb.engine.entering import EntryPrompt, enter, first_prompt, form_for, turn_facts
 from materia_nb.engine.events import Transition
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
-from materia_nb.engine.prompt_parts import cut_to
 from materia_nb.engine.routing import about, decision_of, repairs_allowed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, TurnRecord

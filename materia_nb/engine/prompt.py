@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from materia_nb.engine.conversation import NOTICE_CHARS, PartName, PromptPart, cut_to
 from materia_nb.engine.prompt_context import AROUND_AT_LEAST, PromptBudget, PromptContext
-from materia_nb.engine.prompt_parts import NOTICE_CHARS, PartName, PromptPart, cut_to
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.base import Issue
 from materia_nb.jsonvalue import JSON, pretty, whole_floats_as_integers

@@ -8,19 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from materia_nb.engine.conversation import RENDERED_CHARS, SCANNED, context_of, records, shown_to
-from materia_nb.engine.items import item_label, list_at, quoted, standing
-from materia_nb.engine.prompt_parts import (
+from materia_nb.engine.conversation import (
     NOTICE_CHARS,
     OUTPUT_CHARS,
+    RENDERED_CHARS,
+    SCANNED,
     STATE_CHARS,
     STRING_CHARS,
     PromptPart,
     bounded,
+    context_of,
     cut_to,
     middle,
+    records,
+    shown_to,
     state_json,
 )
+from materia_nb.engine.items import item_label, list_at, quoted, standing
 from materia_nb.engine.rules import SocketContext
 from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item, ItemId, Visit
 from materia_nb.jsonvalue import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.items import Source, Template, compile_source, state_path, template, walk_of
-from materia_nb.engine.prompt_parts import cut_to
 from materia_nb.engine.state import Mode, Walk
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
 from materia_nb.handoff.checks import requirements_of

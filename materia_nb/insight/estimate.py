@@ -15,8 +15,8 @@ from statistics import fmean
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering, outputs
+from materia_nb.engine.conversation import HEADINGS, tokens_of
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.prompt_parts import HEADINGS, tokens_of
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, every_step
 from materia_nb.engine.state import NOTHING, CastState, Pin, Usage, known_sum

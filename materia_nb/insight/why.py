@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.entering import enter
-from materia_nb.engine.prompt_parts import cut_to
 from materia_nb.engine.routing import AdvanceFact, Choice, Decision, Look, Passed, awaited_failures, choose_edge
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord

@@ -11,7 +11,7 @@ from materia_nb.agents.model_agent import ready_models
 from materia_nb.cast.agents_api import in_their_form
 from materia_nb.display.escape import part, shorten
 from materia_nb.engine import entering
-from materia_nb.engine.prompt_parts import tokens_of
+from materia_nb.engine.conversation import tokens_of
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import Prompts, VisitPrompt

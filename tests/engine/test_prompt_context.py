@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, items, loop, say
 from materia_nb.engine import entering
+from materia_nb.engine.conversation import OUTPUT_HEAD, OUTPUT_TAIL, STATE_CHARS, STRING_CHARS, middle, state_json
 from materia_nb.engine.prompt_context import CONTEXTS_CHARS, HANDOFFS_INSIDE
-from materia_nb.engine.prompt_parts import OUTPUT_HEAD, OUTPUT_TAIL, STATE_CHARS, STRING_CHARS, middle, state_json
 from materia_nb.loadout import check_config
 from materia_nb.loadout.graph import CAST_CONTEXTS
 

@@ -6,7 +6,7 @@ import json
 
 from builders import Folded, retry_loop
 from materia_nb.engine import decide
-from materia_nb.engine.prompt_parts import bounded, middle, state_json
+from materia_nb.engine.conversation import bounded, middle, state_json
 from records import check_record, written
 
 CONTEXTS = (

@@ -12,7 +12,7 @@ from builders import asks, at, config, edge
 from cast_helpers import start
 from materia_nb import Workbench
 from materia_nb.agents import ModelAgent
-from materia_nb.engine.prompt_parts import tokens_of
+from materia_nb.engine.conversation import tokens_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.estimate import Prompts, estimate_cast
 from materia_nb.loadout import build_graph

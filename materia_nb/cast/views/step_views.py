@@ -39,8 +39,8 @@ from materia_nb.display.sections import (
 )
 from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
+from materia_nb.engine.conversation import HEADINGS
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.prompt_parts import HEADINGS
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.errors import counted

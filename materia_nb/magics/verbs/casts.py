@@ -19,9 +19,9 @@ from materia_nb.cast.views.tables import allowed_view, breakpoints_view, budget_
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.escape import shorten
+from materia_nb.engine.conversation import HEADINGS
 from materia_nb.engine.edit import VERDICTS
 from materia_nb.engine.items import item_label
-from materia_nb.engine.prompt_parts import HEADINGS
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.errors import MateriaError, one_of_words, usage_error
 from materia_nb.jsonvalue import JSON
