@@ -36,8 +36,8 @@ def decide_calls(
     """Approve or deny the waiting tool calls; ``meant`` are the calls that the person was shown."""
     asking_calls = asking(session)
     if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
-        problem = "Other tool calls wait for approval by now" if asking_calls else "No tool call waits for approval"
-        hint = "look at them first" if asking_calls else "allow lets a tool run without asking"
+        problem = "Other tool calls wait for approval now" if asking_calls else "No tool call waits for approval"
+        hint = "look at them first" if asking_calls else "let a tool run without approval with allow"
         raise MateriaError(f"{problem}.", hint=hint, kind="not_asked")
     about = routing.about(rules, waiting_visit(session.state))
     calls = tuple(_decided(call, how, reason) for call in asking_calls)
@@ -81,7 +81,7 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
     """Answer the agent that holds the cast."""
     answer_text: object = text  # what comes from a notebook need not be what the annotation says
     if not isinstance(answer_text, str) or not answer_text.strip():
-        raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
+        raise MateriaError("The answer is blank.", hint="write an answer", kind="usage")
     about = routing.about(rules, held_visit(session.state))
     return (ev.HoldAnswered(about=about, text=text, ts=ts),)
 

@@ -177,12 +177,12 @@ def _spoken(rules: Rules, session: Session) -> Iterator[CastWarning]:
         about = (step.socket, step.number, step.item_key)
         of_item = f" for item {step.item_key}" if step.item_key is not None else ""
         if step.number in repeated:
-            message = f"{step.socket} said{of_item} in visit {step.visit} what it had said before"
+            message = f"{step.socket} repeated an earlier output or reason{of_item} in visit {step.visit}"
             yield CastWarning("same-again", message, *about)
         if fields := emptied_fields(rules, step):
             message = (
-                f"{step.socket} was taken after a refusal, and says of {', '.join(fields)} less than a tenth of what "
-                "the refused answer said"
+                f"the accepted answer of {step.socket} has less than a tenth of the content of its refused answer in "
+                f"{', '.join(fields)}"
             )
             yield CastWarning("empty-answer", message, *about)
 
@@ -281,11 +281,11 @@ def _unvisited(
         skipped_unentered = state.passed.get((cursor, index, outer))
         if item is None or item.id in state.items or item.id in state.joined or skipped_unentered:
             continue
-        why = "the cast came to its end without it"
+        why = "the cast ended before"
         if index < reached and skipped_unentered is None:
             if session.edits or not is_replaced:
                 continue
-            why = "the list was replaced behind its cursor"
+            why = "the list was replaced after its loop had passed this position"
         if skipped_unentered is None:
             visited = _visited_identities(session, cursor, outer) if visited is None else visited
             if not visited[index].isdisjoint(_identities(items[index])):
@@ -470,11 +470,11 @@ def our_route(session: Session, step: Transition | None) -> str:
     state = step.state if step else session.state
     visit = state.at
     if state.status == "waiting" and visit is not None:
-        return f"goes on to {visit.socket}" if step else f"still waits for an output of {visit.socket}"
+        return f"continues to {visit.socket}" if step else f"still waits for an output of {visit.socket}"
     if state.status == "failed" and state.failure is not None:
         return f"fails ({state.failure.kind})"
     if state.status == "ready" and step is None:
-        return f"goes on to {state.next}"
+        return f"continues to {state.next}"
     return "ends" if state.status in ("complete", "ready") else f"is {state.status}"
 
 
@@ -516,13 +516,13 @@ def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | N
     total = state.traversals.get(f"{decision.socket}->{chosen.to}", 0)
     if chosen.limit is None:
         return (
-            f"the recording bounds this edge over the whole cast (chosen {counted(total, 'time')} by now); this engine "
-            "bounds edges inside an item only where they have maxTraversals, and rounds without advance otherwise"
+            f"the recording limits this edge over the whole cast (chosen {counted(total, 'time')} so far); this engine "
+            "limits an edge inside an item only if it has maxTraversals, and otherwise limits cycles without an advance"
         )
     if decision.item_key is None:
-        return f"it is chosen for time {(chosen.used or 0) + 1} of {chosen.limit} by this engine's count"
+        return f"by the count of this engine, this is use {(chosen.used or 0) + 1} of {chosen.limit}"
     return (
-        f"the recording counts maxTraversals over the whole cast (chosen {counted(total, 'time')} by now, {chosen.limit} "
+        f"the recording counts maxTraversals over the whole cast (chosen {counted(total, 'time')} so far, {chosen.limit} "
         f"allowed); this engine counts it for each item, and for item {decision.item_key} this is "
-        f"time {(chosen.used or 0) + 1} of {chosen.limit}"
+        f"use {(chosen.used or 0) + 1} of {chosen.limit}"
     )

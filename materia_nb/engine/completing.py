@@ -223,7 +223,7 @@ def _assign(
         if not segments:
             failure = Failure(
                 "assignment",
-                f"The assignment target {target!r} of {visit.socket} names nothing.",
+                f"The assignment target {target!r} of {visit.socket} is empty.",
                 visit.socket,
                 "give it a name such as plan.items",
             )
@@ -376,13 +376,13 @@ def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Fa
         return None
     messages = (reports[name].get("error"), unrouted.context, reports[name].get("message"))
     reasons = (message.strip() for message in messages if isinstance(message, str) and message.strip())
-    why = next(reasons, f"state.{name} has ok: false, and does not say why")
+    why = next(reasons, f"state.{name} has ok: false without a reason")
     advance = socket_rules.socket.advance
     return Failure(
         "utility_failed",
         cut_to(why, 800),
         socket_rules.socket.id,
-        f"its output says so in state.{name}: see what that names, then retry; a not_satisfied edge would answer it",
+        f"fix the cause that state.{name} names, then retry; or add a not_satisfied edge that handles the failure",
         undo=advance.cursor if advance is not None and unrouted.advanced is not None else None,
     )
 

@@ -110,7 +110,7 @@ def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Ev
     """
     lane, ts = streams.lane_named(session, name), arguments[-1]
     if lane.is_over and lane.status != "failed":
-        raise MateriaError(f"The lane {name!r} is {lane.status}.", hint="retry goes on", kind="lane_over")
+        raise MateriaError(f"The lane {name!r} is {lane.status}.", hint="continue it with retry", kind="lane_over")
     starts = (ev.LaneStarted(lane=name, ts=ts),) if command is enter and lane.status == "waiting" else ()
     events = (
         *starts,
@@ -302,7 +302,7 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
 
 def _needs_note(note: str) -> None:
     if not note.strip():
-        raise MateriaError("The note is missing.", hint="say in a few words why it is skipped", kind="usage")
+        raise MateriaError("The note is missing.", hint="give the reason in a few words", kind="usage")
 
 
 def check_reply(rules: Rules, session: Session, text: str) -> None:
@@ -314,8 +314,8 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
     if issues := outputs.check_answer(rules, session.state, text):
         socket = waiting(session).socket
         fields = ", ".join(rules.sockets[socket].wants)
-        wanted_fields = f" It wants {fields}." if fields and issues[0].path == "$" else ""
-        raise RefusedAnswer(f"{socket} still waits: the answer was not taken.{wanted_fields}", issues)
+        wanted_fields = f" It needs {fields}." if fields and issues[0].path == "$" else ""
+        raise RefusedAnswer(f"{socket} still waits, because the answer was refused.{wanted_fields}", issues)
 
 
 def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
@@ -338,7 +338,7 @@ def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
     if visit.mode != "draft" or not visit.drafts:
         raise MateriaError(
             f"{visit.socket} has no draft to refine.",
-            hint="only a multi-turn socket that has answered can be refined",
+            hint="use refine after a multi-turn socket has answered",
             kind="no_draft",
         )
     return (ev.RefinementMessage(about=routing.about(rules, visit), text=message, ts=ts),)
@@ -379,7 +379,9 @@ def edit_state(
     before = session.state
     _no_lanes(session)
     if before.status == "complete":
-        raise MateriaError("The cast is complete.", hint="go back to a step first, or fork it", kind="over")
+        raise MateriaError(
+            "The cast is complete.", hint="go back to an earlier step with back STEP, or fork the cast", kind="over"
+        )
     try:
         laid = lay_out(rules, before, data, list_edits)
         patch = edit.patch_between(before.data, laid.data)
@@ -408,7 +410,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
     if session.wish is not None:
         raise MateriaError(
             "The next prompt is your message about the draft.",
-            hint="refine with another message",
+            hint="send another message with refine",
             kind="prompt",
         )
     changed = reworded(prompt, part, text)
@@ -421,10 +423,12 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
 def undo(rules: Rules, session: Session, ts: int) -> Events:
     """Undo the last edit, as long as no step was made since."""
     if not session.edits:
-        raise MateriaError("There is no edit to undo.", kind="undo")
+        raise MateriaError("No edit can be undone.", kind="undo")
     if session.edits[-1].after != session.state:
         raise MateriaError(
-            "The cast has gone on since the last edit.", hint="go back to the step before it", kind="undo"
+            "The cast has continued since the last edit.",
+            hint="go back to the step before the edit with back STEP",
+            kind="undo",
         )
     return (ev.EditUndone(ts=ts),)
 
@@ -434,7 +438,7 @@ def _no_lanes(session: Session) -> None:
     if (at_work := lanes_at_work(session)) is not None:
         raise MateriaError(
             "The lanes started from an earlier copy of the state, so an edit now would not reach them.",
-            hint=f"go back before them, which hands the items out anew: back {at_work.step}",
+            hint=f"go back to the step before the lanes with back {at_work.step}; the items are then distributed again",
             kind="lanes",
         )
 
@@ -445,7 +449,9 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
     record = session.steps[-1] if session.steps else None
     if record is None or not record.turns or session.state.status == "waiting":
         raise MateriaError(
-            "There is no completed step to correct.", hint="reply answers a waiting socket", kind="recommit"
+            "No step is completed, so no output can be corrected.",
+            hint="answer a waiting socket with reply",
+            kind="recommit",
         )
     name = name_of_correction(session)
     step = edit.edit_output(rules, record.before, session.state, text, name)
@@ -536,7 +542,7 @@ def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
     if not session.labels_before:
         raise MateriaError(
             "No label has been set.",
-            hint="set one with label",
+            hint="add a label with the command label",
             kind="undo",
         )
     key, before = session.labels_before[-1]

@@ -79,13 +79,13 @@ def edit_output(
     entered = entering.enter(rules, before)
     visit = entered.state.at
     if entered.state.status != "waiting" or visit is None:
-        raise MateriaError("The last step cannot be decided again.", kind="recommit")
+        raise MateriaError("The output of the last step cannot be corrected.", kind="recommit")
     socket_rules = rules.sockets[visit.socket]
     mode = "final" if visit.mode in socket_rules.any_text else visit.mode
     waiting = _with_usage(entered.state, latest)._replace(at=visit._replace(mode=mode))
     reading = socket_rules.protocol.read(text, socket_rules.wanted)
     if reading.error is not None:
-        raise RefusedAnswer("The corrected output was not taken.", reading.issues, "recommit")
+        raise RefusedAnswer("The corrected output was refused.", reading.issues, "recommit")
     step = outputs.output(rules, waiting, text, Usage(), entered.prompt, artifact=artifact)
     corrected = (*step.state.changed, f"the output of {visit.socket}")
     return step._replace(state=step.state._replace(changed=corrected))
@@ -94,7 +94,7 @@ def edit_output(
 def back_to(earlier: CastState, latest: CastState) -> CastState:
     """Go back to the state after an earlier step; tokens stay used, the budget stays as it is."""
     if earlier.status not in ("ready", "complete"):
-        raise MateriaError("That step has not finished.", hint="choose the step before it", kind="back")
+        raise MateriaError("That step has not finished.", hint="choose an earlier step", kind="back")
     return _with_usage(earlier, latest)
 
 
@@ -142,7 +142,7 @@ def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
             gave up an item.
     """
     if lost.visit is not None:
-        raise MateriaError("It gave up an item that was being worked on.", kind="edit")
+        raise MateriaError("The edit abandoned an item that was in progress.", kind="edit")
     paths = [tuple(path.split(".")) for path in lost.lists]
     pointers = (change[name] for change in lost.patch for name in ("path", "from") if name in change)
     paths += (_to_list(lost.before.data, pointer_keys(pointer)) for pointer in pointers)
@@ -234,8 +234,8 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
         raise nested_too_deeply() from error
     except (MateriaError, LookupError, TypeError) as error:
         raise MateriaError(
-            f"A change of the state does not fit the state that it was made in: {error}.",
-            hint="the journal or an output of this cast was changed or lost",
+            f"An edit in the journal does not fit the state before it: {error}.",
+            hint="restore the run directory from a copy, because its journal or an output was changed or lost",
             kind="damaged_journal",
         ) from error
     return changed
@@ -288,7 +288,7 @@ def _asking_instead(session: Session, prompt: Prompt) -> Session:
 
 def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
     if session.prompt is None:
-        raise Unfit(event, "and there is no prompt")
+        raise Unfit(event, "no prompt is waiting")
     changed = _asking_instead(session, reworded(session.prompt, event.part, event.text))
     return changed.with_latest(reworded=True) if session.steps else changed
 
@@ -298,7 +298,7 @@ _OF_A_VISIT: Final = ("steps", "prompt", "wish", "spoken", "calls", "asking", "n
 
 def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     if not session.edits:
-        raise Unfit(event, "and there is no edit")
+        raise Unfit(event, "no edit can be undone")
     last = session.edits[-1]
     then = last.visit
     if then is not None:  # the visit ended with the edit: its record and its conversation are as they were
@@ -314,7 +314,7 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
         for line in (session.steps[event.step - 1 : event.step], *session.abandoned)
         for labelled in line
     ):
-        raise Unfit(event, f"and there is no step {event.step}")
+        raise Unfit(event, f"step {event.step} does not exist")
     label = Label(event.name, event.tags, event.note, event.verdict, event.by)
     labels = {labelled: saved_label for labelled, saved_label in session.labels.items() if labelled != key}
     if not label.empty:
@@ -323,7 +323,7 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
     if not event.undoes:
         before = (*before, (key, session.labels.get(key, Label())))
     elif not before or before[-1][0] != key:
-        raise Unfit(event, "and nothing was said that it could take back")
+        raise Unfit(event, "no change of this label can be undone")
     else:
         before = before[:-1]
     return session._replace(labels=FrozenDict(labels), labels_before=before)

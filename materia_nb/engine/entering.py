@@ -148,7 +148,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
     if state.status != "ready":
         raise MateriaError(
             f"The cast {state.stands}, so no socket can be entered.",
-            hint="reply to the socket that waits, or retry a cast that stopped",
+            hint="answer a waiting socket with reply, or continue a stopped cast with retry",
             kind="not_ready",
         )
     draft = Draft(state)
@@ -203,9 +203,9 @@ def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition
     left = len(lane.indexes) - lane.indexes.index(at)
     failure = Failure(
         "stream_left",
-        f"The lane {lane.name!r} went on to {draft.next or END} with {counted(left, 'item')} left.",
+        f"The lane {lane.name!r} continued to {draft.next or END} with {counted(left, 'item')} left.",
         draft.at.socket if draft.at else None,
-        "see why it left the loop (why), then retry; only an exhausted list leaves the loop by its exits",
+        "find the reason with why, then retry; only an exhausted list leaves the loop by its exits",
     )
     return stop_cast(draft, failure)
 
@@ -299,7 +299,7 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
         return entered.prompt, ""
     if entered.state.failure is not None:
         return None, f"Entering it now would stop the cast: {entered.state.failure.message}"
-    return None, "Its list has no item now, so it would be skipped."
+    return None, "The socket would be skipped now, because its list has no item."
 
 
 def first_prompt(rules: Rules, state: CastState, visit: Visit) -> Prompt:

@@ -634,8 +634,8 @@ class Unfit(MateriaError):
 
     def __init__(self, event: Event, why: str) -> None:
         super().__init__(
-            f"The journal does not fit together: {event.type}, {why}.",
-            hint="the config or the journal of this run directory was exchanged or changed",
+            f"The journal is inconsistent at the event {event.type}: {why}.",
+            hint="restore the run directory from a copy, because its config or journal was changed",
             kind="damaged_journal",
         )
 

@@ -119,12 +119,12 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
     step = event.transition
     if step is None or step.before is not session.state:
         if session.state.status != "ready":
-            raise Unfit(event, f"but the cast {session.state.stands}")
+            raise Unfit(event, f"the cast {session.state.stands}")
         step = entering.enter(rules, session.state)
         at = step.state.waiting_at
         meant = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
         if at is None or (at.socket, at.item.key if at.item else None, at.visit) != meant:
-            raise Unfit(event, f"it enters {meant[0]}, and the cast does not")
+            raise Unfit(event, f"it enters {meant[0]}, but the cast does not")
     return _entered(session, step, event)
 
 
@@ -164,14 +164,14 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
 def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
     step, text = event.transition, event.text
     if text is None:
-        raise Unfit(event, "and its text is not there")
+        raise Unfit(event, "its text is missing")
     if step is None or step.before is not session.state:
         at = session.state.waiting_at
         if at is None or event.about.get("socket") != at.socket:
-            raise Unfit(event, "and nothing waits for it")
+            raise Unfit(event, "no socket waits for this output")
         step = output_of(rules, session, event)
         if type(step.events[0]) is not type(event):
-            raise Unfit(event, f"but the output leads to {step.events[0].type}")
+            raise Unfit(event, f"the output leads to {step.events[0].type}")
     record, prompt = session.steps.latest, session.prompt
     assert record is not None  # noqa: S101 - an output answers the latest step
     turn = TurnRecord(
@@ -305,7 +305,7 @@ def _latest_state(session: Session, state: CastState) -> Session:
 def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
     at = session.state.waiting_at
     if at is None or event.about.get("socket") != at.socket:
-        raise Unfit(event, "and nothing waits there")
+        raise Unfit(event, "no socket waits there")
     failure = Failure(event.kind, event.error, at.socket, event.hint)
     step = _carried(session, event) or recovery.fail(rules, session.state, failure)
     return _moved(session, step, event.ts, worked=event.worked)
@@ -330,7 +330,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
         entered = session if step is None else session._replace(state=step.state)
     status = entered.state.status
     if status != "complete" if event.ok else status not in ("failed", "aborted"):
-        raise Unfit(event, f"but the cast is {status}")
+        raise Unfit(event, f"the cast is {status}")
     return entered
 
 
@@ -377,7 +377,7 @@ def _resent(rules: Rules, session: Session, event: ev.TurnResent) -> Session:
 
 def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     if not 0 <= event.step <= len(session.steps):
-        raise Unfit(event, f"there is no step {event.step}")
+        raise Unfit(event, f"step {event.step} does not exist")
     then = without_later_steps(rules, session, session.steps.to(event.step))
     left = session.steps[event.step :]
     return then._replace(
@@ -487,7 +487,7 @@ def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
 def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
-        raise Unfit(event, "and it is not a pin")
+        raise Unfit(event, "its fields are not those of a pin")
     return _in_all(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
 
 
@@ -503,7 +503,7 @@ def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) ->
     """Decide the last step again with a corrected output; the original output is kept."""
     record, text = session.steps.latest, event.text
     if record is None or text is None:
-        raise Unfit(event, "and there is no such step or text")
+        raise Unfit(event, "the step or its text is missing")
     step = _carried(session, event) or edit.edit_output(rules, record.before, session.state, text, event.artifact)
     side_events = _side_events(step, event.ts, record.number)
     turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=side_events)

@@ -180,10 +180,10 @@ class _Work:
                 how = standing(self.before, self._id(other, index))
                 busy = how == WORKED_ON or (index not in kept_origins and self._is_at(self._id(other, index)))
                 if busy and not (list_edit.abandon and how == WORKED_ON):
-                    doing = "begun anew" if index in kept_origins else "taken away"
+                    doing = "restarted" if index in kept_origins else "removed"
                     hint = "abandon it to continue with the next item, or keep it and change its text"
                     if how != WORKED_ON:
-                        hint = "retry first, or leave it where it is"
+                        hint = "use retry first, or leave the item in the list"
                     raise MateriaError(
                         f"{_title(item)!r} is being worked on{self._where(other)}, so it cannot be {doing}.",
                         hint=hint,

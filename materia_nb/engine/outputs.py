@@ -38,7 +38,7 @@ from materia_nb.loadout.vocabulary import TAKEN, Result
 _GO_ON: Final = "Continue this work where you stopped."
 
 CORRECT_THE_UTILITY: Final = (
-    "correct the utility, then retry; the cast keeps its copy of the definition until edit redefine takes a changed one"
+    "correct the utility, then retry; if you changed its definition, apply the change to this cast with edit redefine"
 )
 """Hint for a utility that failed."""
 
@@ -144,7 +144,7 @@ def decided(
     if word is None and target is None and socket_rules.wanted.only_guarded:
         raise MateriaError(
             f"The output does not say whether it is satisfied, and {visit.socket} has guarded edges only.",
-            hint="accept satisfied or accept not_satisfied, or name the socket to go on to",
+            hint="use accept satisfied or accept not_satisfied, or name the next socket",
             kind="usage",
         )
     reading = Reading(

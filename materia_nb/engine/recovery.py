@@ -49,7 +49,7 @@ def abort(state: CastState, reason: str) -> Transition:
         ABORTED,
         reason,
         state.at.socket if state.at else None,
-        "retry to go on from this socket",
+        "continue from this socket with retry",
         again=state.status == "waiting",
     )
     at = state.at and state.at._replace(approval=None)  # the approval of a command is revoked with it
@@ -90,8 +90,8 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
     socket_rules = rules.sockets[visit.socket] if visit else None
     if socket_rules is None or visit is None or socket_rules.socket.is_utility or failure is None or not failure.again:
         raise MateriaError(
-            "No agent turn was interrupted, so nothing can be sent again.",
-            hint="retry runs the socket again, retry --limit raises an exhausted limit",
+            "No agent turn was interrupted, so no turn can be retried.",
+            hint="use retry to run the socket again, or retry --limit to raise an exhausted limit",
             kind="nothing_to_send",
         )
     event = ev.TurnResent(about=about(rules, visit))
@@ -106,7 +106,7 @@ def by_hand(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
     """
-    visit = _owed(state, "recommit corrects the last output")
+    visit = _owed(state, "correct the last output with edit output")
     mode = "final" if visit.mode in rules.sockets[visit.socket].any_text else visit.mode
     after = (state.failure or Failure("", "")).kind
     visit = visit._replace(mode=mode, turn=visit.turn + 1, approval=None)
@@ -119,7 +119,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
     """
-    visit = _owed(state, "retry --limit continues where a limit stopped it")
+    visit = _owed(state, "use retry --limit to continue after an exhausted limit")
     draft = Draft(state._replace(at=visit._replace(approval=None)))
     draft.failure = None
     event = ev.SocketSkipped(about=about(rules, visit), visit=visit.visit)
@@ -132,7 +132,7 @@ def _owed(state: CastState, hint: str) -> Visit:
     visit, failure = state.at, state.failure
     needs_stopped(state)
     if visit is None or failure is None or state.next is not None or state.unrouted or failure.blocked:
-        message = "The cast did not stop within a visit: no answer is owed."
+        message = "The cast did not stop during a visit, so it needs no answer."
         raise MateriaError(message, hint=hint, kind="nothing_owed")
     return visit
 

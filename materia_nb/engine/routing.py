@@ -403,7 +403,7 @@ def _used(look: Look, used: int, limit: int | None) -> Look:
 
 
 _ALLOW_AGAIN: Final = (
-    "look at why it keeps coming back (why), then retry --limit to allow it again, or raise the limit in the loadout"
+    "find the reason with why, then use retry --limit to allow it again, or raise the limit in the loadout"
 )
 
 
@@ -480,7 +480,7 @@ def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit
         f"Item {item.key} went round {limit + 1} times without advancing: "
         f"{_round_of(state.trail, socket, step - first_step)}.",
         socket,
-        "see why the item is not done; retry --limit to allow more rounds, or give the retry edge a maxTraversals",
+        "find the reason with why, then use retry --limit to allow more rounds, or give the retry edge a maxTraversals",
         socket,
         (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
     )

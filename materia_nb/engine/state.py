@@ -527,10 +527,10 @@ class CastState(NamedTuple):
 
 NEXT: Final[Mapping[Status, str]] = {
     "ready": "continue it with step or run",
-    "waiting": "step, or reply to the socket that waits",
+    "waiting": "ask its agent with step, or answer yourself with reply",
     "complete": "continue from an earlier step with back STEP or fork STEP",
-    "failed": "retry goes on",
-    "aborted": "retry goes on",
+    "failed": "continue it with retry",
+    "aborted": "continue it with retry",
     "held": "answer, decide, or approve first",
 }
 """Hint for continuing a cast, by its status."""

@@ -97,8 +97,12 @@ def lane_named(session: Session, name: str) -> Lane:
     streams = lanes_at_work(session)
     lanes = NOTHING if streams is None else streams.lanes
     if name not in lanes:
-        known = f"lanes at work: {', '.join(map(repr, lanes))}" if lanes else "no lanes are at work: leave out the lane"
-        raise MateriaError(f"No lane {name!r} is at work.", hint=known, kind="unknown_lane")
+        known = (
+            f"choose one of {', '.join(map(repr, lanes))}"
+            if lanes
+            else "leave out the lane, because no lane is running"
+        )
+        raise MateriaError(f"The lane {name!r} is not running.", hint=known, kind="unknown_lane")
     return lanes[name]
 
 
@@ -172,7 +176,7 @@ def failure_of(streams: Streams) -> str:
     wrong = [
         f"{lane.name}: {lane.error or lane.status}" for lane in streams.lanes.values() if lane.status != "accepted"
     ]
-    return f"Of {len(streams.lanes)} lanes {len(wrong)} did not come to their end. " + "; ".join(wrong)
+    return f"{len(wrong)} of {len(streams.lanes)} lanes did not finish. " + "; ".join(wrong)
 
 
 # -- the events of lanes that are over -----------------------------------------------------------
@@ -181,7 +185,7 @@ def failure_of(streams: Streams) -> str:
 def events_of_join(at_work: Streams, ts: int) -> Events:
     """Return the events of lanes that are all over: the cast continues once, or fails (P6)."""
     if any(unfinished(at_work)):
-        raise MateriaError("Its lanes are at work.", hint="run continues them", kind="lanes")
+        raise MateriaError("The lanes are running.", hint="continue them with run", kind="lanes")
     region = at_work.region
     if all(lane.status == "accepted" for lane in at_work.lanes.values()):
         return (ev.StreamsJoined(loop=region.loop, next=region.exit, ts=ts),)
@@ -217,13 +221,13 @@ def lane_of_event(session: Session, event: Event) -> Lane:
     try:
         return lane_named(session, event.lane)
     except MateriaError as error:
-        raise Unfit(event, f"and there is no lane {event.lane!r}") from error
+        raise Unfit(event, f"the lane {event.lane!r} does not exist") from error
 
 
 def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -> Session:
     region = region_ahead(rules, session)
     if region is None or region.loop != event.loop:
-        raise Unfit(event, f"but the cast is not at the way into {event.loop}")
+        raise Unfit(event, f"the cast does not enter the loop {event.loop} next")
     schedule: JSON = {"streams": list(event.streams)}
     return begun(rules, session, region, streams_of(schedule), event.limit)
 
@@ -247,14 +251,14 @@ def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Sess
     )
 
 
-RETRY_LANES: Final = "retry continues the lanes that were not accepted; accepted lanes stay as they are"
+RETRY_LANES: Final = "use retry to continue the lanes that were not accepted; accepted lanes stay as they are"
 """The hint of a cast that stopped in its lanes."""
 
 
 def _finished_lanes(session: Session, event: Event) -> Streams:
     at_work = lanes_at_work(session)
     if at_work is None or any(unfinished(at_work)):
-        raise Unfit(event, "but its lanes are not over")
+        raise Unfit(event, "its lanes have not finished")
     return at_work
 
 

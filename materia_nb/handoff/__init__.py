@@ -51,7 +51,7 @@ def protocol(name: str) -> HandoffProtocol:
     offers = list(entry_points(group=GROUP, name=name))
     if not offers:
         raise MateriaError(
-            f"There is no handoff protocol {name!r}.",
+            f"The handoff protocol {name!r} does not exist.",
             hint=did_you_mean(name, protocol_names()),
             kind="unknown_protocol",
         )

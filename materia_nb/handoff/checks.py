@@ -305,7 +305,12 @@ class Checker:
         word, choices = field.fold(value), ", ".join(field.choices)
         if word not in field.choices:
             excerpt = str(value).strip()[:_SHOWN_CHARS] if field.typed else str(word)[: 2 * _SHOWN_CHARS]
-            self._refuse(f"{field.code}:{excerpt}", path, f"{path} is none of {choices}.", f"write one of {choices}")
+            self._refuse(
+                f"{field.code}:{excerpt}",
+                path,
+                f"{path} must be one of these words: {choices}.",
+                f"write one of {choices}",
+            )
             return ""
         if field.typed and word != value and len(self.warnings) < MAX_ISSUES:
             warning = _issue(f"{field.code}_NORMALIZED", path, f"{path} was read as {word}.", f"write {word}")

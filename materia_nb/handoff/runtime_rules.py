@@ -113,8 +113,8 @@ def _index_issues(path: str, indexes: JSON, count: int | None, path_by_index: di
         if index is None:
             yield Issue(index_path, "An index must be a whole number.", "write the index of an item, from 0")
         elif index < 0 or (count is not None and index >= count):
-            fix = f"the last index is {count - 1}" if count else "remove the streams, as there are no workItems"
-            yield Issue(index_path, f"There is no item {index}.", fix)
+            fix = f"the last index is {count - 1}" if count else "remove the streams, because workItems is empty"
+            yield Issue(index_path, f"The item {index} does not exist.", fix)
         elif (first := path_by_index.setdefault(index, index_path)) != index_path:
             yield Issue(index_path, f"Item {index} is already at {first}.", "list each item once")
 

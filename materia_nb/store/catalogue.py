@@ -202,7 +202,7 @@ def find_cast(root: Path, reference: str) -> Path:
             kind="ambiguous_cast",
         )
     raise MateriaError(
-        f"There is no cast {reference[:100]!r}.",
+        f"The cast {reference[:100]!r} does not exist.",
         where=str(root),
         hint=_suggest_cast(entries, reference),
         kind="no_cast",
@@ -270,13 +270,13 @@ def delete_cast(root: Path, path: Path) -> None:
 def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
     """Return the cast that was probably meant, or else a list of the latest casts with their requests."""
     if not entries:
-        return "cast something first, or give the path of a run directory"
+        return "start a cast first, or give the path of a run directory"
     known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
     if (near := close_match(reference, known)) is not None:
         return f"did you mean {near!r}?"
     latest = entries[:_MAX_SUGGESTIONS]
     lines = [f"  {entry.id}  {short(entry.request or '', 50)}".rstrip() for entry in latest]
-    return "\n".join(["choose one of the latest (list casts shows them all):", *lines])
+    return "\n".join(["choose one of the latest casts (list casts shows all):", *lines])
 
 
 def _nth_latest(root: Path, back: int) -> Path:
@@ -284,14 +284,14 @@ def _nth_latest(root: Path, back: int) -> Path:
     if back <= len(readable):
         return readable[back - 1].path.resolve()
     message = (
-        "There is no cast yet."
+        "This project has no casts."
         if not readable
         else f"There {'is' if len(readable) == 1 else 'are'} only {counted(len(readable), 'cast')}."
     )
     raise MateriaError(
         message,
         where=str(root),
-        hint="cast something first, or give the path of a run directory",
+        hint="start a cast first, or give the path of a run directory",
         kind="no_cast",
     )
 

@@ -110,16 +110,14 @@ class SavedDraft:
             exact(_dependency(old, change["path"])) == exact(_dependency(now, change["path"])) for change in patch
         )
         if not same or any(exact(was[id_]) != exact(design.definitions.get(id_)) for id_ in edited if id_ in was):
-            message = f"this step builds on what is not there: {step.summary}"
-            raise design_error(message, "draft", "it builds on a step that was refused, or you changed the same")
+            message = f"this step depends on a missing or changed part: {step.summary}"
+            raise design_error(message, "draft", "it depends on a refused step, or you changed the same part")
         known = {(problem.code, problem.source) for problem in design.report.problems}
         title = design.apply(DesignChange(as_object(jsonpatch.apply_patch(now, patch)), step.summary, edited))
         for problem in design.report.problems:
             if problem.code in _LOST and (problem.code, problem.source) not in known:
                 design.undo()
-                raise design_error(
-                    f"{step.summary}, but {problem.message}", "draft", "it builds on a step that was refused"
-                )
+                raise design_error(f"{step.summary}, but {problem.message}", "draft", "it depends on a refused step")
         return title
 
     def continue_in(self, design: Design) -> str:
@@ -131,18 +129,16 @@ class SavedDraft:
         design.take_up(self.steps, self.undone)
         if not design.not_kept:
             self.discard()
-        message = f"went on with {self}"
+        message = f"continued with {self}"
         if self.home not in (None, str(design.home)):
-            return (
-                f"{message}; it was begun in {self.home}, which is not loaded now, and would be saved in {design.home}"
-            )
+            return f"{message}; it began in {self.home}, which is not loaded now, and would be saved in {design.home}"
         if exact(self.began) != exact(design.began):
-            message += f"; {design.home} was changed since it was begun: saving replaces what it has of {design.name}"
+            message += f"; {design.home} has changed since the draft began, and saving replaces {design.name} in it"
         return message
 
     def discard(self) -> None:
         """Delete the draft; raises DiskError."""
-        with disk(self.path, "throw a draft away"):
+        with disk(self.path, "delete a draft"):
             self.path.unlink(missing_ok=True)
 
 
@@ -481,6 +477,6 @@ def _damaged(path: Path, why: str) -> MateriaError:
     return MateriaError(
         f"The file is not a quest board ({why}).",
         where=str(path),
-        hint="fix it, or move it away to start over; it is not overwritten",
+        hint="fix the file, or move it away to start over; it is not overwritten",
         kind="bad_quests",
     )

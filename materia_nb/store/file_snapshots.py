@@ -226,9 +226,9 @@ class FileSnapshots:
             paths.append(path)
         if len(paths) > MAX_FILES or size > MAX_BYTES:
             raise MateriaError(
-                f"There is too much to keep at every step: {len(paths):,} files, {size:,} bytes; at most {MAX_FILES:,} and {MAX_BYTES:,}.",
+                f"The project is too large for file snapshots: {len(paths):,} files, {size:,} bytes; at most {MAX_FILES:,} and {MAX_BYTES:,}.",
                 where=str(self.folder),
-                hint="exclude what is not work in .gitignore, or cast with files as they are",
+                hint="exclude files in .gitignore, or cast without file snapshots",
                 kind="too_much_to_keep",
             )
         return frozenset(paths), frozenset(left_out)
@@ -415,7 +415,7 @@ def _ignore_rule(path: str) -> str:
 def _commit_id(commit: str) -> str:
     """Return a commit id from a journal; raise MateriaError if it is not one."""
     if len(commit) != 40 or not set(commit) <= set("0123456789abcdef"):
-        raise MateriaError("The journal names no commit here.", where=repr(commit[:60]), kind="files")
+        raise MateriaError("The journal contains an invalid commit id.", where=repr(commit[:60]), kind="files")
     return commit
 
 
@@ -441,7 +441,7 @@ def _needs_git() -> str:
     if program is None:
         raise MateriaError(
             "File snapshots need Git, which is not installed.",
-            hint="install git, or cast with files as they are",
+            hint="install git, or cast without file snapshots",
             kind="no_git",
         )
     return program
@@ -454,9 +454,9 @@ def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
     with disk(git_dir, "read the settings of kept files"):
         if read_plain(git_dir / "config") != _CONFIG:
             raise MateriaError(
-                "The Git directory of kept files is not as it was made, so nothing is read from it.",
+                "The settings of the Git directory of file snapshots were changed, so it is not read.",
                 where=str(git_dir / "config"),
-                hint="if it is yours, take your changes of this file back",
+                hint="if you changed this file, undo your changes",
                 kind="files",
             )
 
@@ -505,5 +505,5 @@ def git(
     if process.returncode:
         message = errors.decode("utf-8", "surrogateescape").strip()[-600:] or f"code {process.returncode}"
         verb = next(word for word in arguments if word not in _BY_PIECES)
-        raise DiskError(f"Git could not keep or find files: git {verb}: {message}", kind="files")
+        raise DiskError(f"Git could not save or find files: git {verb}: {message}", kind="files")
     return output

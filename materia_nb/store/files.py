@@ -60,7 +60,7 @@ def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
     return DiskError(
         f"Could not {doing}: {error.strerror or error}.",
         where=str(path),
-        hint="move it away: a plain file belongs there"
+        hint="move it away, because a plain file is expected there"
         if error.errno in {errno.EINVAL, errno.ELOOP, errno.EISDIR}
         else _RESUME,
         kind="disk",
@@ -312,7 +312,7 @@ def _acquire(handle: int, path: Path, run_dir: Path) -> None:
     raise MateriaError(
         f"This cast is being written by {_owner(handle)}.",
         where=str(run_dir),
-        hint="go on there, shut that kernel down, or open the cast here read-only (open)",
+        hint="continue there, shut that kernel down, or open the cast here read-only with open",
         kind="locked",
     )
 
@@ -326,7 +326,7 @@ def _owner(handle: int) -> str:
     try:
         owner = json.loads(os.pread(handle, 4096, 0))
         if owner["pid"] == os.getpid():
-            return "this very kernel, through a cast that is open here"
+            return "this kernel, in a cast that is open here"
         return f"process {owner['pid']} on {owner['host']} since {owner['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

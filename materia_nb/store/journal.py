@@ -189,14 +189,14 @@ class Journal:
             raise DiskError(
                 "The journal of this cast was removed or replaced while it was open.",
                 where=str(self.path),
-                hint="put it back, then resume; what happened since it went is not recorded",
+                hint="restore the journal, then resume; events since its removal are not recorded",
                 kind="journal_gone",
             )
         if status.st_size != self.mark.size:
             raise DiskError(
                 "The journal of this cast was changed by somebody else while it was open.",
                 where=str(self.path),
-                hint="close the cast here and resume it, to go on from what the journal says now",
+                hint="close the cast here, then resume it to continue from the changed journal",
                 kind="journal_changed",
             )
 
@@ -221,7 +221,7 @@ class Journal:
             raise MateriaError(
                 f"This cast is being written by process {self._process}, and this process is a copy of it.",
                 where=str(self.path.parent),
-                hint="go on there; or start the process by another way than fork (spawn), and resume the cast in it",
+                hint="continue there; or start the process with spawn instead of fork, and resume the cast in it",
                 kind="locked",
             )
         if not self.rests:
@@ -286,7 +286,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
         raise MateriaError(
             f"The journal cannot be read: {error.strerror}.",
             where=str(path),
-            hint="give the directory of a cast, the one that holds events.jsonl",
+            hint="give the directory of a cast, which contains events.jsonl",
             kind="no_journal",
         ) from error
     lines: list[JournalLine] = []

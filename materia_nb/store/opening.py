@@ -204,7 +204,7 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
         exists = files.path.is_dir()
     if not exists:
         raise MateriaError(
-            "There is no such run directory.",
+            "The run directory does not exist.",
             where=str(files.path),
             hint="list the casts of this project (list casts), or give the path of a run directory",
             kind="no_cast",
@@ -226,9 +226,9 @@ def check_resumable(files: RunDir) -> None:
     start = cast_start(_read_contents(files, "cast_start"))
     if start is None:
         raise MateriaError(
-            "Nothing of this cast was recorded: its journal does not say how it began.",
+            "This cast has no recorded start: its journal does not contain cast_start.",
             where=str(files.journal),
-            hint="cast again",
+            hint="start the cast again",
             kind="not_begun",
         )
     if start.get("engine") != ENGINE:
@@ -440,8 +440,8 @@ def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int
 def not_kept(step: int) -> MateriaError:
     """Return the error for a request of files that have no snapshot."""
     return MateriaError(
-        f"The files after step {step} were not kept.",
-        hint="it worked in another directory, or they could not be kept then; see show files",
+        f"The files after step {step} were not saved.",
+        hint="the step worked in another directory, or its files could not be saved; see show files",
         kind="not_kept",
     )
 
@@ -457,10 +457,10 @@ def _back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> l
 
 
 CUT_SHORT: Final = (
-    "The journal lacks its end: the line is gone, or another, that was the last one when the cast paused "
-    "(manifest.json names it)."
+    "The end of the journal is missing: the journal does not contain the line that was last when the cast paused "
+    "(see manifest.json)."
 )
-_NO_LINKS: Final = "The journal carries no links (another engine wrote it), so no change of it can be noticed."
+_NO_LINKS: Final = "The journal was written by another engine and has no links, so changes cannot be detected."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -519,8 +519,8 @@ def damages(contents: Contents) -> list[str]:
     if contents.broken is not None:
         steps = _good_steps(contents.lines, contents.broken)
         upto = f"up to step {steps}" if steps else "for no step"
-        changed = f"The journal was changed: line {contents.broken + 1} is not what was written there"
-        return [f"{changed}, or what came before it is gone. It is good {upto}; the rest may not be what happened."]
+        changed = f"The journal was changed: line {contents.broken + 1} differs from the written line"
+        return [f"{changed}, or an earlier line is missing. The journal is intact {upto}; the rest may be wrong."]
     return [] if contents.reached else [CUT_SHORT]
 
 
@@ -530,7 +530,7 @@ def refuse_broken(files: RunDir, contents: Contents) -> None:
         raise MateriaError(
             damages(contents)[0],
             where=f"{files.journal}:{contents.broken + 1}",
-            hint="restore the file from a copy, or cut it off before that line to go on from there",
+            hint="restore the file from a copy, or remove that line and all later lines to continue from there",
             kind="damaged_journal",
         )
 
@@ -553,4 +553,4 @@ def _of_artifact(files: RunDir, line: JournalLine) -> str | None:
         same = sha256(to_bytes(files.text_of(name))).hexdigest() == digest
     except MateriaError as error:
         return " ".join(str(error).split())
-    return None if same else f"the output in {name} is not what was recorded: its SHA-256 differs."
+    return None if same else f"the output in {name} was changed: its SHA-256 differs."

@@ -345,7 +345,7 @@ class _Reader:
         if not isinstance(recorded, str) or recorded not in self.rules.sockets:
             raise _Exchanged(
                 f"The journal visits {recorded!r}, which the recorded loadout does not have.",
-                hint="the config or the journal of this run directory was exchanged or changed",
+                hint="restore the run directory from a copy, because its config or journal was changed",
                 kind="damaged_journal",
             )
         if self.strict and key is not None and not (isinstance(key, str) and is_item_key(key)):
@@ -377,10 +377,10 @@ class _Reader:
     def _output(self, event: ev.Output) -> None:
         visit, socket = self.session.state.waiting_at, event.about.get("socket")
         if visit is None:
-            self._note(f"an output of {socket} was recorded that nothing asked for; it is left out")
+            self._note(f"the recorded output of {socket} is left out, because no socket waited for an output")
             return
         if socket not in (None, visit.socket):
-            self._note(f"an output of {socket} was recorded while {visit.socket} was asked")
+            self._note(f"the recorded output of {socket} is left out, because {visit.socket} was asked")
             return
         if isinstance(event, ev.SocketComplete):
             self._finalize(event)  # whoever recorded it asked for no more
@@ -391,7 +391,7 @@ class _Reader:
         text = self._read(event.artifact or "")
         if event.sha256 is not None and sha256(to_bytes(text)).hexdigest() != event.sha256:
             raise MateriaError(
-                "An output is not what was recorded: its SHA-256 differs.",
+                "An output was changed: its SHA-256 differs from the recorded one.",
                 where=event.artifact,
                 hint="restore it from a copy of the run directory",
                 kind="damaged_artifact",
@@ -438,7 +438,7 @@ class _Reader:
         try:
             self._forced(event, transition(self.rules, state))
         except MateriaError as error:
-            self._note(f"the recording went on where this engine would not: {error.what}")
+            self._note(f"the recording continued where this engine would stop: {error.what}")
 
     def _end(self, event: ev.CastEnd) -> None:
         state = self.session.state
@@ -479,7 +479,7 @@ class _Reader:
                 return
             self._differs(f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None)
         socket = state.at.socket if state.at else None
-        hint = event.hint if event.hint is not None else "retry to run it again"
+        hint = event.hint if event.hint is not None else "run the socket again with retry"
         failure = Failure(event.kind if event.kind is not None else self._kind(), message, socket, hint)
         if state.status == "waiting":
             self._forced(event, recovery.fail(self.rules, state, failure))
@@ -520,7 +520,7 @@ class _Reader:
             if not self.free:
                 self._differs(f"failed ({message})", step, message)
         kind = event.kind or ("budget" if self.budget else "recorded_failure")
-        failure = Failure(kind, message, socket, "the reason is the recorded one")
+        failure = Failure(kind, message, socket, "see the recorded reason")
         self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
     def _kind(self) -> str:

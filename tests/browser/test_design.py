@@ -482,7 +482,7 @@ def test_design_survives_its_kernel_and_enter_casts_once(hand: Hand):
     lab.screenshot("design-draft-offered-dark", dark=True)
     assert violations(lab, "the draft is offered") == []
     hand.press("Go on with it")
-    hand.said("went on with the draft of ")
+    hand.said("continued with the draft of ")
     hand.there("Socket-3")
     assert hand.document(2) == before
     hand.press("Undo")

@@ -90,7 +90,7 @@ def test_current_item_can_be_changed_but_not_removed(bench, cast):
     bench.agent("Build", "person")
     cast.run()
     assert cast.now.waiting_at.item.key == "WI-1"
-    with pytest.raises(MateriaError, match="'a' is being worked on at Socket-2, so it cannot be taken away"):
+    with pytest.raises(MateriaError, match="'a' is being worked on at Socket-2, so it cannot be removed"):
         cast.edit.items([item("b")])
     cast.edit.items([item("z"), {"title": "a", "context": "quite another"}], [None, 0])
     assert titles(cast) == ["a", "z"]
@@ -126,7 +126,7 @@ def test_undo_reverts_edits_one_by_one(bench, cast):
     cast.edit.undo()
     assert cast.now.engine == before
     same_as_journal(bench, cast)
-    with pytest.raises(MateriaError, match="no edit"):
+    with pytest.raises(MateriaError, match="No edit"):
         cast.edit.undo()
     cast.edit.items([item("only")])
     cast.step()

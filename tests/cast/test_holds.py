@@ -580,7 +580,7 @@ def test_item_of_a_held_socket_stays_before_open_items_r46(tmp_path):
     cast.run()
     first, second = cast.now.work_items
     assert cast.status == "held"
-    with pytest.raises(MateriaError, match="being worked on at Socket-3, so it cannot be taken away"):
+    with pytest.raises(MateriaError, match="being worked on at Socket-3, so it cannot be removed"):
         cast.edit.items([second])
     cast.edit.items([{"title": "before", "context": "it"}, first, second])
     assert [one["title"] for one in cast.now.work_items] == [first["title"], "before", second["title"]]

@@ -542,7 +542,7 @@ def test_unknown_lane_is_refused(tmp_path):
     cast.step()
     before = cast.steps
     for act in (lambda: cast.reply("an answer", lane="ui"), lambda: cast.accept(lane="ui")):
-        with pytest.raises(MateriaError, match="No lane 'ui' is at work") as caught:
+        with pytest.raises(MateriaError, match="The lane 'ui' is not running") as caught:
             act()
         assert "leave out the lane" in caught.value.hint
     assert cast.steps == before

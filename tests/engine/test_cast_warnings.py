@@ -293,7 +293,9 @@ def test_r67_list_that_is_empty_on_a_later_entry_is_an_empty_loop(tmp_path):
 def test_r67_entries_inserted_before_the_cursor_are_never_worked_on(tmp_path):
     cast = entered_twice(tmp_path, [{"title": "a"}, {"title": "b"}], [{"title": "a", "n": 1}, {"title": "c"}])
     assert [(one.code, one.socket, one.item) for one in cast.now.warnings] == [("never-worked-on", "Socket-2", "1")]
-    assert "c (1) was never worked on: the list was replaced behind its cursor" in str(cast.now.warnings[0])
+    assert "c (1) was never worked on: the list was replaced after its loop had passed this position" in str(
+        cast.now.warnings[0]
+    )
 
 
 @pytest.mark.parametrize("second", [["a", "b"], ["a"]])
@@ -323,7 +325,7 @@ def test_r67_items_ahead_of_the_cursor_of_a_loop_that_was_left_are_never_worked_
         ("never-worked-on", "WI-2"),
         ("never-worked-on", "WI-3"),
     ]
-    assert "b (WI-2) was never worked on: the cast came to its end without it" in str(cast.now.warnings[0])
+    assert "b (WI-2) was never worked on: the cast ended before" in str(cast.now.warnings[0])
 
 
 def test_r67_items_that_were_added_after_the_loop_was_left_are_never_worked_on(tmp_path):

@@ -362,7 +362,7 @@ def test_r46_current_item_stays_current_between_its_sockets(tmp_path):
     assert cast.edit.items(h.items(*"bac")) == (
         "Moved: 'b' is 2, not 1. Finished items come first, then the item in progress.",
     )
-    with pytest.raises(MateriaError, match="so it cannot be taken away") as refused:
+    with pytest.raises(MateriaError, match="so it cannot be removed") as refused:
         cast.edit.items(h.items(*"bc"))
     assert refused.value.kind == "working"
     assert "abandon" in str(refused.value.hint)

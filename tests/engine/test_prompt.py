@@ -249,5 +249,5 @@ def test_preview_is_the_next_prompt_or_the_reason_for_its_absence():
     assert "<prompt of request" in repr(found)
     assert entering.preview(cast.rules, cast.state, "Build") == (
         None,
-        "Its list has no item now, so it would be skipped.",
+        "The socket would be skipped now, because its list has no item.",
     )

@@ -159,7 +159,7 @@ def test_event_of_an_unknown_lane_is_refused():
         evolve(cast.rules, cast.session, ev.LaneStarted(lane="nobody"))
     with pytest.raises(Unfit):
         evolve(cast.rules, cast.session, ev.StreamsJoined(loop="L", next="Socket-5"))
-    with pytest.raises(Unfit, match="but the cast is"):
+    with pytest.raises(Unfit, match="the cast is"):
         evolve(cast.rules, cast.session, ev.LaneEnded(lane="ui", status="accepted"))
 
 
@@ -167,7 +167,7 @@ def test_lanes_begin_at_the_entry_of_their_own_loop():
     cast = Folded(Rules(build_graph(streams_config(3))))
     cast.do(decide.enter)
     cast.do(decide.answer, decide.Answer(plan_of(STREAMS)))
-    with pytest.raises(Unfit, match="not at the way into elsewhere"):
+    with pytest.raises(Unfit, match="does not enter the loop elsewhere next"):
         evolve(cast.rules, cast.session, ev.StreamsStarted(loop="elsewhere", streams=(), limit=1))
 
 
@@ -180,7 +180,7 @@ def test_decisions_of_a_person_apply_in_lanes():
     assert [(one.pins, one.allowed) for one in sessions] == [({"Build": pin}, {"bash"})] * 4
     cast.do(decide.record, ev.Unpinned(name="Build"))
     assert [lane.session.pins for lane in cast.session.streams[-1].lanes.values()] == [{}] * 3
-    with pytest.raises(MateriaError, match="Its lanes are at work") as caught:
+    with pytest.raises(MateriaError, match="The lanes are running") as caught:
         cast.do(decide.enter)
     assert caught.value.kind == "lanes"
     for command, *values in ((decide.edit_state, {}, {}), (decide.edit_output, "x")):
@@ -210,7 +210,7 @@ def test_each_lane_has_a_plain_folder_of_its_own():
 
 # -- how lanes end, and go on --------------------------------------------------------------------
 
-GO_ON = "retry continues the lanes that were not accepted; accepted lanes stay as they are"
+GO_ON = "use retry to continue the lanes that were not accepted; accepted lanes stay as they are"
 
 
 def lanes(cast):
@@ -229,7 +229,7 @@ def test_failed_lane_fails_the_cast_and_is_retried_alone(command):
     cast = worked(InOrder("api"))
     failure = cast.session.state.failure
     assert (failure.kind, failure.socket, failure.hint) == ("stream_failed", "Socket-1", GO_ON)
-    assert failure.message.startswith("Of 3 lanes 1 did not come to their end. api: Socket-4 gave")
+    assert failure.message.startswith("1 of 3 lanes did not finish. api: Socket-4 gave")
     assert lanes(cast) == {"ui": "accepted", "api": "failed", "docs": "accepted"}
     again = "cast_revive" if command is decide.raise_limit else "cast_recast"
     assert since(cast, command) == [(again, ""), (again, "api")]
@@ -307,7 +307,7 @@ def test_lane_that_ends_with_open_items_fails():
     cast.lane("ui", decide.enter)
     (lane,) = cast.session.streams[0].lanes.values()
     assert lane.status == "failed"
-    assert lane.error == "The lane 'ui' went on to end with 1 item left."
+    assert lane.error == "The lane 'ui' continued to end with 1 item left."
 
 
 def test_warnings_of_lanes_name_the_lane():

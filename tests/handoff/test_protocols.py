@@ -256,7 +256,7 @@ def test_a_name_offered_twice_is_an_error_and_built_in_names_are_reserved(offer)
 
 def test_an_unknown_name_is_reported_with_the_nearest(offer):
     offer(("shout", "shouting:Shout"))
-    with pytest.raises(MateriaError, match="no handoff protocol") as error:
+    with pytest.raises(MateriaError, match="handoff protocol 'shuot' does not exist") as error:
         protocol("shuot")
     assert error.value.hint == "did you mean 'shout'?"
 
@@ -343,7 +343,7 @@ def test_an_invalid_envelope_is_asked_for_again(tmp_path):
 
     cast = h.start(tmp_path, speaking("envelope"), {"Plan": plan, "Build": lambda: "b", "Review": lambda: "no"})
     assert cast.run(until="Socket-2") == "until"
-    assert "status is none of VERIFIED" in prompts[1]
+    assert "status must be one of these words: VERIFIED" in prompts[1]
     assert [item["title"] for item in cast.now.work_items] == ["slow"]
 
 

@@ -155,7 +155,7 @@ def test_person_accepts_or_refuses_each_step(session):
     assert "4 is left out" in session.question.words
     choose(session, "Refuse it")
     assert session.question is None
-    assert session.note[1].startswith("6 is left out: this step builds on what is not there")
+    assert session.note[1].startswith("6 is left out: this step depends on a missing or changed part")
     assert "kept 2 of the 6 steps by robot" in session.note[1]
     assert session.design.document["sockets"] == {
         "Socket-1": {"materia": "Plan", "edges": [{"when": "always", "to": "Socket-2"}]},

@@ -75,7 +75,7 @@ def test_entry_describes_its_cast(tmp_path, root):
     assert entry.request.startswith("make / it long long")
     assert len(entry.request) == 200
     assert (entry.started, entry.last_event) == (lines[0]["ts"], lines[-1]["ts"])
-    assert entry.locked_by.startswith("this very kernel")
+    assert entry.locked_by.startswith("this kernel")
     cast.run()
     cast.close()
     entry = only(root)

@@ -248,9 +248,9 @@ def test_too_many_files_are_refused_at_start_and_reported_later(tmp_path, monkey
     cast = start(tmp_path, h.chain_config(2), writer(("a", "1"), ("b", "1")))
     cast.run()
     assert cast.status == "complete"
-    assert any("too much to keep" in one for one in cast.now.messages)
+    assert any("too large for file snapshots" in one for one in cast.now.messages)
     assert [step.files is None for step in cast.steps] == [False, True]
-    with pytest.raises(MateriaError, match="too much to keep"):
+    with pytest.raises(MateriaError, match="too large for file snapshots"):
         start(tmp_path, h.chain_config(1), None)
 
 
@@ -275,7 +275,7 @@ def test_two_changes_within_a_clock_tick_are_detected(tmp_path):
 @pytest.mark.parametrize("commit", ["", "HEAD", "--help", "x" * 40, "a" * 41])
 def test_journal_can_only_name_commits(tmp_path, commit):
     keeper = FileSnapshots(tmp_path, tmp_path / "casts", "c")
-    with pytest.raises(MateriaError, match="names no commit"):
+    with pytest.raises(MateriaError, match="contains an invalid commit id"):
         file_snapshots.note(keeper.git_dir, commit)
 
 
@@ -340,7 +340,7 @@ def test_foreign_git_directory_runs_no_program(tmp_path):
     cast.run()
     config = cast.runner.file_snapshots().git_dir / "config"
     config.write_text(config.read_text() + f'[core]\n\tfsmonitor = "touch {tmp_path}/ran; false"\n')
-    with pytest.raises(MateriaError, match="not as it was made"):
+    with pytest.raises(MateriaError, match="settings of the Git directory of file snapshots were changed"):
         cast.files.difference(1)
     assert not (tmp_path / "ran").exists()
 

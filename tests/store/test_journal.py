@@ -220,7 +220,7 @@ def test_cast_that_never_began_can_be_shown_but_not_resumed(recorded, tmp_path, 
     cast = open_cast(folder)
     assert "does not say how the cast began" in cast.now.messages[0]
     assert cast.steps == []
-    with pytest.raises(MateriaError, match="Nothing of this cast was recorded") as caught:
+    with pytest.raises(MateriaError, match="This cast has no recorded start") as caught:
         resume_cast(folder)
     assert caught.value.kind == "not_begun"
     assert (folder / "events.jsonl").read_bytes() == content

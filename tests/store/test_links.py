@@ -97,8 +97,8 @@ def test_modified_output_is_reported_on_open_and_blocks_a_resume(recorded, chang
     folder = changed([line.replace(b"built 2", b"BUILT 2") if n == place else line for n, line in enumerate(lines)])
     opened = open_cast(folder)
     (message,) = opened.now.messages
-    assert f"line {place + 1} is not what was written there" in message
-    assert f"good up to step {verify(RunDir(folder)).steps}" in message
+    assert f"line {place + 1} differs from the written line" in message
+    assert f"intact up to step {verify(RunDir(folder)).steps}" in message
     assert len(opened.steps) == 8, "all that was recorded is shown"
     with pytest.raises(MateriaError, match="changed") as caught:
         resume_cast(folder)
@@ -117,10 +117,10 @@ def test_removed_end_is_distinguished_from_a_torn_one(recorded, changed):
     shorter = changed(lines[:-3])
     found = verify(RunDir(shorter))
     assert (found.good, found.torn) == (False, False)
-    assert "lacks its end" in found.problems[0]
-    assert "lacks its end" in open_cast(shorter).now.messages[0]
+    assert "end of the journal is missing" in found.problems[0]
+    assert "end of the journal is missing" in open_cast(shorter).now.messages[0]
     gone_on = resume_cast(shorter, h.table(h.loop_agents(2, refuse=[1])))
-    assert "lacks its end" in gone_on.now.messages[0]
+    assert "end of the journal is missing" in gone_on.now.messages[0]
     assert gone_on.run() == "complete"
     assert verify(gone_on.runner.files).good, "what was found is told once"
     gone_on.close()

@@ -60,7 +60,7 @@ def test_ended_process_releases_its_lock(tmp_path, elsewhere, how):
 def test_lock_error_names_the_current_kernel(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
     cast.run(steps=1)
-    with pytest.raises(MateriaError, match="this very kernel") as caught:
+    with pytest.raises(MateriaError, match="this kernel") as caught:
         resume_cast(cast.run_dir)
     assert caught.value.kind == "locked"
     assert open_cast(cast.run_dir).now.engine == cast.now.engine  # looking is always allowed

@@ -127,7 +127,7 @@ def test_answer_refused_only_by_the_recording_is_a_difference(judged):
     cast = judged.end("Invalid JSON").open()
     (difference,) = cast.now.differences
     assert (difference.step, difference.recorded) == (1, "failed (Invalid JSON)")
-    assert difference.ours == "goes on to Socket-2"
+    assert difference.ours == "continues to Socket-2"
     assert cast.status == "failed"
 
 
@@ -220,7 +220,7 @@ def test_recording_with_another_entry_is_a_difference(text):
     assert (difference.step, difference.recorded, difference.ours) == (
         1,
         "went to Socket-2",
-        "goes on to Socket-1",
+        "continues to Socket-1",
     )
     assert "entry socket" in difference.why
 
@@ -295,7 +295,7 @@ def test_missing_or_invalid_config_is_an_error(text):
 
 
 def test_folders_without_a_cast_are_refused(tmp_path):
-    with pytest.raises(MateriaError, match="no such run directory"):
+    with pytest.raises(MateriaError, match="run directory does not exist"):
         open_cast(tmp_path / "nowhere")
     with pytest.raises(MateriaError, match="journal cannot be read") as caught:
         open_cast(tmp_path)

@@ -18,7 +18,7 @@ def ours(cast, *, enters=False, error=""):
 
 def test_entry_is_first_and_waiting_socket_has_no_answer():
     cast = Folded(CHAIN)
-    assert ours(cast) == ("goes on to A", "the entry socket of the loadout comes first")
+    assert ours(cast) == ("continues to A", "the entry socket of the loadout comes first")
     cast.do(decide.enter)
     assert ours(cast) == ("still waits for an output of A", "it has not answered yet")
 
@@ -26,7 +26,7 @@ def test_entry_is_first_and_waiting_socket_has_no_answer():
 def test_matching_edge_is_named_with_its_reason():
     cast = Folded(CHAIN).answers("a")
     way, why = ours(cast, enters=True)
-    assert (way, ours(cast)[0]) == ("goes on to B", "goes on to B")
+    assert (way, ours(cast)[0]) == ("continues to B", "continues to B")
     assert why == "the edge of A to B is the first that matches: always matches"
 
 
@@ -59,7 +59,7 @@ def test_a_skipped_socket_is_named():
     "most, error, why",
     [
         (None, "Visit limit exceeded", "visits are counted here but never limited; "),
-        (3, "Edge traversal limit", "it is chosen for time 1 of 3 by this engine's count; "),
+        (3, "Edge traversal limit", "by the count of this engine, this is use 1 of 3; "),
         (3, "something else", "the edge of A to A"),
     ],
 )
@@ -68,9 +68,9 @@ def test_limit_counted_differently_is_explained(most, error, why):
     assert ours(cast, error=error)[1].startswith(why)
 
 
-@pytest.mark.parametrize("most, why", [(None, "bounds this edge over the whole cast"), (3, "counts it for each item")])
+@pytest.mark.parametrize("most, why", [(None, "limits this edge over the whole cast"), (3, "counts it for each item")])
 def test_within_an_item_edges_are_counted_for_the_item(most, why):
     cast = Folded(retry_loop(most)).answers(items("a"), "built", say(satisfied=False))
     told = ours(cast, error="Traversal limit")[1]
     assert why in told
-    assert "chosen 1 time by now" in told
+    assert "chosen 1 time so far" in told

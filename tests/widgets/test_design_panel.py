@@ -210,7 +210,7 @@ def test_autosave_of_a_dead_kernel_can_be_restored_or_discarded(project):
     panel.on_message({"kind": "answer", "number": 0})
     assert panel.design.document == gone.document
     bar = panel.front.design["bar"]
-    assert bar["note"]["words"].startswith("went on with the draft of ")
+    assert bar["note"]["words"].startswith("continued with the draft of ")
     assert bar["left"] == "it offers the draft of Mine, with all 2 steps."
     assert wb.loadouts.drafts() == ()
 

@@ -222,7 +222,7 @@ def test_cast_in_use_is_marked(wb, casts):
 def test_deleted_cast_disappears_and_a_refusal_is_shown(panel, casts):
     panel.guarded(panel.on_message)(from_list(panel, "open", cast="2020-01-01"))
     assert told(panel)["notice"]["tone"] == "bad"
-    assert "There is no cast" in told(panel)["notice"]["words"]
+    assert "does not exist" in told(panel)["notice"]["words"]
 
 
 def test_end_of_a_cast_counts_items_and_locates_warnings(wb):
