@@ -64,7 +64,7 @@ def part_title(prompt_part: PromptPart) -> str:
 _MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "glob")
 """Names of the most telling arguments of a call, the best first."""
 MAX_APPROVAL_CHARS: Final = 2**20
-"""Maximum number of shown characters of a text to approve; no call of a model is longer."""
+"""Maximum length of a text to approve, in characters; a longer text is shown without its middle."""
 _JUDGED_IN_WORDS: Final = 2_000
 _LINE_END: Final = " \u23ce "
 

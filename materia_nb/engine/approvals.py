@@ -1,4 +1,4 @@
-"""Commands of a person about tools and held agents: approve, deny, answer, decide; each returns the events it leads to."""
+"""Commands of a person about tool calls and held agents: approve, deny, answer, decide. Each returns events."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
 
 
 def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Events:
-    """Set which tools need not ask."""
+    """Set the tools that need no approval."""
     if tools == session.allowed:
         return ()
     return (ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts),)
@@ -121,7 +121,7 @@ def _answer_approval(
 
 
 def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int) -> Events:
-    """Accept the held output as a person decides."""
+    """Accept the held output with a person's verdict, target socket, or both."""
     visit = held_visit(session.state)
     artifact = session.steps[-1].artifact
     step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
@@ -131,7 +131,7 @@ def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: 
 
 
 def asking(session: Session) -> tuple[ToolCall, ...]:
-    """Return the tool calls that wait for a person."""
+    """Return the tool calls that wait for a person's decision."""
     return tuple(call for call in session.asking if call.decided is None)
 
 
@@ -143,7 +143,7 @@ def asking_tools(rules: Rules) -> tuple[str, ...]:
 
 
 def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
-    """Return the tools of these names, ``all`` for each that asks; raises MateriaError (``unknown_tool``).
+    """Return the named tools, or every tool that asks for approval for ``all``; raise MateriaError (``unknown_tool``).
 
     ``folder:/a/path`` stands for working in that folder, outside the project (P8).
     """

@@ -67,7 +67,7 @@ class CastWarning(NamedTuple):
         return f"{self.code}: {self.message}"
 
     def as_json(self) -> dict[str, JSON]:
-        """Return it as the journal keeps it: only the fields that say something."""
+        """Return the non-empty fields as JSON, for the journal."""
         fields: dict[str, JSON] = {**self._asdict(), "sockets": list(self.sockets)}
         return {name: value for name, value in fields.items() if value not in (None, [])}
 
@@ -106,7 +106,7 @@ def _of_lanes(rules: Rules, session: Session) -> Iterator[CastWarning]:
 
 
 def latest_repeats(rules: Rules, session: Session) -> bool:
-    """Return True if the latest step is one of :func:`repeats`; only steps that it can repeat are compared."""
+    """Return True if the latest step is one of :func:`repeats`; compare only with visits of the same socket."""
     latest = session.steps[-1]
     of_socket = [step for step in session.steps if step.at.socket == latest.at.socket]
     alike = [step for step in of_socket if session.edits or step.item_key == latest.item_key]
@@ -114,9 +114,9 @@ def latest_repeats(rules: Rules, session: Session) -> bool:
 
 
 def repeats(rules: Rules, session: Session, steps: Iterable[StepRecord] | None = None) -> Sequence[StepRecord]:
-    """Return the steps whose output or reason is that of an earlier visit of the same socket for the same item (R64).
+    """Return the steps that repeat the output or reason of an earlier visit of their socket for the same item (R64).
 
-    White space does not count, nor does what a person pinned or corrected. Without ``steps``, of all.
+    White space and outputs that a person pinned or corrected are ignored. Without ``steps``, all steps are compared.
     """
     visits: dict[object, list[StepRecord]] = {}
     for step in session.steps if steps is None else steps:
@@ -147,7 +147,7 @@ def _said(step: StepRecord) -> _Said:
 
 
 def emptied_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
-    """Return the fields of an answer that was taken after refusals and say far less than a refused one did (R64)."""
+    """Return the fields of an accepted answer that are much shorter than in an earlier, refused answer (R64)."""
     last = step.turns[-1] if len(step.turns) > 1 else None
     value = last.reading.value if last is not None and last.reading is not None else None
     if last is None or last.mode == "correction" or not isinstance(value, dict):
@@ -190,7 +190,7 @@ def _spoken(rules: Rules, session: Session) -> Iterator[CastWarning]:
 def _of_the_way(
     rules: Rules, decisions: Iterable[Decision], item_of: Callable[[Decision], ItemId | None]
 ) -> tuple[CastWarning, ...]:
-    """Read the warnings off the decisions of a cast that is complete, in one pass.
+    """Return the warnings that follow from the decisions of a complete cast, in one pass.
 
     Args:
         rules: what the cast ran by.
@@ -244,7 +244,7 @@ def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
 def _never_worked_on(
     rules: Rules, session: Session, decisions: Sequence[Decision], counted_cursor: str | None
 ) -> Iterator[CastWarning]:
-    """Yield the entries of lists that no visit worked on (R46, R67), of loops that were entered or that a person edited.
+    """Yield a warning for each list entry that no visit worked on (R46, R67), in loops that were entered or edited.
 
     The items left at ``counted_cursor`` are counted by another warning. An inner list is checked for each outer item (R34).
     """
@@ -267,7 +267,7 @@ def _never_worked_on(
 def _unvisited(
     session: Session, walk: Walk, items: list[JSON], outer_item: Item | None, is_replaced: bool
 ) -> Iterator[tuple[Item, str]]:
-    """Yield the items of a list that no visit worked on, and why.
+    """Yield the items of a list that no visit worked on, each with the reason.
 
     An item behind the cursor was worked on unless it was skipped, or the list was replaced so that its loop found nothing to
     do; then, and ahead of the cursor, a visit must have had an equal item, or one with the same title, at its index.
@@ -314,7 +314,7 @@ def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[
 def _list_within(
     rules: Rules, session: Session, walk: Walk, outer: tuple[Place, ...], steps: Sequence[StepRecord]
 ) -> Iterator[tuple[Item, list[JSON], bool]]:
-    """Yield an outer item with its inner list and whether the item was replaced, unless the item is gone.
+    """Yield an outer item with its inner list, and True if the outer item was replaced; nothing if the item is gone.
 
     The list is that of the last visit that worked on it, since assignments to it end with the outer item. If a person edited
     lists, or the outer item was replaced since, it is the list that the outer item holds now.
@@ -350,7 +350,7 @@ def _list_within(
 
 
 def _visited_identities(session: Session, cursor: str, outer: tuple[Place, ...]) -> Mapping[int, set[str]]:
-    """Return what identifies the items that visits worked on, by their index in the list of a cursor.
+    """Return the identities of the items that visits worked on, by their index in the list of a cursor.
 
     An edit may move an inner item, so after edits the visits inside all outer items count, at any index.
     """
@@ -417,7 +417,7 @@ def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: se
 
 
 def _only_behind(rules: Rules, loop: str) -> tuple[str, ...]:
-    """The sockets that can be reached from the entry only over the exits of a loop."""
+    """Return the sockets that can be reached from the entry only through the exits of a loop."""
     sockets_behind = _from_entry(rules) - _from_entry(rules, loop)
     return tuple(socket for socket in rules.graph.sockets if socket in sockets_behind)
 
@@ -450,10 +450,10 @@ class Difference:
     """Difference between the engine's route and the recorded route.
 
     Attributes:
-        step: the step whose way on (or whose item) differs, from 1.
-        recorded: what the recording did.
-        ours: what the engine does.
-        why: the engine's reason.
+        step: the step whose next socket or item differs, from 1.
+        recorded: the route of the recording.
+        ours: the route of this engine.
+        why: the reason for the engine's route.
     """
 
     step: int
@@ -506,7 +506,7 @@ def _choice(decision: Decision) -> str:
 
 
 def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | None:
-    """Explain a stop at a limit that this engine counts otherwise (R18) or not at all (R21)."""
+    """Explain a stop at a limit that this engine counts differently (R18) or does not have (R21)."""
     error = recorded_error.lower()
     if "visit limit" in error:
         return "visits are counted here but never limited"

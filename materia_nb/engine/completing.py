@@ -1,4 +1,4 @@
-"""Completing a socket with an accepted output: state, assignments, advance, the way on (R2, R10, R11, R14, R20)."""
+"""Completion of a socket with an accepted output: state, assignments, advance, next socket (R2, R10, R11, R14, R20)."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def complete(
     """Apply an accepted output in the order of R2, then choose the next socket.
 
     Args:
-        rules: what the cast runs by.
-        draft: the state to change.
-        visit: which visit.
+        rules: the rules of the cast.
+        draft: the state, which is changed.
+        visit: the completed visit.
         text: the output.
-        reading: what was made of it.
-        target: where to go on, whatever the edges say.
+        reading: the reading of the output.
+        target: the next socket; None to follow the edges.
         detour: a socket to run first.
     """
     socket_rules = rules.sockets[visit.socket]
@@ -143,7 +143,7 @@ def _go_on(
     reading: Reading | None,
     applied: Applied = NOTHING_APPLIED,
 ) -> Transition:
-    """Go the way on, unless the budget is used up (R20)."""
+    """Choose the next socket, unless the budget is used up (R20)."""
     if limited(draft.budget):
         told_of_budget, over = check_budget(rules, draft, visit)
         events += told_of_budget
@@ -205,7 +205,7 @@ def _canonical(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Rea
 
 
 def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
-    """A generator completed: the items of the loops that consume it are new (R17)."""
+    """Reset the loops that consume the items of a completed generator, because the items are new (R17)."""
     draft.cursors = FrozenDict({name: 0 if name in cursors else at for name, at in draft.cursors.items()})
     if draft.within:
         draft.within = FrozenDict(
@@ -238,7 +238,7 @@ def _assign(
 def _advance(
     socket_rules: SocketRules, advance: Advance, draft: Draft, item: Item | None, result: Result
 ) -> AdvanceFact:
-    """Move the cursor when the condition holds, and say whether the list is exhausted (R14)."""
+    """Move the cursor if the condition matches; return the move, and whether the list is exhausted (R14)."""
     before = draft.cursors.get(advance.cursor, 0)
     iterator = socket_rules.socket.iterator
     if item is not None and iterator is not None and iterator.items == advance.items:
@@ -263,7 +263,7 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
 
 
 def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
-    """Warn once, say once what cannot be counted, and stop at the maximum; the step's own changes are kept (R20, R56)."""
+    """Return the budget events and, at the maximum, the failure; each warning is given once (R20, R56)."""
     events = _blind(rules, draft, visit)
     if (over := used_up(draft)) is not None:
         hint = "raise the budget of this cast (edit budget N), then retry --limit"
@@ -275,7 +275,7 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
 
 
 def _standing(draft: Draft) -> dict[str, Any]:
-    """Return each maximum, and how much of it is used; tokens and cost are told without one too."""
+    """Return each maximum of the budget with the current use; tokens and cost are always included."""
     mosts = [(bound, bound.most(draft.budget)) for bound in BOUNDS]
     listed = [(bound, maximum) for bound, maximum in mosts if maximum is not None or bound.of in ("tokens", "cost")]
     used = {str(bound.of): bound.used(draft.usage) for bound, _ in listed}
@@ -304,7 +304,7 @@ def route(
     reading: Reading | None = None,
     applied: Applied = NOTHING_APPLIED,
 ) -> Transition:
-    """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
+    """Choose the next socket and update the follow-up, the edge counts and the records of a finished item."""
     socket_rules = rules.sockets[visit.socket]
     if socket_rules.reports and (reported := _reported(socket_rules, draft, unrouted)):
         if choose_edge(socket_rules, Result.FAILED, exhausted=False) is None:
@@ -346,7 +346,7 @@ def route(
 
 
 def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
-    """Store why work was sent back (R22) and drop the records of an item that is done."""
+    """Store the reason for rework (R22) and drop the records of a finished item."""
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
     if reworked and (item is None or item.id != done):
@@ -364,7 +364,7 @@ def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, ch
 
 
 def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
-    """Return the failure that a utility reported of itself and that neither an edge nor an exit answers (R48)."""
+    """Return the failure that a utility reported and that no edge or exit handles (R48), or None."""
     value = draft.last_json
     if unrouted.result is not Result.NO or not isinstance(value, dict):
         return None
@@ -395,7 +395,7 @@ def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
 
 
 def _choose(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
-    """Choose the target: a person's word, the way back from a detour that is done, an exit, an edge."""
+    """Choose the target: a person's choice, else the return from a finished detour, else an exit or an edge."""
     back = draft.detours[-1:] if unrouted.result in TAKEN else ()
     if unrouted.target is not None or back:
         draft.detours = draft.detours[:-1]
@@ -421,9 +421,9 @@ def start_detour(
     events: tuple[Event, ...],
     reading: Reading | None,
 ) -> Transition:
-    """Go to the target of ``decision`` and, when that socket is completed, come back to ``back``.
+    """Continue at the target of ``decision``, and return to ``back`` after that socket is completed.
 
-    Detours are bounded as edges outside items are.
+    Detours have the same limit as edges outside items.
     """
     target = decision.target or END
     failure = count_detour(rules, draft, visit, target)

@@ -1,4 +1,4 @@
-"""Messages, tool calls, side events and handoffs of a cast, and the reasons for rework."""
+"""The conversation with agents: prompt parts, messages, tool calls, handoffs, and the reasons for rework."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class ToolCall:
     """One use of a tool in a turn.
 
     Attributes:
-        id: what the model called it; unique within the turn.
-        tool: the tool's name, which need not exist: a model may ask for anything.
-        args: its arguments, as the model gave them.
-        round: which answer of the model in this turn asked for it, from 1; an answer can ask for several.
-        said: what the model said beside its calls in that answer; kept with the first of them.
-        result: what the model was told, bounded; None while it has not run.
-        ok: whether it did what was asked.
-        seconds: how long it took.
-        decided: what the person said, when it had to be asked for; None when it had not.
+        id: the model's id of the call; unique within the turn.
+        tool: the name of the tool; a model can name a tool that does not exist.
+        args: the arguments from the model.
+        round: the number of the model's answer in this turn that contains the call, from 1.
+        said: the text of that answer; only its first call has the text.
+        result: the result for the model, cut to a maximum length; None before the call has run.
+        ok: True if the call succeeded.
+        seconds: the duration.
+        decided: the decision of a person; None if no approval was needed.
     """
 
     id: str
@@ -48,7 +48,7 @@ class ToolCall:
     decided: Decided | None = None
 
     def as_json(self) -> dict[str, JSON]:
-        """Return it as the journal keeps it."""
+        """Return the call as JSON, for the journal."""
         return {**asdict(self), "args": dict(self.args), "seconds": round(self.seconds, 6)}
 
 
@@ -57,12 +57,12 @@ class MateriaEvent:
     """Side event of an output, from its ``event`` field (R39).
 
     Attributes:
-        sequence: its number in the cast, from 1; in lanes that were at work side by side, in each from there.
-        step: the number of its step.
-        ts: when it was kept, in milliseconds since the epoch.
-        severity: debug, info, warning, error or critical; ``info`` when the output did not say.
-        refused: whether the output was refused, for another reason (R53).
-        lane: the lane whose output told it, "" for the cast itself.
+        sequence: the number in the cast, from 1; parallel lanes continue it independently.
+        step: the number of the step.
+        ts: the time of recording, in milliseconds since the epoch.
+        severity: debug, info, warning, error or critical; the default is ``info``.
+        refused: True if the output was refused for another reason (R53).
+        lane: the lane of the output, "" for the cast itself.
     """
 
     sequence: int
@@ -82,12 +82,12 @@ class MateriaEvent:
 
     @property
     def name(self) -> str:
-        """Its type, and whether it is of a refused output, in words."""
+        """The type of the event, with a note if the output was refused."""
         return f"{self.type} (output refused)" if self.refused else self.type
 
 
 def call_from(fields: JSON) -> ToolCall | None:
-    """Read a call as :meth:`ToolCall.as_json` wrote it; None when it is nothing of the kind."""
+    """Read the output of :meth:`ToolCall.as_json`; return None for any other value."""
     if not isinstance(fields, dict):
         return None
     name, tool, args = fields.get("id"), fields.get("tool"), fields.get("args")
@@ -110,9 +110,9 @@ def call_from(fields: JSON) -> ToolCall | None:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing said in a visit, by the user's side (prompts, feedback) or by the agent.
+    """One message of a visit: ``user`` for prompts and feedback, ``assistant`` for answers of the agent.
 
-    ``calls`` are the tool calls that an agent made before it said ``text``.
+    ``calls`` are the tool calls of an agent before ``text``.
     """
 
     role: _Role
@@ -137,7 +137,7 @@ def capture(
     unrouted: Unrouted,
     step: int,
 ) -> tuple[FollowUp, ...]:
-    """Add why ``socket`` was not satisfied; only the last five per item and target stay."""
+    """Add the reason why ``socket`` sent work back; keep the last five reasons for each item and target."""
     entry = FollowUp(
         socket.id,
         socket.materia.label,
@@ -153,19 +153,19 @@ def capture(
 
 
 def without_entries_of(follow_ups: tuple[FollowUp, ...], done: ItemId) -> tuple[FollowUp, ...]:
-    """Drop the entries of an item that has advanced, and of those within it."""
+    """Drop the entries of a finished item and of the items in it."""
     return tuple(entry for entry in follow_ups if not lies_in(entry.item, done))
 
 
 def without_target(follow_ups: tuple[FollowUp, ...], target: str) -> tuple[FollowUp, ...]:
-    """Drop the item-less entries for ``target``, which has dealt with them."""
+    """Drop the entries for ``target`` that belong to no item, after ``target`` has handled them."""
     return tuple(entry for entry in follow_ups if entry.item is not None or entry.target != target)
 
 
 def shown_to(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
-    """Choose what ``target`` is told, oldest first, within 2,400 characters of reasons.
+    """Return the reasons that ``target`` is shown, oldest first, at most 2,400 characters in total.
 
-    The newest reasons are kept whole; the oldest one that is shown may be cut short.
+    The newest reasons are complete; the oldest shown reason may be cut.
     """
     matching = [
         entry
@@ -222,7 +222,7 @@ def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
 
 
 def forget_failures(draft: Draft, socket: str, item: ItemId | None) -> None:
-    """Forget why earlier visits of a socket to an item failed, now that one gave an output (R60)."""
+    """Remove the failures of earlier visits of a socket to an item, after a visit returned an output (R60)."""
     _forget(draft, socket, item, *WITHOUT_OUTPUT)
 
 
@@ -238,7 +238,7 @@ def _forget(draft: Draft, socket: str, item: ItemId | None, *results: Result) ->
 
 
 def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
-    """Return the records of a context; a context that was set by other means is one record of unknown origin."""
+    """Return the records of a context; a context that was set otherwise becomes one record of unknown origin."""
     if context == handoffs.text:
         return handoffs.entries
     return (Handoff("", "as it was set", None, None, 0, Result.NOTHING, context),) if context else ()
@@ -247,7 +247,7 @@ def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
 def without_answers_of(
     answers: Mapping[tuple[str, ItemId | None], Answered], done: ItemId
 ) -> Mapping[tuple[str, ItemId | None], Answered]:
-    """Drop the answers that were given for an item that has advanced, and for those within it."""
+    """Drop the answers for a finished item and for the items in it."""
     if not any(lies_in(item, done) for _, item in answers):
         return answers
     return FrozenDict({key: answer for key, answer in answers.items() if not lies_in(key[1], done)})
@@ -296,11 +296,11 @@ STRING_CHARS: Final = 2_000
 STATE_CHARS: Final = 12_000
 OUTPUT_HEAD, OUTPUT_TAIL, OUTPUT_CHARS = 5_000, 2_500, 8_000
 NOTICE_CHARS: Final = 120
-"""Room in which it can be said that entries are left out."""
+"""Room for a note about omitted entries, in characters."""
 
 
 def middle(text: str, max_chars: int) -> str:
-    """Cut a text in its middle to ``most`` characters, saying how many are left out."""
+    """Cut a text to at most ``max_chars`` characters by removing its middle, with a note about the removed length."""
     if len(text) <= max_chars:
         return text
     notice = f"\n[… {len(text) - max_chars:,} or more characters omitted …]\n"
@@ -324,12 +324,12 @@ def bounded(text: str, max_chars: int) -> tuple[str, str]:
 
 
 def state_json(data: Mapping[str, JSON], max_chars: int = STATE_CHARS) -> str:
-    """Write the state as JSON of at most ``most`` characters; long strings lose their middle, then entries are left out."""
+    """Return the state as JSON of at most ``max_chars`` characters: shorten long strings first, then omit entries."""
     return _whole(data, "", max_chars) or _within(data, "", max_chars)
 
 
 def _whole(value: JSON, pad: str, room: int) -> str | None:
-    """Write a value whole, but for long strings; None when it does not fit, found out without writing the rest."""
+    """Return a complete value as JSON with shortened strings, or None as soon as it does not fit into ``room``."""
     if isinstance(value, str):
         text = encode_basestring(middle(value, STRING_CHARS))
     elif not isinstance(value, (dict, list)) or not value:
@@ -349,7 +349,7 @@ def _whole(value: JSON, pad: str, room: int) -> str | None:
 
 
 def _within(value: JSON, pad: str, room: int) -> str:
-    """Write as much of a value as fits that does not fit whole, still as JSON; empty where not even a notice does."""
+    """Return as much of a too long value as fits, as valid JSON; "" if not even a note fits."""
     if isinstance(value, str):
         return _short_string(value, room)
     if not isinstance(value, (dict, list)):
@@ -387,7 +387,7 @@ def _enclosed(value: JSON, lines: list[str], pad: str) -> str:
 
 
 def _short_string(text: str, room: int) -> str:
-    """Write a string cut to fit; written as JSON, a character may take several."""
+    """Return a string as JSON, cut to ``room`` characters; an escaped character takes several."""
     max_chars = min(room - 2, STRING_CHARS)
     while max_chars >= NOTICE_CHARS:
         written = encode_basestring(middle(text, max_chars))
@@ -398,7 +398,7 @@ def _short_string(text: str, room: int) -> str:
 
 
 def tokens_of(characters: int) -> int:
-    """Estimate the tokens of a text: one for four characters."""
+    """Return the estimated number of tokens of a text: one for four characters."""
     return -(-characters // 4)
 
 
@@ -406,11 +406,11 @@ class PromptPart(NamedTuple):
     """One part of a prompt.
 
     Attributes:
-        name: which part it is.
-        text: what the agent reads under the heading; empty where the part is left out.
-        note: why it was left out, or what of it was cut; empty where it is whole.
-        quotes: whether it quotes what others wrote, other than the request and the work item.
-        tells: the values that it tells, such as ``("state", "plan")`` or ``("handoff", "3")``.
+        name: the name of the part.
+        text: the text below the heading; empty if the part is omitted.
+        note: the reason for an omission or cut; empty if the part is complete.
+        quotes: True if the part quotes texts of others, other than the request and the work item.
+        tells: the values in the part, such as ``("state", "plan")`` or ``("handoff", "3")``.
     """
 
     name: PartName
@@ -426,5 +426,5 @@ class PromptPart(NamedTuple):
 
 
 def cut_to(text: str, max_chars: int) -> str:
-    """Cut ``text`` to at most ``most`` characters, the last one an ellipsis when something is left out."""
+    """Cut ``text`` to at most ``max_chars`` characters; a cut text ends with an ellipsis."""
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"

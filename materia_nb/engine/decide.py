@@ -1,4 +1,4 @@
-"""Commands of a cast: each returns the events that it leads to; evolve applies them. Pure.
+"""Commands of a cast. Each returns the events that it leads to; :mod:`~materia_nb.engine.evolve` applies them. Pure.
 
 Each function is one command. It refuses by raising MateriaError, or evolve does when it is given the events; nothing has
 changed then.
@@ -77,7 +77,7 @@ class Answer(NamedTuple):
 
 
 def enter(rules: Rules, session: Session, ts: int) -> Events:
-    """Enter the next socket, hand items out to lanes, bring these together, or come to the end."""
+    """Enter the next socket, distribute items to lanes, join the lanes, or end the cast."""
     if rules.graph.regions and (events := _enter_region(rules, session, ts)):
         return events
     step = entering.enter(rules, session.state)
@@ -92,7 +92,7 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
-    """Hand items out to lanes, or bring these together; nothing where neither is next."""
+    """Return the events that distribute items to lanes or join the lanes; empty if neither is next."""
     if (running := lanes_running(session)) is not None:
         return streams.events_of_join(running, ts)
     if (region := streams.region_ahead(rules, session)) is None:
@@ -103,7 +103,7 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any) -> Events:
-    """Carry out a command in a lane; ``given`` ends with the time. The budget is that of the whole cast (P6).
+    """Run a command in a lane; ``arguments`` end with the time. The budget counts the whole cast (P6).
 
     Raises:
         MateriaError: no such lane is at work (``unknown_lane``), or what the command raises.
@@ -122,7 +122,7 @@ def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Ev
 
 
 def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
-    """Look at the budget of the cast after an output in a lane; used up, it stops all lanes (P6, R20)."""
+    """Check the budget of the cast after an output in a lane; an exhausted budget stops all lanes (P6, R20)."""
     at_work, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
     if at_work is None or visit is None or not limited(session.state.budget):
         return ()
@@ -174,14 +174,14 @@ def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
 
 
 def with_missing_evidence(events: Events, paths: tuple[str, ...]) -> Events:
-    """Add to an output that it says it made files which are not there."""
+    """Return the events of an output with an event about files that the output names but that do not exist."""
     first, *rest = events
     assert isinstance(first, ev.Output)  # noqa: S101 - only outputs name files
     return (first, ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts), *rest)
 
 
 def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int) -> Events:
-    """Fail the waiting visit for a reason that the engine cannot know, after so many milliseconds of work."""
+    """Fail the waiting visit for a reason outside the engine; ``worked`` is the working time in milliseconds."""
     first, *rest = recovery.fail(rules, session.state, failure).events_from(session.state, ts)
     if isinstance(first, ev.SocketFailed):
         return (first.replace(worked=worked), *rest)
@@ -190,7 +190,7 @@ def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int)
 
 
 def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
-    """Stop the cast, and its lanes with it (P7)."""
+    """Abort the cast and its lanes (P7)."""
     if (running := lanes_running(session)) is not None:
         end = ev.CastEnd(ok=False, error=reason, kind=recovery.ABORTED, ts=ts)
         return (*streams.events_of_interruption(running, reason, ts), end)
@@ -270,7 +270,7 @@ def _not_in_lanes(session: Session) -> None:
 
 
 def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
-    """Go on without the visit where the cast stopped; a note says why."""
+    """Continue without the visit where the cast stopped; ``note`` is the reason."""
     _needs_note(note)
     _not_in_lanes(session)
     step = recovery.skip(rules, session.state)
@@ -280,7 +280,7 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
 
 
 def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
-    """Abandon the item at which the cast stopped and continue with the next one (R46); a note gives the reason."""
+    """Abandon the item at which the cast stopped and continue with the next item (R46); ``note`` is the reason."""
     _needs_note(note)
     recovery.needs_stopped(session.state)
     visit = session.state.at
@@ -306,7 +306,7 @@ def _needs_note(note: str) -> None:
 
 
 def check_reply(rules: Rules, session: Session, text: str) -> None:
-    """Refuse a person's answer that breaks the rules; nothing is recorded of it (R42).
+    """Refuse a person's answer that breaks the rules, before anything is recorded (R42).
 
     Raises:
         RefusedAnswer: with all its issues.
@@ -332,7 +332,7 @@ def record_in_turn(rules: Rules, session: Session, event: ev.AboutEvent, ts: int
 
 
 def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
-    """Ask for a change of the draft."""
+    """Ask the agent to change its draft."""
     visit = waiting(session)
     _needs_decided(session)
     if visit.mode != "draft" or not visit.drafts:
@@ -345,7 +345,7 @@ def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
 
 
 def finalize(rules: Rules, session: Session, ts: int) -> Events:
-    """Ask for the final result of the draft."""
+    """Ask the agent for the final result of its draft."""
     visit = waiting(session)
     _needs_decided(session)
     return (ev.RefinementFinal(about=routing.about(rules, visit), ts=ts),)
@@ -364,7 +364,7 @@ def edit_items(
     again: Sequence[int] = (),
     abandon: bool = False,
 ) -> Events:
-    """Replace the work items; ``origins`` says where each stood, found by comparing if left out (R46)."""
+    """Replace the work items; ``origins`` is the old index of each item, found by comparison if None (R46)."""
     edit.check_items(items)
     old = session.state.data.get(WORK_ITEMS)
     known_origins = origins_of(old if isinstance(old, list) else [], items) if origins is None else origins
@@ -375,7 +375,7 @@ def edit_items(
 def edit_state(
     rules: Rules, session: Session, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit], ts: int
 ) -> Events:
-    """Replace the state's data; ``list_edits`` are the known edits of lists, other lists are compared item by item."""
+    """Replace the state's data; lists without an entry in ``list_edits`` are compared item by item."""
     before = session.state
     _no_lanes(session)
     if before.status == "complete":
@@ -396,7 +396,7 @@ def edit_state(
 
 
 def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Events:
-    """Change one part of the waiting prompt, or of the interrupted prompt, which is then sent again."""
+    """Change one part of the waiting prompt, or of an interrupted prompt, which is then sent again."""
     state = session.state
     failure = state.failure
     cut_short = state.at if failure is not None and failure.again and state.status != "waiting" else None
@@ -421,7 +421,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
 
 
 def undo(rules: Rules, session: Session, ts: int) -> Events:
-    """Undo the last edit, as long as no step was made since."""
+    """Undo the last edit; refused if a step was made since the edit."""
     if not session.edits:
         raise MateriaError("No edit can be undone.", kind="undo")
     if session.edits[-1].after != session.state:
@@ -434,7 +434,7 @@ def undo(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def _no_lanes(session: Session) -> None:
-    """Refuse to change what lanes have begun from: they would not see it."""
+    """Refuse an edit while lanes exist, because the lanes would not see it."""
     if (at_work := lanes_at_work(session)) is not None:
         raise MateriaError(
             "The lanes started from an earlier copy of the state, so an edit now would not reach them.",
@@ -444,7 +444,7 @@ def _no_lanes(session: Session) -> None:
 
 
 def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_edits: bool = False) -> Events:
-    """Correct the output of the last step, then apply the edits made since that step began again (R71)."""
+    """Correct the output of the last step, then apply later edits again (R71)."""
     _no_lanes(session)
     record = session.steps[-1] if session.steps else None
     if record is None or not record.turns or session.state.status == "waiting":
@@ -471,7 +471,7 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
 
 
 def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edits: bool = False) -> Events:
-    """Continue from the state after an earlier step, then apply the edits newer than that step again (R71).
+    """Continue from the state after an earlier step, then apply later edits again (R71).
 
     Raises:
         MateriaError: an edit, a corrected output, a changed prompt or a raised limit does not fit the earlier state
@@ -559,7 +559,7 @@ def _labelled(key: LabelKey, new_label: Label, ts: int) -> ev.Labelled:
 
 
 def waiting(session: Session) -> Visit:
-    """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
+    """Return the visit that waits for an output, or raise MateriaError (``not_waiting``)."""
     return waiting_visit(session.state)
 
 

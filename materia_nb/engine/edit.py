@@ -1,4 +1,4 @@
-"""Edits of a person between steps: the state, a prompt, an output, going back, labels.
+"""Edits of a person between steps: the state, prompts, outputs, going back, labels.
 
 Lists are in ``item_edits``.
 
@@ -49,7 +49,7 @@ _COMPARED: Final = 20_000
 
 
 def check_items(items: JSON) -> None:
-    """Refuse a list that breaks the rules of work items, naming every issue (R9)."""
+    """Refuse work items that break the rules, with every issue (R9)."""
     issues = list(item_issues(items, "workItems"))
     if issues:
         raise MateriaError(
@@ -71,10 +71,10 @@ def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
 def edit_output(
     rules: Rules, before: CastState, latest: CastState, text: str, artifact: str | None = None
 ) -> Transition:
-    """Decide the last step again with a corrected output, validated as the agent's would be.
+    """Apply a corrected output to the last step, with the same validation as the agent's output.
 
-    ``before`` is the state in front of the step, ``latest`` the present one, and ``artifact`` where the output is
-    kept; tokens stay used.
+    ``before`` is the state before the step, ``latest`` the current state, and ``artifact`` the artifact of the
+    output; the usage does not change.
     """
     entered = entering.enter(rules, before)
     visit = entered.state.at
@@ -92,7 +92,7 @@ def edit_output(
 
 
 def back_to(earlier: CastState, latest: CastState) -> CastState:
-    """Go back to the state after an earlier step; tokens stay used, the budget stays as it is."""
+    """Return the state after an earlier step with the current usage and budget."""
     if earlier.status not in ("ready", "complete"):
         raise MateriaError("That step has not finished.", hint="choose an earlier step", kind="back")
     return _with_usage(earlier, latest)
@@ -110,7 +110,7 @@ def _with_usage(earlier: CastState, latest: CastState) -> CastState:
 
 
 def edits_since(rules: Rules, session: Session, number: int) -> tuple[Edit, ...]:
-    """Return the edits that going back to step ``number`` applies again, oldest first."""
+    """Return the edits that must be applied again after going back to step ``number``, oldest first."""
     skipped = {step.number for step in session.steps[number:] if step.skipped}
     newer = session.edits[len(edits_before(rules, session, session.steps[:number])) :]
     return tuple(edit for edit in newer if not (edit.visit is not None and edit.step in skipped))
@@ -130,16 +130,16 @@ def unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
 
 
 def raised(state: CastState) -> int:
-    """Return the sum of the raised limits, whose keys an edit of the items moves; repair turns belong to one visit."""
+    """Return the sum of the raised limits. Repair turns are left out, because they belong to one visit."""
     return sum(more for key, more in state.extra.items() if key[0] != "repair")
 
 
 def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Apply an edit to other data than it was made in.
+    """Apply an edit to other data.
 
     Raises:
-        MateriaError: a value that the edit changes is not what it was when the edit was made (``edit``), or the edit
-            gave up an item.
+        MateriaError: a value that the edit changes was different when the edit was made, or the edit abandoned an
+        item (``edit``).
     """
     if lost.visit is not None:
         raise MateriaError("The edit abandoned an item that was in progress.", kind="edit")
@@ -153,7 +153,7 @@ def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def _to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return a path as far as the first list on it: the places in a list mean something in that list alone."""
+    """Return a path up to its first list, because positions in a list have a meaning only in that list."""
     for depth, key in enumerate(keys):
         if not isinstance(data, dict):
             return tuple(keys[:depth])
@@ -162,7 +162,7 @@ def _to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def changes_in_words(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
-    """Return the parts of the state that a patch changes, in words for an agent (R50)."""
+    """Return descriptions of the parts of the state that a patch changes, for an agent (R50)."""
     keys = dict.fromkeys(str(change["path"]).split("/")[1] for change in patch if "/" in str(change.get("path")))
     names = (key.replace("~1", "/").replace("~0", "~") for key in keys)
     return [
@@ -172,7 +172,7 @@ def changes_in_words(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
 
 
 def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
-    """Return the JSON Patch (RFC 6902) that makes ``after`` of ``before``."""
+    """Return the JSON Patch (RFC 6902) from ``before`` to ``after``."""
     return tuple(_changes(before, after, ""))
 
 
@@ -223,7 +223,7 @@ def _is_short_list(value: JSON) -> bool:
 
 
 def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:
-    """Return the data that a JSON Patch makes of ``data``.
+    """Return the result of a JSON Patch on ``data``.
 
     Raises:
         MateriaError: the patch does not fit (``damaged_journal``).
@@ -342,10 +342,10 @@ def relabelled(
     verdict: str | None,
     by: str,
 ) -> Label:
-    """Return a label with some of it changed: None stays as it is, "" is taken away.
+    """Return a label with some fields changed; None keeps a field, "" clears it.
 
     Raises:
-        MateriaError: a name, tag, note or verdict that cannot be one (``bad_label``).
+        MateriaError: an invalid name, tag, note or verdict (``bad_label``).
     """
     tags = [tag_ for tag_ in before.tags if tag_ not in set(_tags_in(untag))]
     tags += [tag_ for tag_ in _tags_in(tag) if tag_ not in tags]

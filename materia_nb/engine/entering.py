@@ -1,4 +1,4 @@
-"""Entering the next socket: its item, its visit, its prompt (R1, R12, R16, R18), and the facts of the turn for its protocol."""
+"""Entering the next socket: its item, visit and prompt (R1, R12, R16, R18), and the facts of a turn for its protocol."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
 
 
 def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = False) -> str:
-    """Return the form of the answer: only fields that are legal in this turn; ``short`` if an earlier turn had it (R51)."""
+    """Return the form of the answer with the fields that are allowed in this turn; ``short`` for later turns (R51)."""
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.works:
         return ASKED_LATER
@@ -75,7 +75,7 @@ def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = Fals
 
 
 def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mapping[str, JSON]:
-    """Return the envelope that the agent of a socket is handed before its turn; empty where its protocol has none."""
+    """Return the assignment that the agent of a socket receives; empty if its protocol has none."""
     if socket_rules.teller is None:
         return {}
     socket = socket_rules.socket
@@ -92,7 +92,7 @@ def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mappi
 
 
 def _provider(model: str | None) -> str:
-    """Return the part of ``provider:model`` that says whose the model is."""
+    """Return the provider in ``provider:model``, or ""."""
     return model.partition(":")[0] if model and ":" in model else ""
 
 
@@ -106,12 +106,12 @@ def learned_from(
 
 
 def agent_id(request: str, socket: str) -> str:
-    """Return the runtime's own name of whoever answers a socket in a cast: ``a`` and hexadecimal digits."""
+    """Return the runtime's id of the agent of a socket in a cast: ``a`` and hexadecimal digits."""
     return "a" + hashlib.sha256(f"{request}\0{socket}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def _rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
-    """Return how often the socket sent work back, and its maximum."""
+    """Return the number of times that the socket sent work back, and its maximum."""
     edge = next((edge for edge in rules.sockets[visit.socket].socket.edges if edge.when in SENDING_BACK), None)
     if edge is None:
         return 0, _MOST_ROUNDS
@@ -132,7 +132,7 @@ def begin(
 ) -> CastState:
     """Return the state of a cast that is about to enter its entry socket.
 
-    ``knowledge`` is about the project, and ``data`` what the state holds at the start.
+    ``knowledge`` is the knowledge about the project, ``data`` the initial data of the state.
     """
     return CastState(
         request=request,
@@ -144,7 +144,7 @@ def begin(
 
 
 def enter(rules: Rules, state: CastState) -> Transition:
-    """Enter ``state.next``: find its item or skip an empty loop, count the visit, ask for output (R1)."""
+    """Enter ``state.next``: find its item or skip an empty loop, count the visit, and wait for an output (R1)."""
     if state.status != "ready":
         raise MateriaError(
             f"The cast {state.stands}, so no socket can be entered.",
@@ -181,7 +181,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
 
 
 def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
-    """Return the region that a generator which made no items leads into: the cast goes straight to its exit (P6)."""
+    """Return the region of a generator without items, whose exit comes next (P6); None in any other case."""
     region = rules.graph.regions.get(draft.last_socket or "")
     if region is None or draft.lane is not None or target != region.first:
         return None
@@ -196,7 +196,7 @@ def _ended(draft: Draft, passed: list[Passed]) -> Transition:
 
 
 def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition:
-    """End a lane after its last item; a lane that leaves earlier would skip items, so it fails (P6)."""
+    """End a lane after its last item; a lane that leaves earlier fails, because it would skip items (P6)."""
     at = draft.cursors.get(lane.cursor, 0)
     if at not in lane.indexes:
         return _ended(draft, passed)
@@ -292,7 +292,7 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
 
 
 def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
-    """Assemble the prompt that an agent would get if its socket were entered now, or say why there would be none."""
+    """Return the prompt that the agent would get if its socket were entered now, or None and the reason."""
     entered = enter(rules, state._replace(status="ready", next=socket))
     at = entered.state.at
     if entered.prompt is not None and at is not None and at.socket == socket:
@@ -332,7 +332,7 @@ def stop_cast(
     *,
     events: tuple[Event, ...] = (),
 ) -> Transition:
-    """Fail the cast; ``events`` are those before its end."""
+    """Return the transition that fails the cast; ``events`` come before the end event."""
     if decision is None:
         result = Result.of_failure(failure.kind) if reading is None else None
         decision = decision_of(visit or draft.at, "failure", None, reading, result=result)

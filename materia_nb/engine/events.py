@@ -1,7 +1,7 @@
-"""Events of a cast, one class each; the fields of a class are the JSON of the event in the journal (R29).
+"""Events of a cast, one class each. The fields of a class are the JSON fields of the event in the journal (R29).
 
-:mod:`materia_nb.engine.evolve` says what each does to a session. A field that is None or an empty object is
-left out of the JSON. ``about`` stands for the fields that say which visit is meant.
+:mod:`materia_nb.engine.evolve` applies events to a session. A field that is None or an empty object is left out of
+the JSON. ``about`` stands for the fields that identify the visit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EVENTS: Final[dict[str, _Kind]] = {}
 
 
 NEEDED: Final[Any] = object()
-"""Stands for the default of a field that must be given."""
+"""Default of a required field."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -91,10 +91,10 @@ _NOT_COMPARED: Final = ("ts", "transition")
 
 
 class Event(_Recorded):
-    """Something that happened. ``ts`` is the time in milliseconds since the epoch, ``lane`` the lane that it happened in, if any.
+    """Base class of events. ``ts`` is the time in milliseconds since the epoch; ``lane`` is "" outside lanes.
 
-    ``transition`` is what whoever told the event found that the engine makes of it; the journal does not have it, and
-    :func:`~materia_nb.engine.evolve.evolve` finds it anew then. Two events are equal whose other fields are.
+    ``transition`` is the transition that led to the event, if it is known. The journal does not contain it, so
+    :func:`~materia_nb.engine.evolve.evolve` computes it again. It and ``ts`` are ignored when events are compared.
     """
 
     ts: int = 0
@@ -145,7 +145,7 @@ class CastStart(Event, type="cast_start"):
 
 
 class CastEnd(Event, type="cast_end"):
-    """The cast ended; recast and revive may follow. ``worked`` is the time in milliseconds of a turn that failed."""
+    """The cast ended; it can be retried. ``worked`` is the time in milliseconds of a failed turn."""
 
     ok: bool | None = None
     error: str | None = None
@@ -202,10 +202,11 @@ class CastBack(Event, type="cast_back"):
 
 
 class FilesKept(Event, type="files_kept"):
-    """The project's files changed and were saved as `commit`; that `step`, a `person` before the next one, or going `back` changed them.
+    """The project's files were saved as `commit`, after a `step`, a change by a `person`, or going `back`.
 
-    `changed` names the files, the first 200 of `inAll`; `leftOut` are those too long to be kept. With `folder` the cast works from here on in that folder of its run directory, a lane in that directory of its own;
-    with `problem` nothing could be kept, and it says why.
+    `changed` names at most 200 of the `inAll` changed files; `leftOut` names the files that are too long. With
+    `folder`, the cast continues in that folder of its run directory, and a lane in its own directory. With `problem`,
+    nothing could be saved, for that reason.
     """
 
     step: int = 0
@@ -222,7 +223,7 @@ class FilesKept(Event, type="files_kept"):
 
 
 class StreamsStarted(Event, type="streams_started"):
-    """The items of a parallel generator were handed to streams, each of which gets a lane; at most `limit` run at once."""
+    """The items of a parallel generator were distributed to streams, each with a lane; at most `limit` run at once."""
 
     loop: str
     streams: tuple[Mapping[str, JSON], ...]
@@ -250,14 +251,14 @@ class LaneEnded(Event, type="lane_ended"):
 
 
 class StreamsJoined(Event, type="streams_joined"):
-    """All lanes were accepted, and the cast continues after the barrier with their outputs."""
+    """All lanes were accepted, and the cast continues after the join with their outputs."""
 
     loop: str
     next: str
 
 
 class StreamsFailed(Event, type="streams_failed"):
-    """Not all lanes were accepted, so the cast fails and its state takes nothing from any lane."""
+    """Not all lanes were accepted, so the cast fails; the results of all lanes are discarded."""
 
     loop: str
     kind: str
@@ -297,11 +298,11 @@ class UtilityCommand(VisitEvent, type="utility_command"):
 
 
 class Output(VisitEvent):
-    """An output arrived. ``text`` is the output, in the journal or, if it is long, in ``artifact``.
+    """Base class of output events. ``text`` is the output; a long output is stored in ``artifact`` instead.
 
-    ``by`` says who gave it, where that was a person in the place of an agent or a process that had failed.
-    ``thinking`` is what its agent thought before (R49), ``cut`` by what it was cut off, if it was (R52). ``worked`` is for how
-    many milliseconds its agent or process was at work, 0 where a person answered; absent, it is unknown (R56).
+    ``by`` is the person who answered instead of a failed agent or process. ``thinking`` is the thinking of the agent
+    (R49). ``cut`` is what truncated the output (R52). ``worked`` is the working time in milliseconds, 0 for a
+    person's answer, and absent if unknown (R56).
     """
 
     text: str | None = None
@@ -350,7 +351,7 @@ class SocketHeld(Output, type="socket_held"):
 
 
 class SocketContinued(Output, type="socket_continued"):
-    """The agent is still at work and is asked to continue."""
+    """The agent has not finished and is asked to continue."""
 
     reason: str = ""
 
@@ -380,9 +381,9 @@ class RecoveryExhausted(Output, type="same_socket_recovery_exhausted"):
 
 
 class MateriaTold(VisitEvent, type="materia_event"):
-    """An event from the `event` field of the previous output (R39); `sequence` counts in the cast, from 1 and never twice; each lane counts on from there.
+    """An entry of the previous output's `event` field (R39); `sequence` counts from 1, and lanes continue the count.
 
-    `refused` marks what an output told that was refused for another reason (R53).
+    `refused` is true if the output was refused for another reason (R53).
     """
 
     sequence: int
@@ -430,7 +431,7 @@ class BudgetLimit(BudgetEvent, type="budget_limit"):
 
 
 class BudgetBlind(AboutEvent, type="budget_blind"):
-    """Nobody reported the `tokens`, the `cost` or the `seconds` of a turn, so the budget cannot count it (R56); once for each."""
+    """The `tokens`, `cost` or `seconds` of a turn are unknown, so the budget cannot count them; once for each (R56)."""
 
     of: str = "tokens"
 
@@ -439,13 +440,13 @@ class BudgetBlind(AboutEvent, type="budget_blind"):
 
 
 class ToolCalled(AboutEvent, type="tool_call"):
-    """An agent used a tool; one that changes something is recorded when it begins, and again, with its id, when it ends."""
+    """An agent used a tool. A tool with side effects is recorded at its start and, with the same id, at its end."""
 
     call: ToolCall
 
 
 class ToolAsked(AboutEvent, type="tool_asked"):
-    """The agent waits for a person to decide about these calls; it had worked for ``worked`` milliseconds."""
+    """The agent waits for a person to decide about these calls; ``worked`` is its working time in milliseconds."""
 
     calls: tuple[ToolCall, ...] = ()
     worked: int | None = None
@@ -479,7 +480,7 @@ class TurnSpent(AboutEvent, type="turn_spent"):
 
 
 class TurnResent(AboutEvent, type="turn_resent"):
-    """An interrupted turn is asked again."""
+    """An interrupted turn is sent again."""
 
 
 # -- what a person does ----------------------------------------------------------------------
@@ -515,7 +516,7 @@ class ApprovalAnswered(AboutEvent, type="approval_answered"):
 
 
 class HoldDecided(AboutEvent, type="hold_decided"):
-    """A person decided in the agent's place; its output counts."""
+    """A person decided instead of the agent, and the held output is accepted."""
 
     satisfied: bool | None = None
     target: str | None = None
@@ -558,7 +559,7 @@ class SuggestionKept(Event, type="suggestion_kept"):
 
 
 class StateEdited(Event, type="state_edited"):
-    """A person changed the state after that step; `lists` maps the items of each list, `said` describes what was moved."""
+    """A person changed the state after this step; `lists` are the edits of lists, `said` describes moved items."""
 
     patch: tuple[Mapping[str, JSON], ...] = ()
     inverse: tuple[Mapping[str, JSON], ...] = ()
@@ -591,7 +592,7 @@ class EditUndone(Event, type="edit_undone"):
 
 
 class Labelled(Event, type="labelled"):
-    """All labels of a step, or with `step` 0 of the cast, as a person left them; `undoes` reverts the last change."""
+    """The labels of a step, or with `step` 0 of the cast, after a person's change; `undoes` reverts the last change."""
 
     step: int = 0
     branch: int = 0
@@ -604,7 +605,7 @@ class Labelled(Event, type="labelled"):
 
 
 class SocketRecommitted(Event, type="socket_recommitted"):
-    """A person corrected the output of that step."""
+    """A person corrected the output of this step."""
 
     step: int = 0
     text: str | None = None
@@ -623,14 +624,14 @@ OUTPUTS: Final[tuple[type[Output], ...]] = (
     RecoveryStart,
     RecoveryExhausted,
 )
-"""The events of an output that arrived."""
+"""The events of an incoming output."""
 
 RECOVERY: Final = (RecoveryStart, RecoveryExhausted)
-"""Those of them that refuse it and ask for another, or would."""
+"""The events of an output that was refused."""
 
 
 class Unfit(MateriaError):
-    """An event that cannot follow on the session: the journal was changed, or another engine wrote it."""
+    """An event that cannot follow in the session, because the journal was changed or written by another engine."""
 
     def __init__(self, event: Event, why: str) -> None:
         super().__init__(
@@ -647,8 +648,8 @@ Events: TypeAlias = tuple[Event, ...]
 class Transition(NamedTuple):
     """Result of a transition: the next state, its events, its decision.
 
-    ``prompt`` is set when an agent is to answer, ``reading`` when an output was read. ``before`` is the state that an
-    event which carries it was told in, and ``forced`` says that a recording went so, and the engine would not.
+    ``prompt`` is set if an agent must answer, ``reading`` if an output was read. ``before`` is the state in which the
+    transition begins. ``forced`` is True if a recording took this transition but the engine would not.
     """
 
     state: CastState
@@ -760,7 +761,7 @@ def _fields(event: type[Event]) -> tuple[Field, ...]:
 
 _FIELDS: Final = {event: _fields(event) for event in EVENTS.values()}
 _LEFT_OUT: Final = frozenset({"changed_files", "process", "session", "lane"})
-"""Fields that most events have no use for: they are left out when they are empty."""
+"""Fields that are left out of the JSON if they are empty."""
 _ABOUT: Final = frozenset(event for event in EVENTS.values() if "about" in event.forms)
 
 

@@ -1,8 +1,8 @@
 """Applying events to a session; live casts, resuming, forks, simulation and replay all use it.
 
-:func:`evolve` folds one event into a session. What the engine makes of an event is worked out once: whoever decided that
-it happens lets it carry the transition (:class:`~materia_nb.engine.events.Transition`); an event from a journal carries
-none, and it is worked out here.
+:func:`evolve` applies one event to a session. An event of a live cast carries its
+:class:`~materia_nb.engine.events.Transition`, so the transition is not computed twice. For an event from a journal,
+it is computed here.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def begin_at(state: CastState) -> Session:
 
 
 def evolve(rules: Rules, session: Session, event: Event) -> Session:
-    """Return the session after an event; an event in a lane changes only the session of that lane (P9).
+    """Return the session after an event. An event in a lane changes only the session of that lane (P9).
 
     Raises:
         Unfit: the event cannot follow.
-        MateriaError: what it asks for is refused by a rule.
+        MateriaError: a rule refuses the event.
     """
     if event.lane and type(event) not in _OF_LANES:
         return _in_lane(rules, session, event)
@@ -53,16 +53,16 @@ def evolve(rules: Rules, session: Session, event: Event) -> Session:
 
 
 def fold(rules: Rules, session: Session, events: Iterable[Event]) -> Session:
-    """Return the session after several events; raises as :func:`evolve`."""
+    """Return the session after several events; raise the errors of :func:`evolve`."""
     for event in events:
         session = evolve(rules, session, event)
     return session
 
 
 def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
-    """Return the cast as it was right after the last of ``steps``, which lead to it from the start.
+    """Return the session as it was right after the last of ``steps``, which start at the first step.
 
-    What does not follow from steps is as it is now; what was left behind, or taken back, since then is not told.
+    Fields that do not follow from steps keep their current values; abandoned steps and undone changes are left out.
     """
     then = without_later_steps(rules, session, steps)._replace(
         abandoned=(), streams_left=(), kept=(), labels_before=(), asks=0
@@ -216,7 +216,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
 
 
 def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
-    """Return the transition of the output in an event.
+    """Return the transition of the output in an event; an output that was recorded as refused stays refused.
 
     What was refused when it was recorded stays refused, whatever would be made of it by now.
     """
@@ -264,9 +264,10 @@ def _moved(
     worked: int | None = 0,
     **changes: Any,
 ) -> Session:
-    """Apply a transition to the latest visit, with its ``turn`` and other changes of the session.
+    """Apply a transition to the latest visit, and other changes to the session.
 
-    ``past`` finds its states again, if they follow from that turn alone; ``worked`` is for how long it was worked on.
+    ``past`` computes the states of the visit again, if they follow from that turn alone; ``worked`` is the working
+    time in milliseconds.
     """
     state, record = step.state, session.steps.latest
     if turn is None and worked != 0:  # an output has it counted already, as the budget is looked at with it
@@ -292,7 +293,7 @@ def _moved(
 
 
 def _latest_state(session: Session, state: CastState) -> Session:
-    """Take a state that is still that of the latest visit."""
+    """Replace the state of the latest visit."""
     if state is session.state:
         return session
     states = (session.steps[-1].before, state)
@@ -337,7 +338,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
 def _again(
     transition: Callable[[Rules, CastState], Transition],
 ) -> Callable[[Rules, Session, Event], Session]:
-    """Recast or revive; a prompt that tells the whole task begins the visit's conversation anew."""
+    """Return a function that retries the socket or raises a limit; a complete prompt starts a new conversation."""
 
     def again(rules: Rules, session: Session, event: Event) -> Session:
         if lanes_at_work(session) is not None:
@@ -402,7 +403,7 @@ def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     )
     if not is_known:
         return session.with_latest(calls=(*of_visit, call))
-    # A recast may have begun a call with the same id before; that one stays as it is.
+    # An earlier try of this visit may have a call with the same id; that call stays unchanged.
     return session.with_latest(calls=(*of_visit[:this_turn], *_with_call(of_visit[this_turn:], call)))
 
 
@@ -426,7 +427,7 @@ def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
 
 
 def _in_all(session: Session, change: Callable[[Session], Session]) -> Session:
-    """Change the session, and that of each lane at work, since what a person says of a cast holds there too."""
+    """Apply a change to the session and to all lanes, because a person's decisions also hold in lanes."""
     session = change(session)
     if (at_work := lanes_at_work(session)) is not None:
         for lane in at_work.lanes.values():
@@ -500,7 +501,7 @@ def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
 
 
 def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) -> Session:
-    """Decide the last step again with a corrected output; the original output is kept."""
+    """Apply a corrected output to the last step; the original output is kept."""
     record, text = session.steps.latest, event.text
     if record is None or text is None:
         raise Unfit(event, "the step or its text is missing")
@@ -526,7 +527,7 @@ def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
 
 
 def _warned(_: Rules, session: Session, __: ev.BudgetWarning) -> Session:
-    """Warn once; where one socket alone made it come to that, its output has said so already."""
+    """Mark the budget warning as given; an output that caused the warning has marked it already."""
     return session if session.state.warned else session._replace(state=session.state._replace(warned=True))
 
 
@@ -539,7 +540,7 @@ def _blind(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
 
 
 def _nothing(_: Rules, session: Session, __: ev.Event) -> Session:
-    """For what another event has said already, and for what only tells how a process ran."""
+    """Return the session unchanged: the event repeats another event, or describes only a process."""
     return session
 
 

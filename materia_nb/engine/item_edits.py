@@ -46,8 +46,8 @@ _NAMED: Final = 5
 class ListEdit(NamedTuple):
     """Edit of one list: the origin of each item, the items to repeat, and whether to abandon the current item.
 
-    ``again`` are places in the old list. ``abandon`` gives the item up that is being worked on: taken out, if it is
-    not in the new list, else kept as skipped.
+    ``again`` are indexes in the old list. With ``abandon``, the item in progress is abandoned: removed if the new
+    list lacks it, otherwise kept as skipped.
     """
 
     origins: tuple[int | None, ...]
@@ -55,20 +55,20 @@ class ListEdit(NamedTuple):
     abandon: bool = False
 
     def as_json(self) -> dict[str, JSON]:
-        """Return it as the journal keeps it."""
+        """Return the edit as JSON, for the journal."""
         return {"origins": list(self.origins), "again": list(self.again), "abandon": self.abandon}
 
     @classmethod
     def read(cls, value: JSON) -> ListEdit:
-        """Read what :meth:`as_json` gave."""
+        """Read the output of :meth:`as_json`."""
         return cls(tuple(value["origins"]), tuple(value.get("again", ())), value.get("abandon") is True)
 
 
 class Laid(NamedTuple):
     """Result of an edit: the state, its data, and the edit of each list.
 
-    ``data`` are the data as the journal tells them, ``lists`` what was done to each list by its dotted path,
-    ``said`` what a person should know of it, in sentences.
+    ``data`` is the data for the journal, ``lists`` the edit of each list by its dotted path, and ``said`` a report to
+    the person in sentences.
     """
 
     state: CastState
@@ -78,20 +78,20 @@ class Laid(NamedTuple):
 
 
 def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]) -> Laid:
-    """Take ``data`` as the state's, with every list that an iterator reads laid out for the loop that the cast is in.
+    """Return the state with new data, in which every list of an iterator is ordered for the current loop.
 
-    Items that are done keep their order and come first, then the one being worked on, then the open ones in the order
-    given; the cursors, budgets and follow-up go with the items that they belong to (R13).
+    Finished items come first in their old order, then the item in progress, then the open items in the given order.
+    Cursors, limits and follow-up move with their items (R13).
 
     Args:
-        rules: what the cast runs by.
-        state: where it stands.
-        data: what a person wants the data to be.
+        rules: the rules of the cast.
+        state: the current state.
+        data: the data that the person wants.
         list_edits: the known edits of lists, by dotted path; other lists are compared item by item.
 
     Raises:
-        MateriaError: an item that is being worked on would be taken away (``working``), or the places do not fit
-            the list (``items``).
+        MateriaError: the item in progress would be removed (``working``), or the origins do not fit the list
+        (``items``).
     """
     work = _Work(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
@@ -151,7 +151,7 @@ class _Work:
         return how
 
     def _order(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
-        """Return the places of the new list in the order that they get, and how many of them the cursor is past."""
+        """Return the indexes of the new list in their final order, and the number of items that the cursor has passed."""
         self._refuse_removal(walk, old, list_edit)
         finished: list[tuple[int, int]] = []
         working: list[int] = []
@@ -202,7 +202,7 @@ class _Work:
         return f" in {walk.iterator.loop}" if walk.iterator.loop else ""
 
     def _given_up(self, walk: Walk, list_edit: ListEdit) -> int | None:
-        """Return the place of the item that is abandoned, None when nothing is."""
+        """Return the index of the abandoned item, or None."""
         if not list_edit.abandon:
             return None
         at = self.before.cursors.get(walk.iterator.cursor, 0)
@@ -213,7 +213,7 @@ class _Work:
     def _relocate(
         self, walk: Walk, list_edit: ListEdit, kept_count: int | None, given_up: int | None, items: list[JSON]
     ) -> None:
-        """Move the cursor of ``walk`` and the books of its items; ``kept`` is how many it is past, if that is decided."""
+        """Move the cursor of ``walk`` and its items' records; ``kept_count`` is the position, None to compute it."""
         draft, cursor = self.draft, walk.iterator.cursor
         outer = draft.within.get(cursor, ())  # an edit of an outer list may have moved it
         if cursor in self.before.within and cursor not in draft.within:
@@ -333,7 +333,7 @@ class _Work:
     # -- going on after an item was given up ---------------------------------------------------
 
     def _go_on(self, walk: Walk) -> None:
-        """Go on at the socket by which the loop is entered, with the next item or as a list without one leaves it."""
+        """Continue at the entry socket of the loop after its item was abandoned."""
         draft, cursor = self.draft, walk.iterator.cursor
         entry = entry_of(self.rules, walk)
         detours = tuple(
@@ -386,9 +386,9 @@ def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> No
 
 
 def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
-    """Return the walk over a list that the cast is in, or was in last, and whether it is in it now.
+    """Return the walk over a list that the cast is in, or was in last, and True if the cast is in it now.
 
-    Several loops may go over one list; an edit is laid out for this one, and a table shows its marks.
+    Several loops may walk one list; edits and tables use this walk.
     """
     walks = rules.lists[path]
     socket = state.at.socket if _stopped(state) and state.at is not None else state.next
@@ -414,7 +414,7 @@ def _stopped(state: StateView) -> bool:
 
 
 def entry_of(rules: Rules, walk: Walk) -> str:
-    """Return the socket by which the sockets that ``walk`` goes for are entered: R27's one edge, else the first one."""
+    """Return the entry socket of the sockets of ``walk``: the target of R27's one edge, else the first socket."""
     graph = rules.graph
     loop = graph.loops.get(walk.iterator.loop or "")
     if loop is None:
@@ -451,7 +451,7 @@ def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
 def within_lists(
     rules: Rules, data: Mapping[str, JSON], segments: Sequence[str], *, removed: bool
 ) -> dict[str, ListEdit]:
-    """Return the edits of lists for a value that is set or ``removed`` inside them; every other item keeps its identity."""
+    """Return the list edits for a value that is set or removed inside a list; all other items keep their identity."""
     list_edits: dict[str, ListEdit] = {}
     for path in rules.lists:
         depth, old = len(path), len(_list(data, path))
@@ -473,7 +473,7 @@ def _written(item: JSON) -> str:
 
 
 def _name(item: JSON) -> str | None:
-    """Its title or name, by which it is still the same when something else in it was changed."""
+    """Return the title or name of an item, which identifies the item even if other fields change."""
     return item_label(item, "") or None
 
 
@@ -509,7 +509,7 @@ def _is(items: Sequence[JSON]) -> str:
 
 
 def _moved_entries(entries: Iterable[_Entry], moved: Callable[[ItemId], ItemId | None]) -> tuple[_Entry, ...]:
-    """Return records with the ids that their items have now; a record goes with an item that was taken out (R50)."""
+    """Return the records with the new ids of their items; records of removed items are dropped (R50)."""
     moved_entries: list[_Entry] = []
     for entry in entries:
         if entry.item is None or not entry.item[0]:

@@ -1,4 +1,4 @@
-"""The current item of a socket and the values that it shows: for iterators, assignments and templates (R11-R13, R31, R34)."""
+"""The current item of a socket, and the values that it shows: iterators, assignments, templates (R11-R13, R31, R34)."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _variable(name: str) -> Source:
 
 
 def template_text(value: JSON) -> str:
-    """Write a value the way a template does: text as it is, nothing for null or missing, else JSON."""
+    """Return a value as a template shows it: text unchanged, "" for null or a missing value, else JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None or value is MISSING else _pretty(value)
@@ -148,13 +148,13 @@ def _pretty(value: JSON) -> str:
 
 
 def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]:
-    """Read a list; anything that is missing or not a list is an empty one (R12)."""
+    """Return a list of the state; empty if it is missing or not a list (R12)."""
     value = compile_source(text)(state, item, state.last_json)
     return value if isinstance(value, list) else []
 
 
 def standing(state: StateView, item: ItemId) -> Standing:
-    """Return the status of an item for its cursor, which follows from its visits (R46)."""
+    """Return the status of an item, which follows from its visits (R46)."""
     cursor, index, outer = item
     if item in state.joined:
         return "done"
@@ -171,12 +171,12 @@ def standing(state: StateView, item: ItemId) -> Standing:
 
 
 def _lane_of(state: StateView, cursor: str) -> OfLane | None:
-    """Return the lane of a state whose items the cursor walks; None for any other cursor, and outside lanes."""
+    """Return the lane whose items the cursor walks; None for any other cursor and outside lanes."""
     return state.lane if state.lane is not None and state.lane.cursor == cursor else None
 
 
 def moved_on(state: StateView, cursor: str, length: int) -> int:
-    """Return where a cursor goes from the item that it is at: to the next one, in a lane to that of its stream (R14)."""
+    """Return the next position of a cursor; in a lane, the position of the next item in its stream (R14)."""
     lane, at = _lane_of(state, cursor), state.cursors.get(cursor, 0)
     if lane is None:
         return at + 1
@@ -185,7 +185,7 @@ def moved_on(state: StateView, cursor: str, length: int) -> int:
 
 
 def moved_back(state: StateView, cursor: str) -> int:
-    """Return where a cursor was before it moved on."""
+    """Return the position of a cursor before its last move."""
     lane, at = _lane_of(state, cursor), state.cursors[cursor]
     if lane is None:
         return at - 1
@@ -202,7 +202,7 @@ def standings(state: StateView, walk: Walk) -> list[Standing]:
 
 
 def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
-    """Read the list that a current item is of as it is now, which an outer item may be hidden from (R34)."""
+    """Return the current list of an item, even if an outer item hides it (R34)."""
     if not item.outer:
         return list_at(iterator.items, draft, item)
     outside = Draft(draft.done())
@@ -267,7 +267,7 @@ def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] 
 
 
 def places(item: ItemId) -> tuple[Place, ...]:
-    """Return the places of the items that an item lies within, the outermost first, and then its own."""
+    """Return the places of the outer items of an item, outermost first, followed by its own place."""
     return (*item[2], (item[0], item[1]))
 
 
@@ -315,7 +315,7 @@ def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> 
 
 
 def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
-    """Return how many shown items stay: up to the innermost outer item through whose alias the list is read."""
+    """Return the number of shown items to keep: up to the innermost outer item that contains the list."""
     iterator = walk.iterator
     for count in range(len(shown_items), 0, -1):
         outer, item, _ = shown_items[count - 1]
@@ -391,7 +391,7 @@ def show_item(draft: Draft, walk: Walk, item: Item) -> None:
 
 @lru_cache(maxsize=1024)
 def walk_of(iterator: Iterator) -> Walk:
-    """Work out how an iterator walks its list (R12, R13); the sockets of a loop share it."""
+    """Return how an iterator walks its list (R12, R13); the sockets of a loop share the result."""
     numbered = iterator.numbered_as_work_items
     names = ["item", "currentWorkItem", iterator.alias, *(["workItem"] if numbered else [])]
     paths = [tuple(split_path(name)) for name in names]

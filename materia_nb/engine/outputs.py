@@ -1,4 +1,4 @@
-"""An output arrived: a draft, an answer to refuse, a hold, or one to complete the socket with (R2, R19)."""
+"""Handling an output: a draft, a refused answer, a hold, or the completion of a socket (R2, R19)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CORRECT_THE_UTILITY: Final = (
 
 
 def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
-    """Stop until a person has answered or decided; the socket has not been completed."""
+    """Hold the cast until a person answers or decides; the socket is not completed."""
     visit = visit._replace(memory=reading.memory)
     action: Literal["pause", "escalate"] = "pause" if reading.action == "pause" else "escalate"
     draft.status, draft.at = "held", visit
@@ -75,7 +75,7 @@ def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt
 
 
 def _detoured(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
-    """Run the named socket first; then go the way of a satisfied output, or do this one again."""
+    """Run the named socket first; then continue as after a satisfied output, or run this socket again."""
     target = reading.target or END
     if reading.satisfied:
         return complete(rules, draft, visit, text, reading, detour=target)
@@ -105,7 +105,7 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval
 
 
 def called(state: CastState, call: ToolCall) -> CastState:
-    """Use up the consent to a command when that command is run: it is for one use (R44)."""
+    """Use up the approval of a command when the command runs, because an approval is valid for one use (R44)."""
     visit = state.at
     if visit is None or visit.approval is None or call.args.get("command") != visit.approval.exact_content:
         return state
@@ -120,14 +120,14 @@ def decided(
     target: str | None = None,
     artifact: str | None = None,
 ) -> Transition:
-    """A person decided in the agent's place: the socket is completed with the output that is held.
+    """Complete the socket with the held output, as decided by a person.
 
     Args:
-        rules: what the cast runs by.
+        rules: the rules of the cast.
         state: a held cast.
-        satisfied: what counts as the output's word; as the output says if left out.
-        target: the socket to go on to, whatever the edges say.
-        artifact: where the output is kept.
+        satisfied: the verdict; None to use the verdict of the output.
+        target: the next socket; None to follow the edges.
+        artifact: the artifact of the output.
 
     Raises:
         MateriaError: the cast is not held (``not_held``), there is no such socket, or nothing says which edge to take.
@@ -164,7 +164,7 @@ _ANSWER_CUT: Final = "answer_cut"
 """The code of the issue that an answer was cut off by a limit (R52)."""
 
 _MOST_REFUSED: Final = 2
-"""Maximum number of requests for another output from a protocol that counts refusals itself."""
+"""Maximum number of repeated requests for an output if the protocol itself counts refusals."""
 
 
 def output(  # noqa: PLR0913 - what is known of an output, by name
@@ -180,14 +180,12 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     cut: str = "",
     process: str = "",
 ) -> Transition:
-    """An output arrived for the waiting visit: draft, refuse, hold, or complete the step (R2, R19, R20).
+    """Handle an output of the waiting visit: store a draft, refuse it, hold the cast, or complete the step (R19, R20).
 
-    ``prompt`` is the prompt that was answered; a repair turn is built on it. ``changed`` are the files that
-    changed in this turn, where the protocol wants to know. ``artifact`` is where the output is kept if it
-    completes its socket, ``refused`` why the output was
-    refused when it was recorded: it stays so, whatever would be made of it by now.
-    ``cut`` says by what it was cut off, if it was (R52), and ``process`` how the process of a utility ended, which is
-    told if its output is refused (R23).
+    ``prompt`` is the answered prompt, on which a repair turn is built. ``changed`` are the files that changed in this
+    turn, if the protocol needs them. ``artifact`` is the artifact of the output if it completes its socket.
+    ``refused`` is the recorded reason for a refusal; such an output stays refused. ``cut`` is what truncated the
+    output (R52). ``process`` is the end of a utility's process, for the message if its output is refused (R23).
     """
     visit = waiting_visit(state)
     if visit.approval is not None or changed:  # an approval ends with the turn
@@ -236,7 +234,7 @@ def _cut_off(reading: Reading, text: str, by: str) -> Reading:
 
 
 def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]:
-    """Return why an answer of the waiting visit would be refused, empty when it would be taken (R42)."""
+    """Return the issues for which an answer of the waiting visit would be refused; empty if it is acceptable (R42)."""
     visit = waiting_visit(state)
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.any_text:
@@ -270,7 +268,7 @@ def _drafted(rules: Rules, draft: Draft, visit: Visit) -> Transition:
 
 
 def _worked(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
-    """The work is done; now the same agent is asked to hand it over."""
+    """Store the work and ask the same agent for the handoff."""
     worked = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
@@ -279,7 +277,7 @@ def _worked(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transit
 
 
 def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
-    """The person is content with the drafts: ask for the final result in the same conversation."""
+    """Ask for the final result of the drafts, in the same conversation."""
     visit = waiting_visit(state)
     if visit.mode != "draft":
         raise MateriaError(
@@ -358,8 +356,8 @@ def _refused(
 
 # -- states that lie behind ------------------------------------------------------------------
 #
-# A cast keeps what every step was asked and answered. Its states would take as much again, and few of them are ever looked
-# at: they are not kept, but computed again from the outputs when somebody looks.
+# A cast stores the prompt and the output of every step. Storing the states too would double the memory, and few of them
+# are ever read. So they are computed again from the outputs when they are read.
 
 
 LONGEST: Final = 64
@@ -367,16 +365,16 @@ LONGEST: Final = 64
 
 
 class PastStates:
-    """States around consecutive steps, as the state before the first step and the output of each step.
+    """States around consecutive steps, computed from the state before the first step and the outputs of the steps.
 
-    Or around one step whose state after it does not follow from its output: that one is kept too, until it is found again as
-    the start of the next.
+    For a single step whose output does not determine the next state, that state is stored too, until the next step
+    stores it as its start.
     """
 
     __slots__ = ("_after", "_first", "_handed", "_latest", "_next", "_outputs", "_rules", "_start", "lane")
 
     def __init__(self, rules: Rules, start: CastState, after: CastState | None = None) -> None:
-        """Begin with the state that the first step was entered from; ``after`` is the one after it, if that does not follow."""
+        """Start before the first step; ``after`` is the state after it, if the output does not determine that state."""
         self._rules, self._start = rules, start
         self._after: CastState | PastStates | None = after
         self._first, self.lane = start.steps + 1, start.lane
@@ -386,7 +384,7 @@ class PastStates:
         self._outputs: dict[int, tuple[str, str | None, int | None, Usage | None, bool]] = {}
 
     def followed_by(self, other: PastStates) -> None:
-        """Store the handoffs, which grow with the cast, only as a prefix length of those of ``other``."""
+        """Keep the handoffs, which grow with the cast, only as a prefix length of the handoffs of ``other``."""
         begin, first = self._start, other.start
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None
@@ -414,7 +412,7 @@ class PastStates:
         return begin._replace(data=FrozenDict({**begin.data, "context": handed.text}), handoffs=handed)
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
-        """Append a step and return True if it starts from the latest state, with the same rules."""
+        """Append a step and return True if the step starts from the latest state, with the same rules."""
         number, latest = before.steps + 1, self._latest
         if self._after is not None or latest is None or before is not latest[1]:
             return False
@@ -458,10 +456,10 @@ def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
 
 
 def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
-    """Return an object that recomputes the states of the latest step; None while its visit continues.
+    """Return an object that computes the states of the latest step again; None while its visit continues.
 
-    They follow from the one before and this turn alone where it was entered, asked and answered once and went on with what
-    the output says, whatever else can happen to a visit, and neither a person nor a tool had a hand in it.
+    The states follow from the state before the step and this turn alone if the socket was entered and asked once, the
+    output was accepted, and neither a person nor a tool changed anything.
     """
     record, after = session.steps.latest, step.state
     if record is None or after.status != "ready" or not isinstance(record.states, tuple):

@@ -42,7 +42,7 @@ class Prompt:
         reasons: tuple[str, ...],
         form: PromptForm = "md",
     ) -> None:
-        """Put a prompt together from its parts."""
+        """Create a prompt from its parts."""
         self.parts: Final = parts
         self.instruction: Final = instruction
         self.reasons: Final = reasons
@@ -170,7 +170,7 @@ def final_prompt(before: Prompt, form: str) -> Prompt:
 
 
 def handoff_prompt(before: Prompt, form: str) -> Prompt:
-    """Assemble the turn that asks for the handoff of work that is done."""
+    """Assemble the turn that asks for the handoff of finished work."""
     return _next(before, "finalize", WORK_IS_OVER, form)
 
 
@@ -189,7 +189,7 @@ def repair_prompt(before: Prompt, form: str, issues: Sequence[Issue], output: st
 
 
 def repair_again(first: Prompt, form: str, issues: Sequence[Issue], output: str) -> Prompt:
-    """Assemble the repair turn of a revived cast: whoever answers it may not have seen the first turn."""
+    """Assemble the repair turn of a continued cast, whose agent may not have seen the first turn."""
     before = [part for part in first.parts if part.name != "return"]
     repair = _next(first, "repair", _wrong(issues, output), form)
     return Prompt((*before, *repair.parts), first.instruction, first.reasons, first.form)

@@ -50,7 +50,7 @@ _LABEL_CHARS: Final = 200
 
 
 class PromptBudget(NamedTuple):
-    """Maximum characters of the parts that shrink if a prompt is too long."""
+    """Maximum characters of the parts that are shortened if a prompt is too long."""
 
     state: int = STATE_CHARS
     output: int = OUTPUT_CHARS
@@ -61,7 +61,7 @@ class PromptBudget(NamedTuple):
 
 
 class PromptContext(NamedTuple):
-    """Contents of a first turn, written only on demand, since many agents never read them.
+    """The content of a first turn. It is written on demand, because many agents never read it.
 
     ``previous`` is the socket that was completed just before.
     """
@@ -229,7 +229,7 @@ class PromptContext(NamedTuple):
         return PromptPart("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
 
     def _told_elsewhere(self) -> Iterator[tuple[str, ...]]:
-        """The paths of the state that another part tells: the item, lists that are walked, the handoffs."""
+        """Return the state paths that another part of the prompt shows: the item, walked lists, the handoffs."""
         yield ("context",)
         for shown_item in self.state.shown:
             yield from shown_item.walk.paths
@@ -239,7 +239,7 @@ class PromptContext(NamedTuple):
         yield from (path for path in self.socket.own.paths if path)
 
     def _copies(self, before: Answered | None) -> Iterator[tuple[str, ...]]:
-        """The paths under which an assignment keeps a whole output that is told as the one before, or as the answer."""
+        """Return the paths to which assignments copied an output that another part of the prompt shows."""
         shown_values: list[JSON] = []
         last, state = self.previous, self.state
         if last is not None and last.parse == "text" and self.socket.shown.previous and not self.socket.own.output:
@@ -425,7 +425,7 @@ class PromptContext(NamedTuple):
         return PromptPart("before", self.quoted(text), note, True, (("output", str(before.step)),))
 
     def _fields_in_state(self, answer: dict[str, JSON]) -> Iterator[str]:
-        """Yield the fields of an earlier answer of the socket that an assignment keeps, and that the state still has."""
+        """Yield the fields of an earlier answer that an assignment stored and that the state still has."""
         if self.socket.shown.state is True:
             for name, path in self.socket.assigned_fields:
                 if name in answer and get_path(self.state.data, path) == answer[name]:
@@ -471,7 +471,7 @@ class PromptContext(NamedTuple):
 
 
 def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
-    """Return the handoffs that still hold, oldest first, of the newest 500."""
+    """Return the valid handoffs among the newest 500, oldest first."""
     return records(state.handoffs, context_of(state.data))[-SCANNED:]
 
 
@@ -511,7 +511,7 @@ def _indented(text: str) -> str:
 
 
 def _only(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
-    """Return what some paths of the state lead to."""
+    """Return the part of the state that some paths lead to."""
     selected: dict[str, JSON] = {}
     for path in paths:
         value = get_path(data, [part for part in path.split(".") if part])

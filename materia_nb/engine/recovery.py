@@ -26,7 +26,7 @@ RAISE_BUDGET: Final = "raise the budget with edit budget, then retry"
 
 
 def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
-    """Something outside the engine went wrong with the waiting visit: a process, an agent."""
+    """Fail the waiting visit for a reason outside the engine: its agent or its process failed."""
     visit = waiting_visit(state)
     socket_rules = rules.sockets[visit.socket]
     failure = failure._replace(again=True)
@@ -44,7 +44,7 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
 
 
 def abort(state: CastState, reason: str) -> Transition:
-    """The person stops the cast."""
+    """Abort the cast for a person."""
     failure = Failure(
         ABORTED,
         reason,
@@ -60,7 +60,7 @@ def abort(state: CastState, reason: str) -> Transition:
 def retry(rules: Rules, state: CastState) -> Transition:
     """Retry the socket where the cast stopped, in the same visit, from its first prompt.
 
-    A cast that stopped behind a completed socket goes on as :func:`raise_limit` does.
+    A cast that stopped after a completed socket continues as in :func:`raise_limit`.
     """
     needs_stopped(state, "held")
     visit = state.at
@@ -83,7 +83,7 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
     """Repeat the interrupted turn, in the same conversation.
 
     Raises:
-        MateriaError: no turn of an agent was cut short (``nothing_to_send``).
+        MateriaError: no turn of an agent was interrupted (``nothing_to_send``).
     """
     needs_stopped(state, "held")
     visit, failure = state.at, state.failure
@@ -101,7 +101,7 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
 def by_hand(rules: Rules, state: CastState) -> Transition:
     """Make the stopped visit wait for a person's answer instead of its agent or process.
 
-    It is read as the handoff of the visit, whatever turn it had come to.
+    The answer is read as the handoff of the visit, in any turn.
 
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
@@ -114,7 +114,7 @@ def by_hand(rules: Rules, state: CastState) -> Transition:
 
 
 def skip(rules: Rules, state: CastState) -> Transition:
-    """Go on without the visit where a cast stopped, as after an output that says nothing: by the first `always` (R3).
+    """Continue without the stopped visit, as after an output without a verdict: by the first `always` edge (R3).
 
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
@@ -128,7 +128,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
 
 
 def _owed(state: CastState, hint: str) -> Visit:
-    """Return the visit that still owes an output where a cast failed or was aborted."""
+    """Return the visit that still needs an output in a failed or aborted cast."""
     visit, failure = state.at, state.failure
     needs_stopped(state)
     if visit is None or failure is None or state.next is not None or state.unrouted or failure.blocked:
@@ -143,7 +143,7 @@ def spend(state: CastState, usage: Usage) -> CastState:
 
 
 def raise_limit(rules: Rules, state: CastState) -> Transition:
-    """Go on where a failed cast stopped, with the exhausted allowance granted again (R18, R19, R20)."""
+    """Continue a stopped cast with the exhausted limit raised (R18, R19, R20)."""
     needs_stopped(state, "held")
     failure, visit = state.failure, state.at
     if state.status == "held":
@@ -207,7 +207,7 @@ def _route_after_budget(rules: Rules, state: CastState, visit: Visit, unrouted: 
 
 
 def set_budget(state: CastState, **maxima: Any) -> CastState:
-    """Change maxima of this cast only, by their fields; a warning may come again."""
+    """Change the limits of this cast only; a budget warning can then be given again."""
     return state._replace(budget=replace(state.budget, **maxima), warned=False)
 
 

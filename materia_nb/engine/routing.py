@@ -86,8 +86,7 @@ class Choice(NamedTuple):
 def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice | None:
     """Return the edge or exit to take after a visit; None if the cast must stop, since no edge waits for such a failure.
 
-    Everybody who asks where a visit leads calls this: the running cast, ``why``, and through the engine ``explore`` and
-    ``odds``.
+    The running cast and ``why`` call this function, and through the engine also ``explore`` and ``odds``.
 
     Args:
         rules: the socket that was visited.
@@ -274,7 +273,7 @@ def decision_of(
     *,
     result: Result | None = None,
 ) -> Decision:
-    """Record how a visit ended without a way on; ``result`` is what happened where that is not what its output says."""
+    """Record the end of a visit without a next socket; ``result`` overrides the result of the reading."""
     known_reading = reading or NO_READING
     step = 0 if visit is None else visit.step
     if result is None:
@@ -283,7 +282,7 @@ def decision_of(
 
 
 def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
-    """The fields that say which visit an event is about, as the reference names them."""
+    """Return the fields that identify the visit of an event, with the names of the reference engine."""
     socket_rules, item = rules.sockets[visit.socket], visit.item
     if item is None:
         return socket_rules.about
@@ -297,7 +296,7 @@ def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
 
 @lru_cache(maxsize=4096)
 def short(label: str, max_chars: int = 60) -> str:
-    """A label on one line, at most ``most`` characters."""
+    """Return a label in one line of at most ``max_chars`` characters."""
     line = " ".join(label.split())
     return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"
 
@@ -305,7 +304,7 @@ def short(label: str, max_chars: int = 60) -> str:
 class Limit(NamedTuple):
     """One limit of a cast: its subject in words, the current use and the maximum.
 
-    ``used`` is None where nothing is counted now, ``most`` where there is no limit.
+    ``used`` is None if nothing is counted now, ``most`` is None without a limit.
     """
 
     what: str
@@ -386,7 +385,7 @@ def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[
 
 
 def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, choice: Choice) -> Choice:
-    """Return the choice of an edge with how often each edge that was looked at was used, and its limit."""
+    """Return the choice with the use and the limit of each checked edge."""
     used, limit, looks = 0, None, []
     for look, edge in zip(choice.looks, socket_rules.socket.edges, strict=False):
         used, limit = edge_use(rules, state, visit, edge)
@@ -398,7 +397,7 @@ def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: 
 
 @lru_cache(maxsize=4096)
 def _used(look: Look, used: int, limit: int | None) -> Look:
-    """Return one record for all looks that are alike, since every step keeps its own."""
+    """Return a cached record, because every step stores its checked edges."""
     return look._replace(used=used, limit=limit)
 
 
@@ -426,10 +425,9 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
 
 
 def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
-    """Bound exits that a socket without an item takes, as edges outside items are.
+    """Limit the exits that a socket without an item takes, like edges outside items.
 
-    Inside an item an exit ends the list, which bounds it; without one the same socket
-    could leave by its exit and come back for ever.
+    Inside an item, the end of the list limits the exits. Without an item, a socket could leave and return forever.
     """
     if visit.item is not None:
         return None
@@ -438,7 +436,7 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
 
 
 def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failure | None:
-    """Bound detours as edges outside items are."""
+    """Limit detours like edges outside items."""
     subject = f"The detour from {visit.socket} to {target}"
     return _count_outside(rules, draft, f"detour:{visit.socket}->{target}", visit, subject, target)
 
@@ -473,7 +471,7 @@ def cycles_allowed(rules: Rules, state: StateView, item: ItemId) -> int:
 
 
 def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit: int, step: int) -> Failure:
-    """Return the failure of an item that went round too often without advancing; ``step`` is the visit's."""
+    """Return the failure of an item with too many cycles without an advance; ``step`` is the step of the visit."""
     first_step = next(step for visited, step in state.items[item.id].path if visited == socket)
     return Failure(
         "no_advance_cycles_exhausted",
@@ -520,8 +518,8 @@ def _round_of(trail: tuple[str, ...], socket: str, length: int) -> str:
 def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
     """Add a socket to the path of the current item; a repeated socket closes a cycle (R18).
 
-    A cycle does not count when an edge with ``maxTraversals`` was taken since the
-    previous visit of that socket, because that edge bounds it already.
+    A cycle does not count if an edge with ``maxTraversals`` was taken since the previous visit of that socket,
+    because that edge already limits the cycle.
     """
     path = record.path
     for index, (visited, step) in enumerate(path):

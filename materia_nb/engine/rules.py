@@ -31,8 +31,9 @@ _LABEL_CHARS: Final = 200
 class PromptVariables(NamedTuple):
     """Values that a materia's own prompt shows by its variables.
 
-    ``paths`` are those in the state, the empty one for the whole state, ``fields`` the fields of the output before,
-    ``item`` the paths inside the item, the empty one for all of it, ``quoting`` the variables whose values others wrote.
+    ``paths`` are paths in the state; the empty path is the whole state. ``fields`` are fields of the previous output.
+    ``item`` are paths inside the item; the empty path is the whole item. ``quoting`` are variables whose values
+    others wrote.
     """
 
     request: bool = False
@@ -43,7 +44,7 @@ class PromptVariables(NamedTuple):
     quoting: frozenset[str] = frozenset()
 
     def variable_of(self, path: tuple[str, ...]) -> str:
-        """Return the variable that tells a path in the state, empty for none."""
+        """Return the variable that shows a path in the state, or ""."""
         prefix = next((known_path for known_path in self.paths if path[: len(known_path)] == known_path), None)
         if prefix is None:
             return ""
@@ -86,8 +87,8 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
 class SocketContext(NamedTuple):
     """Prompt data that is the same at every visit of a socket.
 
-    ``output_paths`` are the paths in the state at which an assignment of any socket keeps a whole output, and
-    ``assigned_fields`` the fields of its own output, each with the path at which an assignment keeps it.
+    ``output_paths`` are the state paths to which any socket assigns a whole output. ``assigned_fields`` are the
+    fields of the socket's own output that it assigns, each with its state path.
     """
 
     introduction: str
@@ -133,33 +134,34 @@ def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> Soc
 
 @dataclass(frozen=True, slots=True)
 class SocketRules:
-    """One socket with everything that its visits need, worked out once.
+    """The rules of one socket, computed once for all its visits.
 
     Attributes:
-        first_mode: what the first turn of a visit is for.
-        works: the modes in which an answer is work that is kept as it is; the handoff is asked for next.
-        any_text: the modes in which any answer will do: those, and drafts.
-        prompt: the materia's prompt, ready to be filled.
-        walk: how its items are found, and ``items`` reads its list; both None outside an iterator.
+        first_mode: the mode of the first turn of a visit.
+        works: the modes in which an answer is stored as work, and the handoff is requested next.
+        any_text: the modes in which any answer is accepted: ``works`` and drafts.
+        prompt: the compiled template of the materia's prompt.
+        walk: the walk over the items; ``items`` reads the list. Both are None without an iterator.
         ask: what must be returned, in words; ``forms`` says it for the turn, where its protocol can,
             and ``resuming`` what is to be reported once a person has answered (R51).
         assign: target, its segments, and source of each assignment.
         exits: the loop exits that leave from it, in order.
         routes_failures: True if an edge waits for a visit that gave no output (R60).
-        reports: whether a failure that its output reports fails the cast (R48): a json utility without an edge or an
-            exit for ``not_satisfied``.
-        bounded: whether an edge has ``maxTraversals``.
-        consumer_cursors: the cursors of the loops that walk what it generates.
-        about: the fields that say in an event which socket is meant.
-        wants: the fields that its answer must have, each in words; empty where any will do, or its protocol does not say.
-        schema: what its answer must fit; None where that is not a single JSON object.
-        teller, learner, naming, filing, maker: its protocol, if that hands over tasks, keeps what was learned, names
-            what was made, has files of its own, or can make answers up.
-        write: how an object that is its answer is written; None for plain JSON.
-        needs_facts: whether its protocol wants to know anything of the turn; ``sees_changes``, which files changed.
-        context: what its agent is told of the cast at every visit, and ``task`` the materia's prompt with what others wrote
-            quoted (R50).
-        asked_again: whether an edge sends work back to its agent, so that its last answer is kept (R50).
+        reports: True if a failure in the output fails the cast (R48): for a json utility without an edge or exit for
+        ``not_satisfied``.
+        bounded: True if an edge has ``maxTraversals``.
+        consumer_cursors: the cursors of the loops that consume the generated items.
+        about: the fields that identify the socket in an event.
+        wants: the required fields of an answer, each with a description; empty if unknown or not required.
+        schema: the JSON Schema of an answer; None if an answer is not a single JSON object.
+        teller, learner, naming, filing, maker: the protocol, if it has assignments, updates knowledge, lists
+        artifacts, has files of its own, or can make sample answers; otherwise None.
+        write: returns the text of an answer that is given as an object; None for plain JSON.
+        needs_facts: True if the protocol needs the facts of a turn; ``sees_changes``: True if it needs the changed
+        files.
+        context: the prompt data that is the same at every visit; ``task``: the materia's prompt, with texts of others
+        quoted (R50).
+        asked_again: True if an edge sends work back to the agent, so that its last answer is kept (R50).
     """
 
     socket: Socket
@@ -196,8 +198,8 @@ class SocketRules:
 class Rules:
     """Rules of a cast. Immutable; a running cast keeps the rules that it started with.
 
-    ``nests`` says whether an assignment can put a part of the state into itself, so that it nests ever deeper. ``lists``
-    are the walks over each list in the state, one a cursor, by its path; those before what is read through their items.
+    ``nests`` is True if an assignment can nest the state in itself without end. ``lists`` has the walks over each
+    list in the state by its path, one for each cursor; outer lists come before inner lists.
     """
 
     def __init__(self, graph: Graph, session: str = "") -> None:
@@ -229,10 +231,10 @@ class Rules:
         return any(socket_rules.teller or socket_rules.learner for socket_rules in self.sockets.values())
 
     def empty_exit(self, socket: Socket) -> ExitRoute | None:
-        """The way out when ``socket`` is entered and its list has no item left (R16).
+        """Return the exit to take if ``socket`` is entered and its list has no item left (R16).
 
-        The first ``always`` route of the loop; one that leaves from the entered socket goes first.
-        A socket's own ``foreach`` looks at every loop that lists it.
+        It is the first ``always`` route of the loop; routes that leave from the entered socket come first. For a
+        socket's own ``foreach``, the exits of all its loops are considered.
         """
         iterator = socket.iterator
         loops = socket.loops if iterator is None or iterator.loop is None else (iterator.loop,)
@@ -262,7 +264,7 @@ def _lists(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
 
 
 def _names(graph: Graph) -> dict[str, str]:
-    """Return the materia, and their labels, that are placed once, each with its socket; ids of sockets come first (R51)."""
+    """Return the ids and labels of materia in exactly one socket, each with that socket, unless it is a socket id (R51)."""
     sockets_by_name: dict[str, set[str]] = {}
     for id_, socket in graph.sockets.items():
         for name in (socket.materia.id, socket.materia.label):

@@ -55,15 +55,13 @@ from materia_nb.registry import mimebundle_from_view
 class TurnRecord(NamedTuple):
     """One output of a visit: its prompt, text, artifact and reading.
 
-    ``prompt`` and ``reading`` are None for a utility and for a draft respectively; ``message``
-    is what the person said when that was asked in place of the prompt (refinement). A
-    ``correction`` is what a person put in place of the output of a completed step. ``calls``
-    are the tools that the agent used before it answered, ``meta`` what it gave beside its answer, and
-    ``spent`` what was used up before it: by tries that failed, and until approval was given. ``events`` are what
-    the output told beside its handoff, ``pinned`` what the answer was pinned to, if it was (R40), ``by`` who gave it
-    where that was a person in the place of an agent or a process that had failed,
-    ``thinking`` what the agent thought before it answered (R49), ``cut`` by what the answer was cut off, if it was (R52), and
-    ``worked`` for how many milliseconds its agent or process was at work, None where that is unknown (R56).
+    ``prompt`` is None for a utility, and ``reading`` is None for a draft. ``message`` is a person's refinement, which
+    replaced the prompt. In the mode ``correction``, a person replaced the output of a completed step. ``calls`` are
+    the tool calls before the answer, ``meta`` is the metadata of the answer, and ``spent`` is the usage of failed
+    tries and of turns that waited for approval. ``events`` are the side events of the output. ``pinned`` is the pin
+    that answered, if any (R40). ``by`` is the person who answered instead of a failed agent or process. ``thinking``
+    is the thinking of the agent (R49). ``cut`` is what truncated the answer (R52). ``worked`` is the working time in
+    milliseconds, None if unknown (R56).
     """
 
     mode: Mode | Literal["correction"]
@@ -87,7 +85,7 @@ class TurnRecord(NamedTuple):
 class StepFiles(NamedTuple):
     """Effect of a step on the project's files: the commits before and after, and the changed names.
 
-    ``changed`` are the first 200 of ``in_all``.
+    ``changed`` has at most 200 of the ``in_all`` changed files.
     """
 
     before: str
@@ -99,19 +97,18 @@ class StepFiles(NamedTuple):
 class StepRecord(NamedTuple):
     """One visit, from entering the socket (``at``) to the decision that followed.
 
-    ``states`` are the one when it was entered and the latest one, or what finds them again; while
-    the socket still owes an output, ``decision`` is None or that of its last turn.
-    ``entry`` tells which empty loops were skipped on the way in. ``branch`` counts how
-    often the cast had been taken back before, since visits are then numbered anew. ``missing``
-    are the files that the last output says it made and that were not on the disk.
+    ``states`` are the state on entry and the latest state, or an object that computes both. While the socket waits
+    for an output, ``decision`` is None or the decision of its last turn. ``entry`` has the empty loops that were
+    skipped on the way to the socket. ``branch`` counts how often the cast went back before, because visit numbers
+    then repeat. ``missing`` are the files that the last output names but that do not exist.
 
-    ``calls`` are all tool calls of the visit, also those of turns that gave no output, ``notes``
-    what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
-    of ``turns`` the last recast left behind, ``pins`` what was pinned when it was entered (R40),
-    ``tries`` how often the socket was run in this visit: 1 and every recast, revival and turn that was sent again,
-    ``plain`` whether it was entered as the rules have it and nothing has changed its state since, and ``worked`` for how many
-    milliseconds its agent or process was at work so far, None where that of a turn is unknown (R56). ``files`` says what
-    it did to the files of the project, None where they are not kept, and ``reworded`` whether a person changed its prompt.
+    ``calls`` are all tool calls of the visit, including turns without an output. ``notes`` are the agent's notes to a
+    person. ``spent`` is the usage of turns without an output. ``left`` is the number of ``turns`` before the last
+    retry. ``pins`` are the pins on entry (R40). ``tries`` is 1 plus the number of retries, also of single turns and
+    after a raised limit. ``plain`` is True if the engine's own rules led to the entry and nothing has changed the
+    state since. ``worked`` is the working time in milliseconds so far, None if the time of a turn is unknown (R56).
+    ``files`` is the effect on the project's files, None without snapshots. ``reworded`` is True if a person changed
+    the prompt.
     """
 
     at: Visit
@@ -183,20 +180,20 @@ class StepRecord(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Such as ``Step 3: Socket-3, visit 1, item WI-1 (Part 1) in lane ui``."""
+        """Title of the step, such as ``Step 3: Socket-3, visit 1, item WI-1 (Part 1) in lane ui``."""
         item = f", item {self.item_key} ({self.item_label})" if self.item_key else ""
         lane = f" in lane {self.lane}" if self.lane else ""
         return f"Step {self.number}: {self.socket}, visit {self.visit}{item}{lane}"
 
     @property
     def lane(self) -> str:
-        """The lane that made it, "" for the cast itself: steps of several lanes have the same numbers."""
+        """Name of the step's lane, "" for the cast itself; steps of different lanes can have the same number."""
         of_lane = (self.states[0] if isinstance(self.states, tuple) else self.states).lane
         return of_lane.name if of_lane is not None else ""
 
     @property
     def item_key(self) -> str | None:
-        """The key of the item that it is about, if any."""
+        """Key of the step's item, or None outside a loop."""
         return self.at.item.key if self.at.item else None
 
     @property
@@ -211,12 +208,12 @@ class StepRecord(NamedTuple):
 
     @property
     def after(self) -> CastState:
-        """The latest state that is the step's own."""
+        """The latest state of the step."""
         return self.states[1] if isinstance(self.states, tuple) else self.states.after(self.number)
 
     @property
     def output(self) -> str | None:
-        """The text of the last turn, or None when none has come."""
+        """Text of the last turn, or None before the first output."""
         return self.turns[-1].text if self.turns else None
 
     @property
@@ -265,8 +262,8 @@ class StepRecord(NamedTuple):
 class Edit(NamedTuple):
     """Edit of a person after a step: a JSON Patch, its inverse, the states before and after.
 
-    ``asked`` is the prompt that waited before, which undoing brings back. ``lists`` are the lists that it was about, by
-    path, ``said`` is what a person was told of them, and ``visit`` what the cast knew if its visit ended with it (R46).
+    ``asked`` is the previous prompt, which undoing restores. ``lists`` are the edited lists, by path. ``said`` is the
+    report to the person. ``visit`` is the earlier session if the edit ended a visit (R46).
     """
 
     ts: int
@@ -284,12 +281,12 @@ class Edit(NamedTuple):
 class Steps(Sequence[StepRecord]):
     """The steps so far, immutable; a longer one shares the list of the shorter one.
 
-    The list only ever grows at its end, and each value remembers how much of it is its own. So adding
-    a step costs the same however many there are, and an earlier value never sees a later step.
+    The shared list only grows at its end, and each object stores the length of its own part. So the cost of adding a
+    step does not depend on the number of steps, and an earlier object never contains a later step.
 
     Attributes:
-        latest: the latest step, if there is one.
-        behind: the step before that one, if there is one.
+        latest: the latest step, or None.
+        behind: the step before ``latest``, or None.
     """
 
     __slots__ = ("_closed", "_count", "behind", "latest")
@@ -342,7 +339,7 @@ class Steps(Sequence[StepRecord]):
         return f"<{len(self)} steps>"
 
     def adding(self, step: StepRecord) -> Steps:
-        """Return these steps and another one."""
+        """Return the steps followed by ``step``."""
         if self.latest is None:
             return Steps(self._closed[: self._count], self._count, step)
         if len(self._closed) == self._count:
@@ -352,7 +349,7 @@ class Steps(Sequence[StepRecord]):
         return Steps([*self._closed[: self._count], self.latest], self._count + 1, step)
 
     def ending_in(self, step: StepRecord) -> Steps:
-        """Return these steps with another record of the latest one."""
+        """Return the steps with ``step`` in place of the latest step."""
         return Steps(self._closed, self._count, step)
 
     def to(self, number: int) -> Steps:
@@ -368,13 +365,13 @@ class FollowsSteps(NamedTuple):
 
 _T = TypeVar("_T")
 Kept: TypeAlias = Annotated[_T, "kept"]
-"""A field that stays as it is when the cast goes back."""
+"""A field that keeps its value when the cast goes back."""
 OfTurn: TypeAlias = Annotated[_T, "of turn"]
-"""A field of the turn that is owed: it has its default again when the cast goes back."""
+"""A field of the waiting turn, which is reset to its default when the cast goes back."""
 
 
 class Session(NamedTuple):
-    """Everything a cast knows. Each field declares what becomes of it when the cast goes back to an earlier step.
+    """The whole knowledge of a cast. Each field declares its value after the cast goes back to an earlier step.
 
     Attributes:
         state: the engine's state.
@@ -442,11 +439,11 @@ class Session(NamedTuple):
         return self.wish if self.wish is not None else self.prompt or ""
 
     def forgetting(self) -> Session:
-        """Return it at the beginning of another conversation."""
+        """Return the session at the start of a new conversation."""
         return self._replace(wish=None, spoken=(), calls=(), asking=())
 
     def with_latest(self, **changes: Any) -> Session:
-        """Return it with changes of the record of the latest step."""
+        """Return the session with changes to the record of the latest step."""
         return self._replace(steps=self.steps.ending_in(self.steps[-1]._replace(**changes)))
 
     @property
@@ -463,7 +460,7 @@ def lifetimes() -> Mapping[str, object]:
 
 
 def without_later_steps(rules: Rules, session: Session, steps: Steps) -> Session:
-    """Return the session as it was after the last of ``steps``, as far as its fields follow from steps."""
+    """Return the session after the last of ``steps``; fields that do not follow from steps keep their current values."""
     changes: dict[str, Any] = {}
     for name, lifetime in lifetimes().items():
         if isinstance(lifetime, FollowsSteps):
@@ -501,7 +498,7 @@ def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) ->
 
 
 def files_after(session: Session, number: int) -> str | None:
-    """Return the commit that holds the files as they were after a step, 0 for the start; None where they were not kept."""
+    """Return the commit with the files after step ``number``, 0 for the start; None without a snapshot."""
     if not session.steps:
         return session.files
     files = session.steps[max(0, number - 1)].files
@@ -512,9 +509,9 @@ _LaneStatus: TypeAlias = Literal["waiting", "running", "accepted", "failed", "in
 
 
 class Lane(NamedTuple):
-    """One stream at work. Its ``session`` begins where the items were handed out, and is as any other.
+    """A lane, which works on one stream. Its ``session`` begins with the distribution of the items.
 
-    Steps are numbered on from there in each lane. ``started`` and ``ended`` are of the last time that it ran.
+    Each lane continues the numbering of the steps. ``started`` and ``ended`` are the times of its last run.
     """
 
     name: str
@@ -527,14 +524,14 @@ class Lane(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """True if the lane is finished, unless the cast is revived."""
+        """True if the lane has finished; a retry of the cast can continue it."""
         return self.status not in ("waiting", "running")
 
 
 class Streams(NamedTuple):
-    """The lanes of a region, in the order of the schedule, from when the items were handed out.
+    """The lanes of a region, in the order of the schedule, from the distribution of the items on.
 
-    ``step`` is the number of the generator's step, ``before`` what the cast had used until then.
+    ``step`` is the number of the generator's step, ``before`` the usage of the cast until then.
     """
 
     region: Region
@@ -546,7 +543,7 @@ class Streams(NamedTuple):
 
 
 def lanes_at_work(session: Session) -> Streams | None:
-    """Return the lanes that have not come to the barrier's other side: running, or failed and to be revived."""
+    """Return the lanes that are not joined: running lanes, or failed lanes that a retry can continue."""
     last = session.streams[-1] if session.streams else None
     return last if last is not None and last.status != "joined" else None
 
@@ -577,7 +574,7 @@ def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
 def all_steps(session: Session, *, by_time: bool = False) -> Sequence[StepRecord]:
     """Return the steps of a cast; steps of lanes follow the step that distributed the items.
 
-    One lane comes behind the other; ``by_time``, their steps come in the order in which they began.
+    The lanes follow one after another; with ``by_time``, their steps are sorted by start time.
     """
     if not session.streams:
         return session.steps
@@ -604,7 +601,7 @@ def item_now(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:
 
 
 def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None:
-    """Return where these edits, one after the other, left an item; None when one took it away."""
+    """Return the id of an item after some edits in order, or None if an edit removed the item."""
     walked = list(places(item))
     for edit in edits:
         for path, change in edit.lists.items():
@@ -639,13 +636,13 @@ What: TypeAlias = Literal["enter", "utility", "agent", "person"]
 
 
 class Pending(NamedTuple):
-    """One thing that is to be done.
+    """A pending action.
 
     Attributes:
-        what: ``enter`` the next socket, run a ``utility``, ask an ``agent`` a turn, or wait for a ``person``:
-            who decides about tool calls or a draft, or for whom the cast is held.
-        visit: the visit that owes an output; None for ``enter``.
-        lane: the lane that it is to be done in; "" for the cast itself.
+        what: ``enter`` the next socket, run a ``utility``, ask an ``agent``, or wait for a ``person`` to decide about
+        tool calls, a draft or a held output.
+        visit: the visit that waits for an output; None for ``enter``.
+        lane: the lane of the action; "" for the cast itself.
     """
 
     what: What
@@ -711,12 +708,12 @@ def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0)
 
 
 def name_of_output(session: Session, kind: type[Output]) -> str:
-    """Return where the output of the latest step belongs that an event of this ``kind`` is about to tell."""
+    """Return the artifact name for an output of the latest step that an event of this ``kind`` will record."""
     step = session.steps.latest
     assert step is not None  # noqa: S101 - an output answers a step
     suffix = f"{branch_suffix(step.branch)}.md" if step.branch else ".md"
     if kind is not SocketComplete:
-        # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
+        # Numbered by the turns of the visit, so that no retry overwrites an earlier output.
         suffix = f".{_WORDS.get(kind, 'refused')}-{len(step.turns) + 1}{suffix}"
     at = step.at
     key = at.item.key if at.item else None
@@ -729,7 +726,7 @@ def name_of_output(session: Session, kind: type[Output]) -> str:
 
 
 def name_of_correction(session: Session) -> str:
-    """Return where a person's correction of the latest step belongs."""
+    """Return the artifact name for a person's correction of the latest step."""
     step = session.steps[-1]
     suffix = f"{branch_suffix(step.branch)}.corrected-{len(step.turns) + 1}.md"
     return session.prefix + output_name(step.socket, step.visit, step.item_key, suffix)

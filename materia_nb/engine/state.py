@@ -17,7 +17,7 @@ from materia_nb.loadout.vocabulary import Result
 _N = TypeVar("_N", int, float)
 
 Place: TypeAlias = tuple[str, int]
-"""A place in a list: the cursor that walks it, and an index."""
+"""A position in a list: the cursor of the list, and an index."""
 
 ItemId: TypeAlias = tuple[str, int, tuple[Place, ...]]
 """Identity of an item: its cursor, its index, and the places of its outer items, outermost first (R34)."""
@@ -26,18 +26,19 @@ EdgeId: TypeAlias = tuple[str, int]
 """Identity of an edge: its socket and its index among the edges of that socket (R18)."""
 
 Status: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted"]
-"""``ready``: ``next`` is to be entered; ``waiting``: the socket at ``at`` owes an output; ``held``: a person decides."""
+"""``ready``: ``next`` will be entered; ``waiting``: the socket at ``at`` must return an output; ``held``: a person
+decides."""
 
 Mode: TypeAlias = Literal["work", "draft", "final", "repair", "resume"]
 """Purpose of the pending turn.
 
-``draft`` belongs to multi-turn sockets. ``final`` asks for the handoff, where something else came first:
-accepted drafts, or the work of a socket with ``finalize``. ``resume`` goes on with work that was interrupted: by its agent, or by a person's answer.
+``draft`` is used by multi-turn sockets. ``final`` asks for the handoff after drafts, or after the work of a socket
+with ``finalize``. ``resume`` continues work that the agent or a person's answer interrupted.
 """
 
 
 NOTHING: Final[Mapping[Any, Any]] = FrozenDict()
-"""An empty mapping, which is shared and stays empty."""
+"""A shared empty mapping, which is immutable."""
 
 
 class Item(NamedTuple):
@@ -51,24 +52,24 @@ class Item(NamedTuple):
 
     @property
     def cursor(self) -> str:
-        """The cursor that walks its list."""
+        """The cursor of the item's list."""
         return self.id[0]
 
     @property
     def position(self) -> int:
-        """Its index in that list."""
+        """The index of the item in its list."""
         return self.id[1]
 
     @property
     def outer(self) -> tuple[Place, ...]:
-        """The places of the items that it lies within, the outermost first (R34)."""
+        """The places of the outer items, outermost first (R34)."""
         return self.id[2]
 
 
 class Walk(NamedTuple):
     """Walk of a socket over its list: the state path of the list, and the paths that show its item (R12).
 
-    ``numbered`` says that the keys of its items are ``WI-<n>`` rather than ``<index>`` (R13).
+    ``numbered`` is True if the keys of the items are ``WI-<n>`` instead of ``<index>`` (R13).
     """
 
     iterator: Iterator
@@ -94,15 +95,15 @@ class ItemRecord(NamedTuple):
 
 
 NEW_ITEM: Final = ItemRecord()
-"""The record of an item that nothing was done with yet."""
+"""The record of an item without any visit."""
 
 
 class Visit(NamedTuple):
     """One visit of a socket: ``step`` numbers it within the cast, from 1.
 
-    ``memory`` is what its handoff protocol wants to be given back with the next output, and ``approval`` a
-    person's approval of one exact command, until it is used, revoked or expired (R44).
-    ``changed`` are the files that changed since the visit began, where its protocol wants to know.
+    ``memory`` is data that the handoff protocol receives again with the next output. ``approval`` is a person's
+    approval of one exact command, until the approval is used, revoked or expired (R44). ``changed`` are the files
+    that changed during the visit, if the protocol needs them.
     """
 
     socket: str
@@ -121,7 +122,7 @@ class Visit(NamedTuple):
 class FollowUp(NamedTuple):
     """Reason why a socket was left by a ``not_satisfied`` edge, for the target of the edge (R22).
 
-    It is ``settled`` once that socket is satisfied with the item: the agent is not told it any more (R50).
+    It is ``settled`` after the socket has accepted the item; then the agent no longer receives it (R50).
     """
 
     source: str
@@ -174,11 +175,10 @@ class Answered(NamedTuple):
 class Failure(NamedTuple):
     """Failure that stopped a cast.
 
-    ``blocked`` is the target that a revived cast goes on to, where there is one, and
-    ``allow`` the allowance (a key of ``CastState.extra``) and how much of it reviving grants.
-    ``refused`` keeps the issues and the text of an answer that was the last to be refused.
-    ``again`` says that a turn was cut short, so that the same one can be asked again. ``undo`` is the cursor
-    that the failed visit moved, which running it again moves back (R48).
+    ``blocked`` is the target at which the cast continues after the limit is raised, if any. ``allow`` is a key of
+    ``CastState.extra`` and the amount by which the limit is then raised. ``refused`` has the issues and the text of
+    the last refused answer. ``again`` is True if a turn was interrupted and can be retried. ``undo`` is the cursor
+    that the failed visit moved; a retry moves it back (R48).
     """
 
     kind: str
@@ -200,12 +200,12 @@ def known_sum(first: _N | None, other: _N | None) -> _N | None:
 
 
 class Usage(NamedTuple):
-    """Tokens and cost of a turn, or added up (R20); None is what nobody reported (R56).
+    """Tokens and cost of a turn or of several turns (R20); None means not reported (R56).
 
-    In a sum ``uncounted`` and ``unpriced`` count the turns whose tokens, or cost, nobody reported: they are not in it.
-    ``cached`` is how much of ``input`` came from a cache, ``reasoning`` how much of ``output`` was thought: a sum has what
-    was reported, which many never do. What a cast has used in all also has the ``turns`` that agents had and for how many
-    milliseconds they and processes ``worked``, with how often that is unknown, ``untimed``.
+    In a sum, ``uncounted`` and ``unpriced`` are the numbers of turns without reported tokens or cost. ``cached`` is
+    the part of ``input`` from a cache, ``reasoning`` the part of ``output`` that is thinking, if reported. The usage
+    of a cast also has the number of agent ``turns``, the time ``worked`` by agents and processes in milliseconds, and
+    the number of ``untimed`` turns.
     """
 
     input: int | None = 0
@@ -225,7 +225,7 @@ class Usage(NamedTuple):
         return known_sum(self.input, self.output)
 
     def plus(self, *others: Usage) -> Usage:
-        """Add what others used."""
+        """Return the sum of this and other usages."""
         added: list[Any] = list(self)
         for other in others:
             for index, more in enumerate(other):
@@ -247,31 +247,31 @@ class Usage(NamedTuple):
 
     @property
     def without_tokens(self) -> int:
-        """Of how many turns the tokens are not known."""
+        """Number of turns without known tokens."""
         return self.uncounted or int(self.tokens is None)
 
     @property
     def without_cost(self) -> int:
-        """Of how many turns the cost is not known."""
+        """Number of turns without known cost."""
         return self.unpriced or int(self.cost is None)
 
     @property
     def seconds(self) -> float | None:
-        """The time at work; None where it is not known of any turn."""
+        """Working time in seconds; None if unknown for every turn."""
         return None if self.untimed and not self.worked else self.worked / 1000
 
     @property
     def tokens_words(self) -> str:
-        """The tokens in words, with the turns that they are not known of."""
+        """The tokens in words, with the number of turns without known tokens."""
         return in_words(None if self.tokens is None else f"{self.tokens:,}", self.without_tokens)
 
     @property
     def cost_words(self) -> str:
-        """The cost in words, with the turns that it is not known of."""
+        """The cost in words, with the number of turns without known cost."""
         return in_words(None if self.cost is None else f"{self.cost:.4f} USD", self.without_cost)
 
     def as_json(self) -> dict[str, JSON]:
-        """Return what one turn used, as the journal keeps it; null is unknown."""
+        """Return the usage of one turn as JSON, for the journal; null means unknown."""
         fields: dict[str, JSON] = {"input": self.input, "output": self.output, "cost": self.cost}
         if self.cached is not None or self.reasoning is not None:
             fields |= self.apart()
@@ -293,13 +293,13 @@ class Usage(NamedTuple):
         return UNREPORTED if usage == UNREPORTED else usage  # one for all, since every step keeps its own
 
     def apart(self) -> dict[str, JSON]:
-        """Return the tokens that are told apart, as far as anybody reported them: ``cached``, ``reasoning``."""
+        """Return ``cached`` and ``reasoning``, if reported."""
         fields = {"cached": self.cached, "reasoning": self.reasoning}
         return {name: count for name, count in fields.items() if count is not None}
 
     @property
     def apart_words(self) -> str:
-        """The same in words, as ``800 cached, 120 reasoning``; empty when nobody reported any."""
+        """The cached and reasoning tokens in words, such as ``800 cached, 120 reasoning``; empty if not reported."""
         return ", ".join(f"{count:,} {name}" for name, count in self.apart().items())
 
 
@@ -317,16 +317,17 @@ Unit: TypeAlias = Literal["tokens", "usd", "seconds", "turns"]
 
 
 class Bound(NamedTuple):
-    """One maximum that a budget may have (R20).
+    """One kind of limit in a budget (R20).
 
     Attributes:
-        of: what it counts, as events and tables call it.
-        unit: the same as a person writes it behind a number, and as it is said.
-        field: the field of the budget, and of the events that tell it.
-        key: the same in a config.
-        form: how a number of it is written.
-        counts: what of :class:`Usage` it bounds, as far as that is known.
-        uncounted: what of it says of how many turns that is not known; None where it always is.
+        of: the counted quantity, as named in events and tables.
+        unit: the unit that follows a number.
+        field: the field in the budget and in events.
+        key: the field in a config.
+        form: the format string of a number.
+        counts: the attribute of :class:`Usage` that is limited.
+        uncounted: the attribute of :class:`Usage` with the number of turns without a known value; None if always
+        known.
     """
 
     of: str
@@ -347,11 +348,11 @@ class Bound(NamedTuple):
         return getattr(budget, self.field)  # type: ignore[no-any-return]
 
     def used(self, usage: Usage) -> float | None:
-        """Return how much is used, None where that is unknown."""
+        """Return the used amount, or None if unknown."""
         return getattr(usage, self.counts)  # type: ignore[no-any-return]
 
     def missing(self, usage: Usage) -> int:
-        """Return of how many turns it is unknown."""
+        """Return the number of turns without a known amount."""
         return getattr(usage, self.uncounted) if self.uncounted else 0
 
     def reached(self, usage: Usage, budget: Budget, percent: float = 100) -> bool:
@@ -374,7 +375,7 @@ BOUNDS: Final = (
     Bound("seconds", "seconds", "max_seconds", "maxSeconds", "{:,.1f}", "seconds", "untimed"),
     Bound("turns", "turns", "max_turns", "maxTurns", "{:,}", "turns", None),
 )
-"""Maxima that a budget may have."""
+"""The limits that a budget can have."""
 
 
 _MAXIMA: Final = operator.attrgetter(*(bound.field for bound in BOUNDS))
@@ -402,9 +403,10 @@ class Blind(NamedTuple):
 
 
 class OfLane(NamedTuple):
-    """State that exists only in a lane: its name, item indexes in order, cursor and sockets.
+    """Data of a lane: its name, its item indexes in order, its cursor and its sockets.
 
-    Inside, the cursor goes from one of these indexes to the next, and behind the last one to the end of the whole list.
+    In the lane, the cursor moves from one of these indexes to the next, and from the last index to the end of the
+    list.
     """
 
     name: str
@@ -414,10 +416,10 @@ class OfLane(NamedTuple):
 
 
 class Unrouted(NamedTuple):
-    """A completed socket whose way on is not chosen yet; the state keeps it when the budget stops the cast there.
+    """A completed socket whose next socket is not chosen yet, because the budget stopped the cast.
 
-    ``advanced`` is the item that ``advance`` moved on from, None when it did not move; ``target``
-    what a person chose, and ``detour`` what the output wants done first.
+    ``advanced`` is the item that ``advance`` completed, or None. ``target`` is the socket that a person chose, and
+    ``detour`` the socket that the output wants to run first.
     """
 
     result: Result
@@ -430,14 +432,14 @@ class Unrouted(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Reason why a socket that has answered waits for a person.
+    """An output that waits for a person.
 
     Attributes:
         action: ``pause``: the agent waits for a person; ``escalate``: a person must decide for it.
-        reason: why, in words.
-        needs: what a pause waits for: approval of a command, a direction, an answer, or help.
+        reason: the reason, as text for a person.
+        needs: the need of a pause: approval of a command, a direction, an answer, or help.
         text: the output.
-        reading: what was made of it; it is applied when a person has decided.
+        reading: the reading of the output, which is applied after a person's decision.
     """
 
     action: Literal["pause", "escalate"]
@@ -448,29 +450,31 @@ class Hold(NamedTuple):
 
 
 class CastState(NamedTuple):
-    """The whole state of a cast after some step.
+    """The state of a cast at one moment.
 
     Attributes:
         data: the JSON state that sockets share.
-        counts: uses of edges outside items; of edges inside an item its record keeps them.
+        counts: uses of edges outside items; the record of an item has the uses inside the item.
         bounded_at: the step at which an edge with ``maxTraversals`` was last chosen.
-        shown: the current item and those that it lies within, the outermost first, as ``data`` shows them (R12, R34).
-        within: for the cursor of a nested list, the outer items that it was last walked for (R34).
-        trail: the sockets entered last, in order.
-        blind: what the budget could not count, each told once (R56).
+        shown: the items that ``data`` shows, outermost first: the outer items and the current item (R12, R34).
+        within: for the cursor of a nested list, the outer items of its last walk (R34).
+        trail: the last entered sockets, in order.
+        blind: the kinds of usage that the budget could not count (R56).
         side_event_count: number of side events of the outputs so far (R39).
-        handoffs: the records behind ``data["context"]``; ``answers`` the last ones of sockets that work is sent back to.
-        changed: what a person changed since the last output, in words.
-        last_step: the step that ``last_output`` is of; ``last_result`` what it said.
-        last_socket: the socket that ``last_output`` is of; ``last_artifact`` where it is kept, once that is known.
-        hold: what a held cast waits for.
-        detours: where to come back to after each detour that is under way, the innermost last.
-        knowledge: what is kept about the project, by section, as this cast knows it.
-        extra: allowance added by reviving: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
-        scope: where utilities and agents work (P8).
-        lane: which lane it is the state of; None for the cast itself.
-        joined: the items that lanes worked on, all of which were accepted.
-        passed: the items behind their cursor that were not worked off, and whether each was entered and then abandoned (R46).
+        handoffs: the records of ``data["context"]``; ``answers`` has the last answers of sockets to which work is
+        sent back.
+        changed: descriptions of a person's changes since the last output.
+        last_step: the step of ``last_output``; ``last_result`` is its result.
+        last_socket: the socket of ``last_output``; ``last_artifact`` is its artifact, if known.
+        hold: the held output.
+        detours: the sockets to return to after the current detours, the innermost last.
+        knowledge: the project's knowledge in this cast, by section.
+        extra: amounts by which limits were raised: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
+        scope: the working directory of utilities and agents (P8).
+        lane: the lane of the state; None for the cast itself.
+        joined: the items that accepted lanes worked on.
+        passed: the unfinished items that their cursor has passed; True for an item that was entered and then
+        abandoned (R46).
     """
 
     request: str
@@ -516,7 +520,7 @@ class CastState(NamedTuple):
 
     @property
     def waiting_at(self) -> Visit | None:
-        """The visit that owes an output, None when no socket is entered."""
+        """The visit that waits for an output, or None."""
         return self.at if self.status == "waiting" else None
 
     @property
@@ -537,7 +541,7 @@ NEXT: Final[Mapping[Status, str]] = {
 
 
 def waiting_visit(state: CastState) -> Visit:
-    """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
+    """Return the visit that waits for an output, or raise MateriaError (``not_waiting``)."""
     visit = state.at
     if visit is None or state.status != "waiting":
         raise MateriaError(
@@ -572,11 +576,10 @@ class Past(Protocol):
 
 
 class Draft:
-    """A state while a transition works on it: the fields of :class:`CastState`, to be set.
+    """A mutable copy of a state, with the fields of :class:`CastState`, for one transition.
 
-    It never leaves the transition that made it. Setting a field replaces a value; the values themselves
-    can only be read, since earlier states share them and a person may hold them (R47). ``artifact`` says where the
-    output that is applied is kept.
+    A draft is used only in the transition that created it. The values of the fields are shared with earlier states,
+    so they are replaced and never modified (R47). ``artifact`` is the artifact of the applied output.
     """
 
     request: str
@@ -635,7 +638,7 @@ _in_order = operator.attrgetter(*CastState._fields)
 
 
 StateView: TypeAlias = CastState | Draft
-"""A state to read from, finished or in the making."""
+"""A finished state or a draft, for functions that only read."""
 
 
 _PinKind: TypeAlias = Literal["text", "visits", "function"]
@@ -645,13 +648,14 @@ _KINDS: Final[Mapping[JSON, _PinKind]] = {"text": "text", "visits": "visits", "f
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A chosen answer, as data: the journal keeps it whole, so that a resumed cast or a fork has it too.
+    """A chosen answer. The journal contains the whole pin, so resumed casts and forks have it too.
 
     Attributes:
-        kind: one text for every visit; a text for each visit; or a function, which the journal can only name.
-        words: what it is pinned to, for a person.
-        text: the answer of every visit, when it is one text.
-        visits: the answers by socket and number of the visit, when there is one for each.
+        kind: ``text`` for all visits, a text for each of the ``visits``, or a ``function``, of which the journal has
+        only the name.
+        words: a description of the answer, for a person.
+        text: the answer of every visit, for the kind ``text``.
+        visits: the answers by socket and number of the visit, for the kind ``visits``.
     """
 
     kind: _PinKind
@@ -660,11 +664,11 @@ class Pin:
     visits: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: NOTHING)
 
     def answer(self, socket: str, visit: int) -> str | None:
-        """Return the answer of a visit; None when it has none for it."""
+        """Return the answer for a visit, or None."""
         return self.text if self.kind == "text" else self.visits.get(socket, {}).get(str(visit))
 
     def as_json(self) -> dict[str, JSON]:
-        """Return it as the journal keeps it."""
+        """Return the pin as JSON, for the journal."""
         fields: dict[str, JSON] = {"kind": self.kind, "to": self.words}
         if self.kind == "text":
             fields["text"] = self.text
@@ -674,7 +678,7 @@ class Pin:
 
     @classmethod
     def read(cls, data: Mapping[str, JSON]) -> Self | None:
-        """Read what :meth:`as_json` gave; None when it is nothing of the kind."""
+        """Read the output of :meth:`as_json`; return None for any other value."""
         description, text, visits = data.get("to"), data.get("text", ""), frozen(data.get("visits", {}))
         kind = next((known for name, known in _KINDS.items() if name == data.get("kind")), None)
         if kind is None or not isinstance(description, str) or not isinstance(text, str):
@@ -713,7 +717,7 @@ class Label(NamedTuple):
 
     @property
     def words(self) -> str:
-        """All of it in a line."""
+        """The label in one line."""
         parts = [
             self.name and f"named {self.name}",
             self.verdict and f"judged {self.verdict}",

@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 
 
 def region_ahead(rules: Rules, session: Session) -> Region | None:
-    """Return the region whose generator has just answered, so that its items are handed out next; None for none."""
+    """Return the region whose items are distributed next, because its generator has just answered; otherwise None."""
     state = session.state
     region = rules.graph.regions.get(state.last_socket or "")
     if region is None or state.status != "ready" or state.next != region.first or state.lane is not None:
@@ -32,10 +32,10 @@ def region_ahead(rules: Rules, session: Session) -> Region | None:
 
 
 def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
-    """Return the schedule that the generator gave, for the items as they are now.
+    """Return the generator's schedule for the current items.
 
     Raises:
-        ~materia_nb.handoff.checks.RefusedAnswer: a person has changed the items since, and it does not fit them.
+        ~materia_nb.handoff.checks.RefusedAnswer: the schedule does not fit the items, because a person changed them.
     """
     output = state.last_json if isinstance(state.last_json, Mapping) else {}
     values = {**output, WORK_ITEMS: state.data.get(WORK_ITEMS)}
@@ -107,7 +107,7 @@ def lane_named(session: Session, name: str) -> Lane:
 
 
 def with_lane(session: Session, lane: Lane) -> Session:
-    """Return the session with another record of a lane; what all lanes have used counts in the cast (P6)."""
+    """Return the session with a new record of a lane; the usage of all lanes counts in the cast (P6)."""
     streams = session.streams[-1]
     before = streams.lanes[lane.name].session.state.usage
     streams = streams._replace(lanes=FrozenDict({**streams.lanes, lane.name: lane}))
@@ -263,7 +263,7 @@ def _finished_lanes(session: Session, event: Event) -> Streams:
 
 
 def resumed(session: Session) -> Session:
-    """Go on with lanes that failed, or were interrupted, as one cast (P7); the events that follow say how each does."""
+    """Continue a cast whose lanes failed or were interrupted (P7); the following events continue each lane."""
     at_work = session.streams[-1]
     lanes = {
         name: lane._replace(status="waiting") if lane.status == "interrupted" else lane
@@ -280,4 +280,4 @@ EVOLVE_LANES: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Sess
     ev.StreamsJoined: _streams_joined,
     ev.StreamsFailed: _streams_failed,
 }
-"""What each of these events does, for :func:`materia_nb.engine.evolve.evolve`."""
+"""The functions that apply the events of lanes, for :func:`materia_nb.engine.evolve.evolve`."""

@@ -67,13 +67,13 @@ class Contents(NamedTuple):
 
     Attributes:
         lines: the events; there can be many, and the last reader that folds them empties the list.
-        end: the end of the intact part, in bytes.
+        end: the end of the part that was read and is complete, in bytes.
         torn: the content of a torn last line.
         unended: True if the last line lacks only its line break.
         link: the link of the last line, from which the next line continues.
-        reached: True if the journal has the line that was last when the manifest was written.
+        reached: True if the journal has the line that was last when the manifest was written, or without a manifest.
         linked: True if any line has a link; journals of other engines have none.
-        broken: the index of the first line that the links do not confirm; None if all lines are intact.
+        broken: the index of the first line whose link is wrong, or that is not an event; None if there is no such line.
     """
 
     lines: list[JournalLine]

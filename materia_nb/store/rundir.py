@@ -583,10 +583,10 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
 
 @lru_cache(maxsize=8)
 def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
-    """Return a unique name of each socket for file names, in which a hyphen would end the name.
+    """Return a unique name of each socket for file names, without hyphens, because a hyphen ends the step in a file name.
 
-    A valid id is used unchanged; in any other id each invalid character becomes ``_``, and a name that is
-    already used gets a number.
+    Each character that is not an ASCII letter, a digit or ``_`` becomes ``_``, and a name has at most 100 characters. A
+    name that differs from an earlier name only in case gets a number; ids that need no change come first.
     """
     step_of: dict[str, str] = {}
     used_names: set[str] = set()
