@@ -253,19 +253,20 @@ class EntryPrompt(Prompt):
     """First prompt of a visit, assembled by entering the socket again whenever one of its attributes is read.
 
     A cast keeps the prompt of every step, but few prompts are ever read.
-
-    Attributes:
-        entered_from: the state from which the socket is entered, or an object that can compute this state.
     """
 
-    __slots__ = ("_number", "_rules", "entered_from")
+    __slots__ = ("_before", "_number", "_rules")
 
     def __init__(self, rules: Rules, before: CastState) -> None:
         self._rules, self._number = rules, before.steps + 1
-        self.entered_from: CastState | Past = before
+        self._before: CastState | Past = before
+
+    def let_go(self, past: Past) -> None:
+        """Release the state from which the socket is entered; ``past`` can compute it again."""
+        self._before = past
 
     def _written(self) -> Prompt:
-        past = self.entered_from
+        past = self._before
         before = past if isinstance(past, CastState) else past.before(self._number)
         return prompt_for(self._rules, enter(self._rules, before).state)
 

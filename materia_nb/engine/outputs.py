@@ -476,5 +476,5 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
         if isinstance(last, PastStates):
             last.followed_by(past)
     if follows and isinstance(record.prompt, EntryPrompt):
-        record.prompt.entered_from = past
+        record.prompt.let_go(past)
     return past

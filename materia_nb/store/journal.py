@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import blake2b, sha256
 from io import BytesIO
 from pathlib import Path
@@ -37,6 +38,8 @@ _LONGEST: Final = 2**30
 """Maximum size of a journal that is read, in bytes."""
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND
+_link_digest = partial(blake2b, digest_size=8)
+"""Hashes a line up to its link; the key is the link of the line before."""
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
@@ -298,7 +301,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
         line = None if raw.isspace() else parse_line(raw)
         if line is not None:
             body, written_link = _unlinked(raw.rstrip(b"\r\n"))
-            after = _linked(link, body)
+            after = _link_digest(body, key=link.encode()).hexdigest()
             if broken is None and (written_link != after if written_link or linked else False):
                 broken = len(lines)
             link, linked = written_link or after, linked or bool(written_link)
@@ -326,11 +329,6 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
 _LINK: Final = b',"link":"'
 _SHORT: Final = 80
 _ENDS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
-
-
-def _linked(before: str, body: bytes) -> str:
-    """Return the link of a line whose ``body`` is everything before the link."""
-    return blake2b(body, digest_size=8, key=before.encode()).hexdigest()
 
 
 def _unlinked(raw: bytes) -> tuple[bytes, str]:
@@ -390,7 +388,7 @@ def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
             raise MateriaError(
                 f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
             ) from error
-        link = _linked(link, body)
+        link = _link_digest(body, key=link.encode()).hexdigest()
         parts += [body, _LINK, link.encode(), b'"}\n']
     return b"".join(parts), link
 

@@ -140,7 +140,7 @@ def test_r42_answer_of_a_person_does_not_use_up_a_repair(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), h.Until("not json"))
     assert cast.run() == "person"
     assert (cast.now.waiting_at.mode, cast.now.waiting_at.repairs) == ("repair", 1)
-    with pytest.raises(RefusedAnswer, match="not taken"):
+    with pytest.raises(RefusedAnswer, match="answer was refused"):
         cast.reply("still not json")
     assert cast.now.waiting_at.repairs == 1
     cast.reply("{}")

@@ -130,7 +130,7 @@ def test_undo_reverts_edits_one_by_one(bench, cast):
         cast.edit.undo()
     cast.edit.items([item("only")])
     cast.step()
-    with pytest.raises(MateriaError, match="gone on"):
+    with pytest.raises(MateriaError, match="has continued"):
         cast.edit.undo()
 
 

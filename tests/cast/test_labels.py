@@ -144,7 +144,7 @@ def test_name_is_accepted_in_place_of_an_id(bench, three):
     with pytest.raises(MateriaError, match="2 casts are called 'twin'") as caught:
         bench.open("twin")
     assert three[1].id in caught.value.hint
-    with pytest.raises(MateriaError, match="no cast 'my ran'") as caught:
+    with pytest.raises(MateriaError, match="cast 'my ran' does not exist") as caught:
         bench.open("my ran")
     assert "'my run'" in caught.value.hint
 

@@ -31,7 +31,7 @@ def failed(shell):
 
 
 def test_failed_utility_explains_that_the_cast_uses_its_copy(shell, failed):
-    assert "the cast keeps its copy of the definition until edit redefine" in failed.failure.hint
+    assert "apply the change to this cast with edit redefine" in failed.failure.hint
 
 
 def test_retry_runs_the_corrected_command(shell, failed):

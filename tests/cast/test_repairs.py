@@ -140,7 +140,7 @@ def test_skip_needs_a_note_and_an_unanswered_socket(failed, tmp_path):
     failed.skip("down")
     with pytest.raises(MateriaError, match="not failed"):
         failed.skip("down")
-    with pytest.raises(MateriaError, match="no answer is owed"):
+    with pytest.raises(MateriaError, match="it needs no answer"):
         over_budget(tmp_path).skip("too dear")
 
 
