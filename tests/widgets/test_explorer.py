@@ -237,4 +237,8 @@ def test_end_of_a_cast_counts_items_and_locates_warnings(wb):
     assert cast.run() == "complete"
     said = [one.text for one in result_blocks(cast.now) if isinstance(one, Heading | Line)]
     assert said[0] == "Complete, with warnings: 1 of 1 item done, after 7 steps"
-    assert any(one.startswith("Build said for item WI-1") and one.endswith("(step 4, same-again)") for one in said)
+    assert any(
+        one.startswith("Build repeated an earlier output or reason for item WI-1")
+        and one.endswith("(step 4, same-again)")
+        for one in said
+    )
