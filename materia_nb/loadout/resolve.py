@@ -121,7 +121,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
 
     Args:
         document: the config as JSON; it is not changed.
-        loadout_name: the loadout; None takes the active one (see :func:`active_loadout`).
+        loadout_name: the loadout; None takes the active one (see ``active_loadout``).
         owners: materia id -> directory of the config file that it came from (R24).
 
     Raises:
