@@ -73,7 +73,7 @@ ITEMS: Final = tuple(
 )
 """Work items of the example prompts, before a cast."""
 LIKELY: Final = 0.5
-"""Assumed probability of a satisfied verdict, used to compute the probability of each end."""
+"""Assumed probability of a satisfied verdict, for the probability of each end and for the estimate."""
 _MOST_STEPS: Final = 200
 _KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
 

@@ -189,7 +189,7 @@ def test_eight_sockets_two_loops_and_two_exits_by_mouse_alone(hand: Hand):
     assert offered.all_inner_texts() == ["Narrate", "make the agent Narr", "make the utility Narr"]
     hand.page.keyboard.type("ator")
     hand.page.keyboard.press("Enter")
-    hand.said("made the agent Narrator; added Socket-9 (Narrator); connected Socket-8 to Socket-9")
+    hand.said("created the agent Narrator; added Socket-9 (Narrator); connected Socket-8 to Socket-9")
     hand.there("Socket-9")
     assert hand.at("Socket-9")[0] - hand.at("Socket-9")[2] > hand.at("Socket-8")[0] + hand.at("Socket-8")[2] + 20
 
@@ -391,7 +391,7 @@ def test_typed_text_is_complete_and_reaches_its_part(hand: Hand):
     page.keyboard.press("Enter")
     hand.said("The materia 'Wirter' does not exist.")
     hand.press('New agent "Wirter"')
-    hand.said("made the agent Wirter")
+    hand.said("created the agent Wirter")
 
     # A field that is left by a click on the picture, by Save, by undo: each time whole, and for its own part.
     prompt = panel.locator('.mnb-d-row[data-field="prompt"] textarea')
