@@ -24,7 +24,7 @@ WORKERS ?= 2
 # There something is slow to import that Jupyter takes along and that no test needs.
 TESTS := PYTHONPATH=$(CURDIR)/tests/quick $(PY) -m pytest
 
-help: ## these lines
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
 demo: env-lab ## run the quickstart notebook; print the route, the state, where everything is
@@ -59,15 +59,15 @@ notebooks: env-lab ## execute notebooks/ and store them with their outputs, in t
 front: env-test ## bundle the front end into what widgets load; needs npm
 	@$(PY) scripts/make_front.py
 
-pictures: env-test ## take the pictures of the documentation anew, in a real JupyterLab
+pictures: env-test ## take the pictures of the documentation again, in a real JupyterLab
 	@$(PY) scripts/chromium.py
 	$(PY) -m pytest -q tests/browser/pictures.py
 
-bench: env-bench ## visits per second beside transitions, burr and the bare writes
+bench: env-bench ## measure visits per second, compared with transitions, burr and plain file writes
 	$(PY) benchmarks/bench.py
 	@$(MAKE) bench-browser
 
-bench-awaited: env-test ## how late a hundred casts are that one event loop awaits
+bench-awaited: env-test ## measure the delays of a hundred casts in one event loop
 	$(PY) benchmarks/awaited.py
 
 bench-browser: env-test ## from a call in the kernel to the frame in the browser that shows it
