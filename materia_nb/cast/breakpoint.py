@@ -56,9 +56,6 @@ def path_segments(path: str) -> list[str]:
     return segments
 
 
-StopCondition: TypeAlias = Callable[[Any], bool]
-"""A function of the cast that returns True if a run must stop at the breakpoint. It is lost when its kernel ends."""
-
 FILE: Final = "breakpoints.json"
 """Name of the file with the breakpoints of a project, next to its casts."""
 _MAX_BYTES: Final = 1_000_000
@@ -233,25 +230,20 @@ class Breakpoint(NamedTuple):
 class BreakpointSet:
     """The breakpoints at one moment. Iterating gives each :class:`Breakpoint`."""
 
-    def __init__(self, conditions: Mapping[Breakpoint, StopCondition | None] | None = None) -> None:
-        """Create a set of breakpoints from a mapping of each breakpoint to its condition or None."""
-        self._conditions = dict(conditions or {})
-
-    @property
-    def conditions(self) -> Mapping[Breakpoint, StopCondition | None]:
-        """The condition of each breakpoint, or None."""
-        return self._conditions
+    def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
+        """Create a set of ``breakpoints``, which keeps their order."""
+        self._all: Sequence[Breakpoint] = tuple(breakpoints)
 
     @property
     def paths(self) -> list[str]:
-        """The paths in the state that are watched."""
+        """The watched paths of the state."""
         return [breakpoint_.path for breakpoint_ in self if breakpoint_.path is not None]
 
     def __iter__(self) -> Iterator[Breakpoint]:
-        return iter(tuple(self.conditions))
+        return iter(tuple(self._all))
 
     def __len__(self) -> int:
-        return len(self.conditions)
+        return len(self._all)
 
     def __repr__(self) -> str:
         return f"<breakpoints: {'; '.join(breakpoint_.words() for breakpoint_ in self) or 'none'}>"
@@ -340,13 +332,14 @@ def condition_of(text: str) -> Callable[[StateFacts], bool]:
         MateriaError: the text is not a condition (``bad_condition``).
     """
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(str(text).strip(), mode="eval").body
         _value_of(tree, dict.fromkeys(_NAMES))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise MateriaError(
             f"This is not a condition: {getattr(error, 'msg', None) or error}.",
-            where=part(text, 200),
-            hint='as in state.score < 3, item.title == "Draft", "TODO" in output; there are ' + ", ".join(_NAMES),
+            where=part(str(text), 200),
+            hint='write one such as state.score < 3, item.title == "Draft" or "TODO" in output, with '
+            f"{', '.join(_NAMES)}; to stop at a function, use cast.run(until=function)",
             kind="bad_condition",
         ) from None
     return lambda facts: bool(_value_of(tree, facts))

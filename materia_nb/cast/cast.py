@@ -368,7 +368,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
         def breaks(lane: str) -> bool:
             nonlocal broken_off
-            broken_off = self.breakpoints.reached(self, lane) or broken_off
+            broken_off = self.breakpoints.reached(lane) or broken_off
             return broken_off
 
         try:
@@ -380,7 +380,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                         self.runner.begin()
                         followers = self.runner.followers
                         followed = followers.wants("changes") or followers.wants("events")
-                        self.runner.goes_on = unattended and not followed and not self.breakpoints.conditions
+                        self.runner.goes_on = unattended and not followed and not self.breakpoints
                         step = self.runner.advance(breaks)
                     if step is not None:
                         yield step
@@ -423,7 +423,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return "breakpoint" if broken_off else "person"
         if steps is not None and steps_taken >= steps:
             return "steps"
-        if steps_taken and self.breakpoints.reached(self):
+        if steps_taken and self.breakpoints.reached():
             return "breakpoint"
         if callable(until):
             reached = until(self)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from materia_nb.cast.breakpoint import (
     FILE,
     BreakKind,
     Breakpoint,
     BreakpointSet,
-    StopCondition,
     condition_of,
     path_segments,
     read_breakpoints,
@@ -36,43 +34,32 @@ class Breakpoints:
     """The breakpoints of a loadout in a workbench, or of one cast, with the file that stores them.
 
     Attributes:
-        conditions: the condition of each breakpoint, or None.
-        problem: why they could not be read or stored; empty after it was reported.
+        breakpoints: the breakpoints, in the order in which they were added.
+        problem: the reason why they could not be read or stored; empty after it was reported.
     """
 
     def __init__(self, path: Path | None = None, loadout: str = "") -> None:
-        """Read the breakpoints of a loadout from the file at ``path``; without a path, begin with none."""
+        """Read the breakpoints of a loadout from the file at ``path``; start without breakpoints if there is no path."""
         self._path, self._loadout = path, loadout
-        self.conditions: dict[Breakpoint, StopCondition | None] = {}
-        self.problem = ""
+        self.breakpoints, self.problem = ([], "") if path is None else read_breakpoints(path, loadout)
         self._refused = False
-        if path is not None:
-            saved, self.problem = read_breakpoints(path, loadout)
-            self.conditions = dict.fromkeys(saved)
 
-    def put(self, breakpoint_: Breakpoint, condition: StopCondition | None = None) -> None:
+    def put(self, breakpoint_: Breakpoint) -> None:
         """Add a breakpoint; replace the breakpoint for the same event, if any."""
-        self.replace({**self._without([breakpoint_]), breakpoint_: condition})
+        others = [other for other in self.breakpoints if other.every_time != breakpoint_.every_time]
+        self.replace([*others, breakpoint_])
 
-    def remove(self, removed: Iterable[Breakpoint]) -> None:
-        """Remove the breakpoints for the same events."""
-        self.replace(self._without(removed))
+    def remove_if(self, is_removed: Callable[[Breakpoint], bool]) -> None:
+        """Remove the breakpoints for which ``is_removed`` returns True."""
+        self.replace([breakpoint_ for breakpoint_ in self.breakpoints if not is_removed(breakpoint_)])
 
-    def _without(self, removed: Iterable[Breakpoint]) -> dict[Breakpoint, StopCondition | None]:
-        keys = {breakpoint_.every_time for breakpoint_ in removed}
-        return {stop: condition for stop, condition in self.conditions.items() if stop.every_time not in keys}
-
-    def replace(self, conditions: Mapping[Breakpoint, StopCondition | None]) -> None:
-        """Set all breakpoints, and store those without a condition."""
-        before, self.conditions = self.conditions, dict(conditions)
-        saved, saved_before = (
-            [breakpoint_ for breakpoint_, condition in all_.items() if condition is None]
-            for all_ in (conditions, before)
-        )
-        if self._path is None or saved == saved_before:
+    def replace(self, breakpoints: Iterable[Breakpoint]) -> None:
+        """Set all breakpoints, and store them if they changed."""
+        before, self.breakpoints = self.breakpoints, list(breakpoints)
+        if self._path is None or self.breakpoints == before:
             return
         try:
-            write_breakpoints(self._path, self._loadout, saved)
+            write_breakpoints(self._path, self._loadout, self.breakpoints)
         except MateriaError as error:
             if not self._refused:
                 self.problem = f"Breakpoints last only as long as this kernel. {' '.join(str(error).split())}"
@@ -89,7 +76,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
     def add(  # noqa: PLR0913 - one argument for each thing to stop at
         self,
         socket: str | None = None,
-        condition: StopCondition | str | None = None,
+        condition: str | None = None,
         *,
         after: bool = False,
         edge: int | str | None = None,
@@ -109,12 +96,12 @@ class EditableBreakpoints(BreakpointSet, ABC):
             cast.breakpoints.add("Socket-4", edge=2)
             cast.breakpoints.add("Socket-4", edge="end")
             cast.breakpoints.add(refused=True)
-            cast.breakpoints.add("Socket-4", lambda cast: len(cast.steps) > 20, not_satisfied=True)
+            cast.breakpoints.add("Socket-4", "steps > 20", not_satisfied=True)
 
         Args:
             socket: the socket; may be left out for events of outputs, which then apply to any socket.
-            condition: stop only if it is true: a text such as ``state.score < 3``, which is stored (see ``condition_of`` in
-                ``materia_nb.cast.breakpoint``), or a function of the cast, which lasts as long as this kernel.
+            condition: stop only if this condition holds, such as ``state.score < 3``; see ``condition_of`` in
+                ``materia_nb.cast.breakpoint``. To stop at a function of the cast, use ``cast.run(until=function)``.
             after: stop after the socket.
             edge: stop when this edge of the socket is taken: its number, from 1, or a target socket or ``end``.
                 A loop that is skipped because its list is empty takes no edge.
@@ -129,12 +116,10 @@ class EditableBreakpoints(BreakpointSet, ABC):
             MateriaError: there is no such socket (``unknown_socket``) or edge, several events are given (``usage``), or the
                 text is not a condition (``bad_condition``).
         """
-        where = condition if isinstance(condition, str) else None
-        if where is not None:
-            condition_of(where)
+        if condition is not None:
+            condition_of(condition)
         breakpoint_ = self._described(socket, edge, (after, refused, not_satisfied, same_again, empty_answer))
-        breakpoint_ = breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=where)
-        self._put(breakpoint_, None if isinstance(condition, str) else condition)
+        self._put(breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=condition))
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
         """Make runs stop after each step, or the n-th step, that changes, adds or removes the value at a path in the state.
@@ -188,20 +173,23 @@ class EditableBreakpoints(BreakpointSet, ABC):
         Without arguments, remove all breakpoints.
         """
         flags = (after, refused, not_satisfied, same_again, empty_answer)
-        if any(flags) or edge is not None:
-            described = self._described(socket, edge, flags)
-            removed = [breakpoint_ for breakpoint_ in self if breakpoint_.every_time._replace(lane=None) == described]
-        elif socket is None and path is None:
-            removed = list(self)
-        else:
-            removed = [breakpoint_ for breakpoint_ in self if socket is not None and breakpoint_.socket == socket]
-        if path is not None:
-            removed.append(Breakpoint("changed", path=".".join(path_segments(path))))
-        self.remove(*removed)
+        one_event = any(flags) or edge is not None
+        described = self._described(socket, edge, flags) if one_event else None
+        watched = None if path is None else ".".join(path_segments(path))
+
+        def is_removed(breakpoint_: Breakpoint) -> bool:
+            if watched is not None and breakpoint_.path == watched:
+                return True
+            if described is not None:
+                return breakpoint_.every_time._replace(lane=None) == described
+            return path is None if socket is None else breakpoint_.socket == socket
+
+        self.change(lambda stored: stored.remove_if(is_removed))
 
     def remove(self, *removed: Breakpoint) -> None:
-        """Remove these breakpoints, which are elements of this set."""
-        self.change(lambda breakpoints: breakpoints.remove(removed))
+        """Remove the breakpoints for the same events."""
+        events = {breakpoint_.every_time for breakpoint_ in removed}
+        self.change(lambda stored: stored.remove_if(lambda breakpoint_: breakpoint_.every_time in events))
 
     def toggle(self, breakpoint_: Breakpoint) -> None:
         """Add a breakpoint, or remove it if it exists; raises as :meth:`put`."""
@@ -219,8 +207,8 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self._require_place(breakpoint_)
         self._put(breakpoint_)
 
-    def _put(self, breakpoint_: Breakpoint, condition: StopCondition | None = None) -> None:
-        self.change(lambda breakpoints: breakpoints.put(breakpoint_, condition))
+    def _put(self, breakpoint_: Breakpoint) -> None:
+        self.change(lambda stored: stored.put(breakpoint_))
 
     @abstractmethod
     def change(self, change: Callable[[Breakpoints], None]) -> None:
@@ -257,7 +245,7 @@ class CastBreakpoints(EditableBreakpoints):
     """The breakpoints of one cast: ``cast.breakpoints``.
 
     A cast has the breakpoints of the workbench for its loadout. The first change here makes a copy, which belongs to the
-    cast alone (R47). A file in the run directory stores the breakpoints that have no function as their condition.
+    cast alone (R47) and is stored in the run directory.
     """
 
     def __init__(self, runner: Runner) -> None:
@@ -284,20 +272,15 @@ class CastBreakpoints(EditableBreakpoints):
         """Copy the breakpoints of another cast if it has its own; otherwise follow the same workbench."""
         self.follow(other._followed)
         if other._own is not None:
-            self.change(lambda own: own.replace(other.conditions))
+            self.change(lambda own: own.replace(other))
 
     @property
-    def conditions(self) -> Mapping[Breakpoint, StopCondition | None]:
-        """The condition of each breakpoint, or None."""
-        return MappingProxyType((self._own or self._followed).conditions)
+    def _all(self) -> Sequence[Breakpoint]:  # type: ignore[override]
+        return (self._own or self._followed).breakpoints
 
-    def reached(self, cast: object, lane: str = "") -> bool:
-        """Return True if ``cast``, or one of its lanes, is at a breakpoint whose condition, if any, is true."""
-        if not self.conditions:
-            return False
-        now = self._runner.snapshot()
-        conditions = map(self.conditions.get, (now.lanes[lane].now if lane else now).breakpoints_hit)
-        return any(condition is None or condition(cast) for condition in conditions)
+    def reached(self, lane: str = "") -> bool:
+        """Return True if the cast, or one of its lanes, is at a breakpoint."""
+        return len(self) > 0 and bool(self._runner.snapshot().lane(lane).breakpoints_hit)
 
     def change(self, change: Callable[[Breakpoints], None], *, of_all: bool = False) -> None:
         """Change the breakpoints of this cast.
@@ -307,7 +290,7 @@ class CastBreakpoints(EditableBreakpoints):
         if self._own is None and not of_all:
             writable = self._runner.journal is not None
             self._own = Breakpoints(self._runner.files.path / FILE if writable else None, self._graph.name)
-            self._own.conditions = dict(self._followed.conditions)
+            self._own.breakpoints = list(self._followed.breakpoints)
         if self._own is not None:
             change(self._own)
         self._tell_problem()
@@ -323,8 +306,8 @@ class CastBreakpoints(EditableBreakpoints):
 class LoadoutBreakpoints(EditableBreakpoints):
     """The breakpoints of all casts of a loadout: ``wb.breakpoints``, ``%materia break``.
 
-    A change applies to casts without breakpoints of their own, and to the current cast. A file of the project stores the
-    breakpoints, except for those with a function as their condition.
+    A change applies to casts without breakpoints of their own, and to the current cast. The breakpoints are stored in a
+    file of the project.
     """
 
     def __init__(self, breakpoints: Breakpoints, graph: Graph, current: CastBreakpoints | None) -> None:
@@ -333,15 +316,8 @@ class LoadoutBreakpoints(EditableBreakpoints):
         self._stored, self._current = breakpoints, current
 
     @property
-    def conditions(self) -> Mapping[Breakpoint, StopCondition | None]:
-        """The condition of each breakpoint, or None."""
-        return MappingProxyType(self._stored.conditions)
-
-    def clear(self, socket: str | None = None, path: str | None = None, **where: Any) -> None:
-        """Remove breakpoints as ``cast.breakpoints.clear`` does, also those of the current cast."""
-        super().clear(socket, path, **where)
-        if self._current is not None and self._current.are_its_own:
-            self._current.clear(socket, path, **where)
+    def _all(self) -> Sequence[Breakpoint]:  # type: ignore[override]
+        return self._stored.breakpoints
 
     def change(self, change: Callable[[Breakpoints], None]) -> None:
         """Change the breakpoints of the loadout, and those of the current cast if it has its own."""

@@ -190,7 +190,7 @@ class Runner(Work):
             stopping=self.stopping,
             raised=self.raised,
             attempts=self.attempts,
-            stops=BreakpointSet(self.stops.conditions),
+            stops=BreakpointSet(self.stops),
             pins_gone=lost_pins,
             messages=tuple(self.messages),
             differences=self.differences,

@@ -162,7 +162,7 @@ class Snapshot:
 
     @cached_property
     def breakpoints_hit(self) -> list[Breakpoint]:
-        """The breakpoints that the cast is at, without testing conditions that are functions."""
+        """The breakpoints that the cast is at."""
         stops = tuple(self.breakpoints)
         upcoming = self.next_socket if stops else None
         return [breakpoint_ for breakpoint_ in stops if breakpoint_.hit(self.rules, self.session, upcoming)]

@@ -102,7 +102,7 @@ class Frame:
         now, state = self.now, self.now.engine
         if self.activity.busy or state.failure is not None or (state.at is not None and state.at.approval):
             return None
-        stops = tuple(now.breakpoints.conditions.items())  # their order counts
+        stops = tuple(now.breakpoints)  # their order counts
         return id(now.session), id(now.rules), stops, _live_values(now.live), self.activity
 
 

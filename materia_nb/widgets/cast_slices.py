@@ -119,10 +119,8 @@ def _stopped(now: Snapshot, activity: Activity) -> Pill:
         return Pill("wants", f"Your turn: draft of {name}", entered)
     if lane is not None or (visit is not None and _is_person(now, visit.socket)):
         return Pill("wants", f"Your turn: {name}", entered)
-    stops = now.breakpoints.conditions
-    hit = [stop for stop in now.breakpoints_hit if activity.outcome == "breakpoint" or stops[stop] is None]
-    if hit:
-        detail = "; ".join(stop.words(now.graph, now.names) for stop in hit)
+    if now.breakpoints_hit:
+        detail = "; ".join(stop.words(now.graph, now.names) for stop in now.breakpoints_hit)
         return Pill("breakpoint", f"Breakpoint: {name}", detail=detail)
     if visit is not None or activity.outcome == "stopped":
         return Pill("paused", f"paused · {name}")
@@ -163,10 +161,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
             "pause": "nothing runs",
         },
         "sockets": [*names.items()],
-        "breaks": [
-            {"breakpoint": stop.as_json(), "words": stop.words(now.graph, names), "asks": condition is not None}
-            for stop, condition in now.breakpoints.conditions.items()
-        ],
+        "breaks": [{"breakpoint": stop.as_json(), "words": stop.words(now.graph, names)} for stop in now.breakpoints],
         "counts": _counts(now),
         "tokens": usage.tokens,
         "cost": usage.cost,

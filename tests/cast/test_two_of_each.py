@@ -170,7 +170,7 @@ def known(cast):
         "known": h.facts(cast),
         "agents": [cast.agents.for_turn(name, one.materia.id) for name, one in cast.graph.sockets.items()],
         "default": cast.agents.describe(),
-        "breakpoints": dict(cast.breakpoints.conditions),
+        "breakpoints": list(cast.breakpoints),
         "prompt": str(cast.now.prompt),
         "rules": cast.runner.rules,
     }

@@ -48,7 +48,7 @@ def test_bar_of_an_idle_cast_shows_its_status(cast):
     assert bar(cast) == ("breakpoint", "Breakpoint: Check", GOING)
     state = bar_state(cast.now, IDLE)
     assert state["detail"] == "before Check"
-    assert [(one["words"], one["asks"]) for one in state["breaks"]] == [("before Check", False)]
+    assert [one["words"] for one in state["breaks"]] == ["before Check"]
     cast.breakpoints.clear()
     assert bar(cast, Activity(outcome="stopped")) == ("paused", "paused · Check", GOING)
     cast.step(ask=False)

@@ -222,8 +222,7 @@ def test_exception_in_a_run_is_shown(cast, make):
     def breaks(_):
         raise ValueError(HOSTILE)
 
-    cast.breakpoints.add("Socket-2", breaks)
-    say(panel, "run")
+    panel.run_until(lambda: cast.run(breaks))
     done(panel)
     assert panel.front.surface["notice"] == {"words": f"ValueError: {HOSTILE}", "tone": "bad"}
     assert say(panel, "dismiss") == ""

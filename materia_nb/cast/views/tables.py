@@ -58,11 +58,7 @@ def pins_view(pins: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None
 
 def breakpoints_view(stops: BreakpointSet, graph: Graph) -> Table:
     """Return the breakpoints of a cast, or of all casts of a loadout."""
-    rows = [
-        (breakpoint_.words(graph), f"{how.__doc__ or 'condition'} (gone with this kernel)" if how else "always")
-        for breakpoint_, how in stops.conditions.items()
-    ]
-    return Table(("runs stop", "when"), rows, "no breakpoints")
+    return Table(("runs stop",), [(breakpoint_.words(graph),) for breakpoint_ in stops], "no breakpoints")
 
 
 def budget_view(cast: Snapshot) -> Table:

@@ -141,7 +141,7 @@ def _break(
     every: str | None = None,
     nth: int | None = None,
     lane: str | None = None,
-    when: Any = None,
+    when: str | None = None,
     edge: str | None = None,
     clear: bool = False,
     after: bool = False,
@@ -158,7 +158,7 @@ def _break(
         every: stop whenever this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns
         nth: only the n-th time in a cast
         lane: only in the lane of this name
-        when: only if this condition holds, in quotes (state, item, output, steps, visits), or a $function of the cast
+        when: only if this condition holds, in quotes (state, item, output, steps, visits)
         edge: stop when this edge is taken, given by its number or its target
         clear: remove this breakpoint, all breakpoints of the socket, or all breakpoints
         after: stop after the socket, not before it

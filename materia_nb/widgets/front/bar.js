@@ -107,7 +107,7 @@ export function barPart(host, send, shell) {
     event.stopPropagation();
     openMenu({ x: event.clientX, y: event.clientY, within: host }, [{ words: "Only when…", act: () => askWhere(send, shell, stop.breakpoint) }, { words: "Remove it", act: () => send("break", { breakpoint: stop.breakpoint }) }], { label: "breakpoint" });
   };
-  const chip = (/** @type {Break} */ stop) => h("span", { class: "mnb-chip", title: `runs stop: ${stop.words}${stop.asks ? ", if its condition holds" : ""}; a right click asks when`, oncontextmenu: whereTo(stop) },
+  const chip = (/** @type {Break} */ stop) => h("span", { class: "mnb-chip", title: `runs stop: ${stop.words}; a right click asks when`, oncontextmenu: whereTo(stop) },
     h("span", { class: "mnb-cut" }, `● ${stop.words}`),
     button("×", `no breakpoint: ${stop.words}`, () => send("break", { breakpoint: stop.breakpoint }), { class: "mnb-x", "aria-label": `remove the breakpoint ${stop.words}` }));
   const drawUsage = (/** @type {boolean} */ cast) => {

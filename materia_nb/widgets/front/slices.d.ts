@@ -1,6 +1,6 @@
 /** What the kernel tells the parts of a surface, and what they make of it, by the modules that draw them. */
 // bar.js
-type Break = {words: string, breakpoint: any, asks?: boolean};
+type Break = {words: string, breakpoint: any};
 type Usage = {
   tokens: number|null; cost?: number|null; most?: number|null; mostCost?: number|null; others?: string; unknown?: number; counts?: string;
   warn?: boolean;
