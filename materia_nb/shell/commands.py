@@ -436,10 +436,9 @@ def _run_verb(
     """Run a verb, write its result and return the exit code."""
     with _bench(access, project, on_top, agent) as bench:
         arguments = _arguments(verb, values, bench)
-        text = None if body is None else body.read()
         if access in ("looks", "changes"):
             (bench.open if access == "looks" else bench.resume)(of or arguments.get("cast") or "-1")
-        value = verb.handler(Call(bench, arguments, text, {}))
+        value = verb.handler(Call(bench, arguments, None if body is None else body.read(), {}))
         return _report_result(verb, value, bench, as_json=as_json)
 
 
@@ -518,9 +517,7 @@ def _run(
     with _bench("changes", project, on_top, agent) as bench:
         if request:
             if of is not None:
-                raise usage_error(
-                    "A request starts a new cast, so --cast cannot be given.", "leave out --cast or the request"
-                )
+                raise usage_error("A request starts a new cast.", "leave out --cast or the request")
             bench.cast(**_arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench))
         elif loadout is not None:
             raise usage_error("The request is missing.", "run REQUEST --loadout NAME")
@@ -549,15 +546,10 @@ def _schema(*, arguments: Sequence[str]) -> int:
     return print_schema(arguments)
 
 
-def _verb_commands() -> Iterator[tuple[str, click.Command]]:
-    for access, names in SHELL.items():
-        for name in names if access != "notebook" else ():
-            yield name, _command(VERBS[name], access)
-
-
 def _add_commands() -> None:
     """Add every command to the program; group two-word commands under their first word."""
-    commands = dict(_verb_commands())
+    access_by_verb = {name: access for access, names in SHELL.items() for name in names if access != "notebook"}
+    commands = {name: _command(VERBS[name], access) for name, access in access_by_verb.items()}
     check, run = commands["check"], commands["run"]
     check.callback, run.callback = _check, _run
     names = click.Argument(["names"], nargs=-1, metavar="[FILE|LOADOUT]...")
@@ -585,9 +577,10 @@ def _add_commands() -> None:
     for bundle in available_bundles():
         folder = click.Argument(["folder"], required=False, type=click.Path(path_type=Path), metavar="DIR")
         force = click.Option(["--force"], is_flag=True, help="overwrite files that differ")
-        copy = partial(_copy, bundle)
         program.add_command(
-            click.Command(bundle.command, params=[folder, force], callback=copy, help=f"{bundle.about}.")
+            click.Command(
+                bundle.command, params=[folder, force], callback=partial(_copy, bundle), help=f"{bundle.about}."
+            )
         )
     project = next(option for option in _COMMON_OPTIONS if option.name == "project")
     about = "Serve MCP on stdin and stdout: a coding agent designs loadouts, and you review each step in the designer."
