@@ -299,12 +299,11 @@ def program(context: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code: 0 fine, 1 problems, 2 misuse."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # the encoding may be Latin-1
     try:
-        code = _run_program(arguments)
+        code = _run_program(list(sys.argv[1:] if arguments is None else arguments))
     except OSError as error:
         if error.filename is not None:  # not the output
             raise
