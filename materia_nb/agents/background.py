@@ -215,7 +215,7 @@ class _Call(Generic[T]):
         self._error: BaseException | None = None
 
     def begin(self) -> None:
-        """Start; to be called in the loop's thread, like :meth:`cancel`."""
+        """Start the call; only the loop's thread may call this method, as with :meth:`cancel`."""
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._ended)
 
@@ -259,7 +259,7 @@ SHARED: Final[BackgroundLoop] = BackgroundLoop()
 """The loop that all function agents share. It starts with the first coroutine."""
 
 CALLERS: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARED)
-"""The loop for function agents: the loop of the task that awaits the cast, or else :data:`SHARED`."""
+"""The loop for function agents: the loop of the task that awaits the cast, otherwise :data:`SHARED`."""
 
 
 class _ThreadStarter:

@@ -24,7 +24,7 @@ from materia_nb.loadout.vocabulary import jsonpath_fault
 from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize
 
 Paths: TypeAlias = str | Sequence[str]
-"""A JSONPath, or several."""
+"""A JSONPath, or several JSONPaths."""
 
 
 class ProgramAnswer(NamedTuple):
@@ -136,7 +136,7 @@ def _as_text(value: JSON) -> str:
 
 
 def _sum(values: Sequence[JSON]) -> float | None:
-    """Return the sum of the numbers, or None without numbers."""
+    """Return the sum of the numbers, or None if there are none."""
     numbers = [number for number in values if isinstance(number, (int, float)) and not isinstance(number, bool)]
     return sum(numbers) if numbers else None
 
@@ -170,7 +170,7 @@ def _count(text: str) -> int:
 
 
 _MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
-"""Maximum length of an answer of a program, in bytes."""
+"""Maximum length of a program's answer, in bytes."""
 
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """A valid session name. It becomes an argument later, so it must not look like an option."""
@@ -217,7 +217,7 @@ class CommandAgent:
 
     @contextmanager
     def _complete_command(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Yield the command for a turn. The file with the answer's schema exists until the program has ended."""
+        """Yield the command for a turn; the file with the answer's schema exists until the program has ended."""
         argv = self.command(turn)
         if _SCHEMA_FILE not in argv:
             yield argv
@@ -251,7 +251,7 @@ class CommandAgent:
         return Reply(answer.text, answer.usage, meta=meta | ({"session": answer.session} if answer.session else {}))
 
     def goes_on_in(self, turn: Turn) -> str:
-        """Return the session of the previous answer in the same conversation, or "" if another program gave that answer."""
+        """Return the session of the previous answer in the conversation, or "" if another program gave that answer."""
         session = turn.meta.get("session") if turn.meta.get("program") == _program(self.argv) else None
         return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
 
@@ -279,7 +279,7 @@ class CommandAgent:
         return answer
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
-        """Return the error if the program cannot be started in ``project``, or None if the program is there."""
+        """Return the error if the program cannot be started in ``project``, or None if the program exists."""
         program = self.argv[0]
         where = str((self.cwd or project) / program) if "/" in program else program
         if shutil.which(where) is not None:
@@ -326,9 +326,10 @@ def whole_request(turn: Turn) -> str:
 
 
 COMMAND_PREFIX: Final = "command:"
-"""The prefix of preset names where agents are set, as in ``command:claude``."""
+"""The prefix of a preset name in the setting of an agent, as in ``command:claude``."""
 ANY_TOOLS: Final = "+tools"
-"""The suffix of a preset that may use its own tools, whatever the materia's tools are, as in ``command:opencode+tools``."""
+"""The suffix of a preset that may use its own tools regardless of the materia's tools, as in
+``command:opencode+tools``."""
 
 _SCHEMA_FILE: Final = "{schema_file}"
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}")
@@ -411,7 +412,7 @@ PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, row) for name, row i
 
 
 class PresetAgent(CommandAgent):
-    """Runs the program of a preset, with its own model or else the model that the materia names.
+    """Runs the program of a preset with the agent's own model or, if it has none, the materia's model.
 
     Args:
         preset: the preset of the program.
@@ -467,7 +468,7 @@ class PresetAgent(CommandAgent):
         return super().goes_on_in(turn) if self.preset.resume else ""
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:
-        """Return the error if the program cannot be started with a model, or None if the program is there."""
+        """Return the error if the program cannot be started with a model, or None if the program exists."""
         try:
             self.preset.command(self.model or model)
         except AgentError as error:

@@ -124,7 +124,7 @@ class AwaitedAgent:
 
 
 def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
-    """Return the fields of a turn that the function names as parameters, or None if it takes the whole turn."""
+    """Return the turn fields that the function's parameters name, or None if it takes the whole turn."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function written in C without a readable signature
@@ -152,7 +152,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _where(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
-    """Return the file and line where the error last left the function's file, or else where the function is defined."""
+    """Return the file and line in the function's file where the error last passed, or the function's definition."""
     inner = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
         inner = type(inner).__call__  # an object that can be called

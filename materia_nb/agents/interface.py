@@ -38,13 +38,13 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.platform import Stop
 
 AGENT_CELL: Final = "<agent "
-"""The prefix of the code name of a compiled ``%%materia agent`` cell."""
+"""Prefix of the file name in the compiled code of a ``%%materia agent`` cell."""
 
 TIMEOUT_S: Final = 600.0
 """Default time limit for an answer of a model or a program, in seconds."""
 
 CELL_NAMES: Final[list[Callable[[str], str | None]]] = []
-"""Functions that return the name of a notebook cell for the file name of its code; the magics register one."""
+"""Functions that map the file name of a notebook cell's code to the cell's name; the magics register one."""
 
 
 def code_location(filename: str, line: int) -> str:
@@ -69,7 +69,7 @@ _KINDS: Final[Mapping[Mode, TurnKind]] = {
 
 
 class AgentError(MateriaError):
-    """An agent could not answer. ``kind`` names the reason, or is ``agent_error`` without a more specific kind."""
+    """An agent could not answer. ``kind`` is the reason, or ``agent_error`` if there is no more specific kind."""
 
     def __init__(
         self, what: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
@@ -235,11 +235,11 @@ class Turn:
     more_tools: MoreTools = field(default_factory=MoreTools, compare=False, repr=False)
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Raise AttributeError with the names that a turn has."""
+        """Raise AttributeError with the names of the existing fields."""
         raise AttributeError(f"a turn has no {name}; {turn_has(name)}")
 
     def telling_to(self, tell: Callable[[Telling], None]) -> Turn:
-        """Return the same turn with another ``tell``; fields that are made on first reading are not made now."""
+        """Return the same turn with another ``tell``, without computing the lazy fields."""
         turn = object.__new__(Turn)
         turn.__dict__.update(self.__dict__, tell=tell)
         return turn
@@ -334,7 +334,7 @@ def readiness_problem(agent: Agent, model: str | None, project: Path) -> AgentEr
 
 
 def can_think(agent: Agent) -> bool:
-    """Return False if an agent declares, by ``thinking = False``, that its text never holds the thinking of a model (R68)."""
+    """Return False if an agent declares ``thinking = False``: its text never contains a model's thinking (R68)."""
     return getattr(agent, "thinking", True) is not False
 
 
@@ -447,7 +447,7 @@ def _where(error: Exception) -> str:
 # -- thinking is not an answer (R49, R68) ------------------------------------------------------
 
 TAGS: Final = ("<think>", "</think>")
-"""The tags around thinking if the profile of a model names no others."""
+"""Tags around thinking, unless the profile of a model names other tags."""
 _TAG: Final = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
 _CHANNEL: Final = re.compile(r"(?:<\|start\|>assistant)?<\|channel\|>analysis\b(?:<\|message\|>)?")
 _FINAL: Final = re.compile(r"<\|channel\|>final(?:<\|message\|>)?")
@@ -455,14 +455,14 @@ _AFTER_CHANNEL: Final = re.compile(r"<\|(?:end|return)\|>\s*$")
 _QUOTED: Final = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 MAX_THINKING_BYTES: Final = 65_536
-"""Maximum size of the thinking that is kept for one turn, in bytes."""
+"""Maximum size of the thinking that is stored for one turn, in bytes."""
 
 UNENDED_THINKING: Final = "thinking that had no end"
-"""The reason for a cut reply that contains only thinking (R52)."""
+"""Reason for treating a reply as cut off if it contains only thinking (R52)."""
 
 
 class SplitReply(NamedTuple):
-    """A reply in parts: the answer, the thinking before the answer, and True if the thinking had an end."""
+    """The parts of a reply: the answer, the thinking before the answer, and True if the thinking was closed."""
 
     text: str
     thinking: str = ""
@@ -501,7 +501,7 @@ def split_thinking(text: str, tags: tuple[str, str] = TAGS) -> SplitReply:
 
 
 def _unopened(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
-    """Return the closing tag of thinking without an opening tag, or None without such thinking."""
+    """Return the closing tag of thinking without an opening tag, or None if there is no such tag."""
     if not any(tag[1] for tag in tags) or _is_json(text):
         return None
     quoted = deque(match.span() for match in _QUOTED.finditer(text))
@@ -548,7 +548,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     before: tuple[int, int] | None = None,
     functions: Mapping[str, Tool] = NOTHING,
 ) -> Turn:
-    """Return the turn for the agent of a visit, or for the function that is pinned instead.
+    """Return the turn for the agent of a visit, or for the function pinned in its place.
 
     Args:
         rules: the rules of the cast.

@@ -1,4 +1,4 @@
-"""Language models as agents, through pydantic-ai (the extra ``models``), which is imported with the first model."""
+"""Language models as agents, through pydantic-ai (the extra ``models``), which is imported on first use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OTHER_KEYS: Final = {
     "google": ("GEMINI_API_KEY",),
     "google-gla": ("GEMINI_API_KEY",),
 }
-"""Environment variables of keys that are not named after their provider."""
+"""Environment variables of API keys that are not named after the provider."""
 _VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _NO_KEY: Final = "none"
 """The key for a server that does not need a key; the client library requires a value."""
@@ -142,7 +142,7 @@ def check_model(model: object, base_url: str | None = None) -> None:
 
 
 def make_model(model: object, base_url: str | None = None, key_env: str | None = None) -> ModelHandle:
-    """Return the model with a name; a model object is returned unchanged.
+    """Return the model with this name; return a model object unchanged.
 
     Raises:
         AgentError: kinds ``bad_model`` and ``not_installed`` as in :func:`check_model`; ``no_key``: the
@@ -220,7 +220,7 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
 
 
 def _missing(variables: Iterable[str], provider: str, message: str = "") -> Any:
-    """Raise the error for environment variables that must be set but are not."""
+    """Raise the error for required environment variables that are not set."""
     names = list(variables)
     if not names:
         raise _bad_model(f"The provider {provider} is not set up: {scrubbed(message)}")

@@ -80,7 +80,7 @@ def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
 
 
 def answer_error(name: str, model: str, detail: str = "", *, tries: int = 1, hint: str = "") -> AgentError:
-    """Return the error of a row of ``failures.toml``, with the message of the provider as its detail."""
+    """Return the error for a row of ``failures.toml``, with the provider's message as its detail."""
     row = _TABLE[name]
     sentence = row["what"].format(model=model) + (f", in {tries} tries" if tries > 1 else "")
     return AgentError(f"{sentence}: {detail}" if detail else sentence, hint=hint or row["hint"], kind=row["kind"])
@@ -132,7 +132,7 @@ def _failure_name(error: Exception) -> str:
 
 
 def _provider_message(error: Exception) -> str:
-    """Return the message of the provider, or of the innermost cause, on one line, bounded and without keys."""
+    """Return the message of the provider or of the innermost cause, on one line, shortened and without keys."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -148,7 +148,7 @@ def _provider_message(error: Exception) -> str:
 
 
 def one_short_line(text: str) -> str:
-    """Return text on one line, bounded and without keys."""
+    """Return text on one line, shortened and without keys."""
     return cut_to(one_line(scrubbed(text)), _SHOWN)
 
 
@@ -327,7 +327,7 @@ class Requests:
         return stream.get()
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
-        """Return the seconds before the next try: as the provider demands, or else an exponential delay with jitter."""
+        """Return the seconds before the next try: as the provider requires, or an exponential delay with jitter."""
         error = state.outcome.exception() if state.outcome else None
         retry_after = getattr(error, "retry_after", None)
         if retry_after is not None:
@@ -400,7 +400,7 @@ def _delta_text(event: ModelResponseStreamEvent) -> str:
 
 
 _SIZED: Final = ("content", "content_delta", "tool_name", "tool_name_delta", "args", "args_delta")
-"""The fields of the parts of an answer that can be long."""
+"""The fields of answer parts that can be long."""
 
 
 def _size(event: ModelResponseStreamEvent) -> int:

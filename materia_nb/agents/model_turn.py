@@ -97,7 +97,7 @@ def conversation(turn: Turn) -> list[ModelMessage]:
 
 
 def tool_rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
-    """Yield each answer that asked for calls, followed by the results of its calls."""
+    """Yield each answer that called tools, followed by the results of its calls."""
     for _, group in groupby(sorted(calls, key=lambda call: call.round), key=lambda call: call.round):
         together = list(group)
         text = "".join(call.said for call in together)
@@ -254,7 +254,7 @@ class ToolCalls:
         self._ids = {*earlier_ids, *(call.id for call in turn.calls)}
 
     def new_id(self, preferred: str) -> str:
-        """Return an id that no other call of the visit has: ``preferred`` if it is free."""
+        """Return an id that is unique in the visit: ``preferred`` if it is free."""
         name, number = preferred, 1
         while name in self._ids:
             number += 1
@@ -310,7 +310,7 @@ class ToolCalls:
         return self.record(call, text, ok=ok, started=started)
 
     def _changes(self, call: ToolCall) -> bool:
-        """Return True if running the call could change something; calls of unknown tools or with invalid arguments do nothing."""
+        """Return True if the call could change something; an unknown tool or invalid arguments change nothing."""
         tool = self._tools.get(call.tool)
         return tool is not None and tool.changes and INVALID not in call.args
 
@@ -327,7 +327,7 @@ class ToolCalls:
         return result.text, result.ok
 
     def record(self, call: ToolCall, text: str, *, ok: bool, started: float | None = None) -> ToolCall:
-        """Report a call with its result, and return it; without ``started`` it did not run."""
+        """Report a call with its result, and return the call; without ``started``, the call did not run."""
         seconds = 0.0 if started is None else round(time.perf_counter() - started, 6)
         call = replace(call, result=text, ok=ok, seconds=seconds)
         self._turn.tell(Called(call))
@@ -335,7 +335,7 @@ class ToolCalls:
 
 
 def _is_deceptive(call: ToolCall) -> bool:
-    """Return True if a person must see the command or the path despite an earlier approval."""
+    """Return True if a person must see the command or path although the tool is already approved."""
     return any(deceptive_signs(str(call.args.get(name, ""))) for name in ("command", "path"))
 
 

@@ -1,4 +1,4 @@
-"""Agents made in a notebook: functions, persons, scripts, recordings; and the table that assigns agents to sockets."""
+"""Agents made in a notebook (functions, persons, scripts, recordings), and the table that assigns agents to sockets."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from materia_nb.registry import mimebundle_from_view
 
 @dataclass(frozen=True, slots=True)
 class PersonAgent:
-    """Leaves every turn to the person at the notebook."""
+    """Leaves every turn to the person who uses the notebook."""
 
     name: str = "person"
 
     def answer(self, turn: Turn) -> Reply | None:  # noqa: ARG002 - the protocol's signature
-        """Return None: the cast stops here and shows the prompt."""
+        """Return None, so that the cast stops here and shows the prompt."""
         return None
 
 
@@ -334,7 +334,7 @@ def agent_from(value: object) -> Agent:
 
 
 def _needs_program(command: Sequence[object]) -> None:
-    """Raise AgentError for a list of texts: its first entry has blanks and is not a program."""
+    """Raise AgentError if the first entry has spaces and is not a program: it was probably meant as a reply."""
     first = command[0] if command else None
     if isinstance(first, str) and len(first.split()) > 1 and shutil.which(first) is None:
         raise AgentError(
@@ -481,7 +481,7 @@ class AgentTable:
         return [*lines.values(), AgentLine(None, name_of(self.default))]
 
     def _names_here(self, below: str) -> list[str]:
-        """Return the names in this table for a name of the table below."""
+        """Return this table's names for a name of the lower table."""
         own_names = [own_name for own_name, name_below in self._renamed.items() if name_below == below]
         return own_names if below in self._renamed or own_names else [below]
 
@@ -494,7 +494,7 @@ class AgentTable:
         return new
 
     def frozen(self) -> AgentTable:
-        """Return a copy that does not follow later changes of the table below."""
+        """Return a copy that later changes of the lower table do not affect."""
         new = self.copy()
         new._over = None if self._over is None else self._over.frozen()  # noqa: SLF001 - its own class
         return new
@@ -511,13 +511,13 @@ def names_of(graph: Graph) -> set[str]:
 
 
 def needs_name(graph: Graph, name: str) -> None:
-    """Raise MateriaError (``unknown_materia``) unless a loadout has a socket or materia of that name."""
+    """Raise MateriaError (``unknown_materia``) unless the loadout has a socket or materia with this name."""
     message = f"The loadout {graph.name} has no socket or materia {name!r}."
     needs_one_of(name, names_of(graph), message, "unknown_materia")
 
 
 def unknown(name: str, known: Iterable[str]) -> MateriaError:
-    """Return the error for an agent of a name that no socket or materia has."""
+    """Return the error for setting an agent for an unknown name."""
     return MateriaError(
         f"No materia or socket is called {name!r}.",
         hint=did_you_mean(name, known) + " (* means all others)",
@@ -526,7 +526,7 @@ def unknown(name: str, known: Iterable[str]) -> MateriaError:
 
 
 def no_agent(name: str, words: str) -> MateriaError:
-    """Return the error for an agent of a utility, which would be ignored."""
+    """Return the error for setting an agent for a utility, where the agent would be ignored."""
     return MateriaError(
         f"{words} is a utility, which runs a process, so no agent can be set for it.",
         where=name,
@@ -544,7 +544,7 @@ def utilities_of(graph: Graph) -> dict[str, str]:
 
 
 def needs_agent(graph: Graph, name: str) -> None:
-    """Raise MateriaError (``unknown_materia``, ``not_an_agent``) unless an agent answers the socket or materia of that name."""
+    """Raise MateriaError (``unknown_materia``, ``not_an_agent``) unless an agent answers this socket or materia."""
     if name not in (known := names_of(graph)):
         raise unknown(name, known)
     if (words := utilities_of(graph).get(name)) is not None:

@@ -1,4 +1,4 @@
-"""The agents and pins of a workbench, their use in a new cast, and a way to ask one socket without a cast."""
+"""The agents and pins of a workbench, their use in a new cast, and a function that asks one socket without a cast."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Agents(AgentTable):
         return decorate
 
     def set(self, name: str, agent: AgentLike) -> Agent:
-        """Set the agent of a socket or materia; ``recorded:`` followed by a cast or a recording's file is an agent too."""
+        """Set the agent of a socket or materia; ``recorded:`` with a cast or a recording file is an agent too."""
         return super().set(name, self._answerer(agent))
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
@@ -112,13 +112,13 @@ class Agents(AgentTable):
         return read_recording(path) if path.suffix == ".json" or is_file else None
 
     def _answerer(self, agent: AgentLike) -> AgentLike:
-        """Return the recorded agent that a ``recorded:`` text names; anything else is returned as it is."""
+        """Return the recorded agent that a ``recorded:`` text names; return any other value unchanged."""
         if isinstance(agent, str) and agent.startswith(_RECORDED):
             return self.recorded(agent.removeprefix(_RECORDED))
         return agent
 
     def knows(self, name: str) -> bool:
-        """Return True if a materia or socket of that name exists."""
+        """Return True if a materia or socket with this name exists."""
         try:
             self.needs(name)
         except MateriaError:
@@ -242,7 +242,7 @@ class Agents(AgentTable):
         self.pins.pop(name, None)
 
     def _answer_of(self, to: object) -> object:
-        """Return the cast or recording that a ``recorded:`` text names; anything else is returned as it is."""
+        """Return the cast or recording that a ``recorded:`` text names; return any other value unchanged."""
         if not isinstance(to, str) or not to.startswith(_RECORDED):
             return to
         reference = to.removeprefix(_RECORDED)
@@ -278,7 +278,7 @@ class Agents(AgentTable):
         return _without_utilities(graph, table)
 
     def table_of_link(self, composition: Composition, graph: Graph) -> AgentTable:
-        """Return the agents of a cast of a composition with this resolved graph; raises as :meth:`table`.
+        """Return the agents of a cast of a composition with this resolved graph; errors as in :meth:`table`.
 
         A socket has another id in the composition and keeps its agent.
         """
@@ -298,7 +298,7 @@ class Agents(AgentTable):
 
 
 def in_their_form(graph: Graph, table: AgentTable) -> Graph:
-    """Return the loadout; sockets without a ``promptForm`` get that of the model that answers them (R50).
+    """Return the loadout; a socket without ``promptForm`` gets the prompt form of its model (R50).
 
     The forms are added to the config document too, so that a resumed cast writes the same prompts.
     """
@@ -333,11 +333,11 @@ def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
 
 
 _MAX_SHOWN: Final = 8_000
-"""Maximum length of an answer that is shown, in characters."""
+"""Maximum length of a displayed answer, in characters."""
 
 
 class Asked(Shown):
-    """The answer of one socket that was asked without a cast.
+    """The answer of a socket that was asked without a cast.
 
     Attributes:
         socket: the socket.

@@ -1,4 +1,4 @@
-"""One turn asked several times, of several agents or with several prompts, without changing the cast."""
+"""A turn that is asked several times, of several agents or with several prompts, without changing the cast."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Attempt:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """The cells of its row in the table of attempts."""
+        """The cells of the attempt's row in the table of attempts."""
         return (
             str(self.number),
             self.agent,
@@ -127,7 +127,7 @@ class Trial(Runner):
 
     @contextmanager
     def in_own_folder(self, number: int) -> Iterator[None]:
-        """Work on a copy of the files, if the cast keeps files, so that attempts do not see each other's changes."""
+        """Use a copy of the files, if the cast keeps files, so that attempts do not see each other's changes."""
         start_commit = self.session.files
         if start_commit is None:
             yield
@@ -147,12 +147,12 @@ class Trial(Runner):
             shutil.rmtree(folder, ignore_errors=True)
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Run a command in memory, and remember it."""
+        """Run a command in memory, and store it."""
         super().run_command(command, *arguments)
         self.done.append(lambda runner, _: runner.run_command(command, *arguments))
 
     def keep(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
-        """Adopt the session that the events lead to, without writing it."""
+        """Use the session that results from the events, without writing it."""
         self.session = fold(self.rules, self.session, events)
 
     def handle_reply(self, reply: Answer) -> None:
@@ -170,10 +170,10 @@ class Trial(Runner):
             self.stop.set()
 
     def write_side_files(self, visit: Visit, before: CastState) -> None:
-        """Write nothing."""
+        """Do nothing, since an attempt writes no files."""
 
     def write_derived(self) -> None:
-        """Write nothing."""
+        """Do nothing, since an attempt writes no files."""
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
         super()._fail(kind, message, hint)
@@ -186,7 +186,7 @@ class Trial(Runner):
     def attempt(
         self, before: Session, number: int, agent_name: str | None, wording: int, texts: Mapping[str, str]
     ) -> Attempt:
-        """Ask the turn that waits in ``before`` once, with other texts for some prompt layers."""
+        """Ask the waiting turn of ``before`` once, with other texts for some prompt layers."""
         visit = decide.waiting(before)
         agent: Agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
         for layer, text in texts.items():
@@ -254,7 +254,7 @@ def _asked_text(session: Session) -> str:
 
 _COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost", "took")
 _MAX_OPEN: Final = 6
-"""Maximum number of answers that are shown open."""
+"""Maximum number of answers that are shown unfolded."""
 _FIELDS: Final = (
     *("number", "agent", "wording", "valid", "satisfied", "leads", "turns", "calls", "input", "output"),
     *("tokens", "cost", "seconds", "text", "error"),
@@ -263,7 +263,7 @@ _FIELDS: Final = (
 
 
 class Attempts(Shown, Sequence[Attempt]):
-    """Answers to one turn, side by side. It is displayed as a table, and made by ``cast.attempt``."""
+    """Answers to one turn, side by side, displayed as a table; created by ``cast.attempt``."""
 
     def __init__(
         self,
@@ -333,7 +333,7 @@ class Attempts(Shown, Sequence[Attempt]):
 
     @property
     def usage(self) -> Usage:
-        """The tokens and cost of all attempts together."""
+        """Total tokens and cost of all attempts."""
         return reduce(Usage.plus, (attempt.usage for attempt in self), Usage())
 
     def _blocks(self) -> list[Block]:
@@ -421,7 +421,7 @@ class Attempts(Shown, Sequence[Attempt]):
         return pin
 
     def _still_waits(self, session: Session) -> bool:
-        """Return True if the same turn waits: of the same visit, with the same conversation and the same prompt."""
+        """Return True if the same turn still waits: same visit, conversation and prompt."""
         current, before = entered(self._runner.rules, session), self._asked
         if current is None or current.asking or len(current.abandoned) != len(before.abandoned):
             return False
@@ -448,7 +448,7 @@ class Attempts(Shown, Sequence[Attempt]):
 
 
 def _session_to_ask(runner: Runner, socket: str | None) -> Session:
-    """Return the session in which the turn to be asked waits.
+    """Return the session in which the turn to ask is waiting.
 
     Raises:
         MateriaError: no agent is asked next, or the cast is at another socket.
@@ -486,7 +486,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
 
 
 def entered(rules: Rules, session: Session) -> Session | None:
-    """Return the session after its next socket was entered, or None if no socket waits then."""
+    """Return the session after entering its next socket, or None if no socket waits then."""
     if session.state.status == "ready":
         session = fold(rules, session, decide.enter(rules, session, now()))
     return session if session.state.status == "waiting" else None
@@ -507,6 +507,6 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
 
 
 def _table(value: object) -> tuple[AgentTable, str]:
-    """Return an agent table with that agent, and its name; a model's name is the text that was given."""
+    """Return an agent table with the given agent, and the agent's name; the name of a model is the given text."""
     agent = agent_from(value)
     return AgentTable(agent), value if isinstance(value, str) else name_of(agent)

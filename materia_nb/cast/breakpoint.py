@@ -60,13 +60,13 @@ FILE: Final = "breakpoints.json"
 """Name of the file with the breakpoints of a project, next to its casts."""
 _MAX_BYTES: Final = 1_000_000
 _MAX_BREAKPOINTS: Final = 200
-"""Maximum number of breakpoints of a loadout that are read, since each is tested after every step."""
+"""Maximum number of breakpoints that are read for a loadout, since each is tested after every step."""
 _MAX_TEXT: Final = 1_000
 """Maximum length of a text field, in characters."""
 
 
 class Breakpoint(NamedTuple):
-    """The description of an event at which runs stop. It does not belong to one cast.
+    """Description of an event at which runs stop. A breakpoint does not belong to one cast.
 
     Attributes:
         kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, ``not_satisfied``, the
@@ -228,7 +228,7 @@ class Breakpoint(NamedTuple):
 
 
 class BreakpointSet:
-    """The breakpoints at one moment. Iterating gives each :class:`Breakpoint`."""
+    """The breakpoints at one moment. Iterating yields each :class:`Breakpoint`."""
 
     def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
         """Create a set of ``breakpoints``, which keeps their order."""
@@ -260,7 +260,7 @@ def ordinal(number: int) -> str:
 
 
 def breakpoint_of(value: object) -> Breakpoint:
-    """Return the breakpoint from the JSON that :meth:`Breakpoint.as_json` returned.
+    """Return a breakpoint from the JSON made by :meth:`Breakpoint.as_json`.
 
     Raises:
         MateriaError: ``value`` is not a breakpoint (``bad_breakpoint``).
@@ -322,7 +322,7 @@ def _facts_of(session: Session) -> StateFacts:
 
 @lru_cache(maxsize=256)
 def condition_of(text: str) -> Callable[[StateFacts], bool]:
-    """Return the test that a condition describes.
+    """Return the test described by a condition.
 
     A condition has comparisons, ``in``, ``and``, ``or``, ``not`` and ``len`` over the values of :func:`_facts_of`, such as
     ``state.score < 3``, ``item.title == "Draft"``, ``"TODO" in output``, ``visits["Socket-3"] > 1 and not state.done``.
@@ -408,7 +408,7 @@ def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
 
 
 def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
-    """Return the breakpoints of a loadout in a file, and a sentence about unreadable parts, or an empty text."""
+    """Return the breakpoints of a loadout in a file, and a sentence about unreadable parts, if any."""
     try:
         saved = _read_file(path).get(loadout, [])
     except MateriaError as error:

@@ -33,20 +33,20 @@ SUFFIX: Final = ".materia-case.json"
 _CASE: Final = OwnFormat("case", CASE_FORMAT, "cast.export.test(path) writes one")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _BOUNDS: Final = [bound for bound in BOUNDS if bound.of != "seconds"]
-"""The limits in a case; recorded answers take no time."""
+"""The limits that a case stores; time limits are omitted, since recorded answers take no time."""
 _MAX_VALUE: Final = 80
 _MAX_CHANGES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case that was read from a file."""
+    """A test case read from a file."""
 
     fields: Mapping[str, Any]
     path: Path
 
     def check(self) -> list[str]:
-        """Return a line for each expectation that is not met.
+        """Return a line for each unmet expectation.
 
         Raises:
             MateriaError: the loadout has problems, the config file to test does not exist, or the case is damaged
@@ -83,7 +83,7 @@ class Case:
         return failures
 
     def _ways(self, graph: Graph) -> list[str]:
-        """Return a line for each visit that is no longer possible, and for each visit that has become possible."""
+        """Return a line for each visit that is no longer possible or newly possible."""
         expected = self.fields["ways"]
         moves = Exploration(graph, expected["items"]).moves
         missing = [f"No way does this any more: {move}" for move in expected["moves"] if move not in moves]
@@ -205,7 +205,7 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
 
 
 def write_export(path: Path, kind: str, text: str) -> Path:
-    """Write a file, create its missing parent directories, and return its path."""
+    """Write a file, creating missing parent directories, and return its path."""
     with disk(path, f"write the {kind}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode("utf-8", "replace"))
@@ -213,7 +213,7 @@ def write_export(path: Path, kind: str, text: str) -> Path:
 
 
 def relative_to(folder: Path, follows: str | Path | None) -> str | None:
-    """Return the path of a config file relative to the folder of a case; None without a config file."""
+    """Return the path of a config file relative to the folder of a case; None if there is no config file."""
     return None if follows is None else os.path.relpath(Path(follows).absolute(), folder.absolute())
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
-    """One run of a loadout, made by ``Workbench.cast`` or ``Workbench.open``. ``with`` and ``async with`` close it.
+    """One run of a loadout, created by ``Workbench.cast`` or ``Workbench.open``. ``with`` and ``async with`` close it.
 
     Attributes:
         runner: the runner of the cast; panels use it to see whether a step is running.
@@ -633,7 +633,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         self.runner.write_now()
 
     def _before_change(self, path: str) -> tuple[int, bool]:
-        """Return the last step before the latest change of a value, and whether an edit after that step is the change."""
+        """Return the last step before the latest change of a value, and True if an edit made that change."""
         from materia_nb.insight.values import blame_value
 
         self.now.needs_castable()
@@ -666,7 +666,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self._resume_like_this(runner_factory.replay_directory(self.runner, replay))
 
     def _resume_like_this(self, path: Path) -> Cast:
-        """Resume a cast with the agents, breakpoints and pinned functions of this one."""
+        """Resume a cast with the agents, breakpoints and pinned functions of this cast."""
         runner = runner_factory.resume_like(self.runner, path)
         try:
             cast = Cast(runner)

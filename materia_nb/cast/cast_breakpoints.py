@@ -26,7 +26,7 @@ Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoin
 """The reason why a run stopped."""
 
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
-"""The reason why a run stops, for each status in which a cast cannot continue by itself."""
+"""The reason why a run stops, for each status in which a cast does not continue by itself."""
 _OUTPUT_KINDS: Final[tuple[BreakKind, ...]] = ("after", "refused", "not_satisfied", "same_again", "empty_answer")
 
 
@@ -67,10 +67,10 @@ class Breakpoints:
 
 
 class EditableBreakpoints(BreakpointSet, ABC):
-    """Breakpoints that can be added and removed. Iterating gives each :class:`~materia_nb.cast.breakpoint.Breakpoint`."""
+    """A set of :class:`~materia_nb.cast.breakpoint.Breakpoint` that can be changed."""
 
     def __init__(self, graph: Graph) -> None:
-        """Provide breakpoints for casts of ``graph``."""
+        """Create editable breakpoints for casts of ``graph``."""
         self._graph = graph
 
     def add(  # noqa: PLR0913 - one argument for each thing to stop at
@@ -168,7 +168,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         same_again: bool = False,
         empty_answer: bool = False,
     ) -> None:
-        """Remove all breakpoints of a socket, a watched path, or the one that :meth:`add` makes of the same arguments.
+        """Remove all breakpoints of a socket or path, or the one that :meth:`add` makes with the same arguments.
 
         Without arguments, remove all breakpoints.
         """
@@ -192,7 +192,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self.change(lambda stored: stored.remove_if(lambda breakpoint_: breakpoint_.every_time in events))
 
     def toggle(self, breakpoint_: Breakpoint) -> None:
-        """Add a breakpoint, or remove it if it exists; raises as :meth:`put`."""
+        """Add a breakpoint, or remove it if it exists; raises the same errors as :meth:`put`."""
         if breakpoint_.every_time in {other.every_time for other in self}:
             self.remove(breakpoint_)
         else:
@@ -215,7 +215,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         """Call ``change`` with the stored breakpoints."""
 
     def _described(self, socket: str | None, edge: int | str | None, flags: Sequence[bool]) -> Breakpoint:
-        """Return the breakpoint that the arguments of :meth:`add` describe; ``flags`` are those of ``_OUTPUT_KINDS``."""
+        """Return the breakpoint for the arguments of :meth:`add`; ``flags`` correspond to ``_OUTPUT_KINDS``."""
         kinds: dict[BreakKind, bool] = {**dict(zip(_OUTPUT_KINDS, flags, strict=True)), "edge": edge is not None}
         chosen: list[BreakKind] = [kind for kind, is_set in kinds.items() if is_set] or ["before"]
         if len(chosen) > 1:
@@ -249,7 +249,7 @@ class CastBreakpoints(EditableBreakpoints):
     """
 
     def __init__(self, runner: Runner) -> None:
-        """Provide the breakpoints of the cast that ``runner`` runs; followers of the cast are called after changes."""
+        """Create the breakpoints of the cast that ``runner`` runs; changes are reported to followers of the cast."""
         super().__init__(runner.rules.graph)
         self._runner = runner
         self._followed = Breakpoints()
@@ -260,7 +260,7 @@ class CastBreakpoints(EditableBreakpoints):
 
     @property
     def are_its_own(self) -> bool:
-        """True if the cast has breakpoints of its own, because they were changed here."""
+        """True if the cast has its own breakpoints, because they were changed for this cast."""
         return self._own is not None
 
     def follow(self, followed: Breakpoints) -> None:
@@ -311,7 +311,7 @@ class LoadoutBreakpoints(EditableBreakpoints):
     """
 
     def __init__(self, breakpoints: Breakpoints, graph: Graph, current: CastBreakpoints | None) -> None:
-        """Provide the stored breakpoints; ``current`` has those of the current cast, if it runs this loadout."""
+        """Wrap the stored breakpoints; ``current`` has the breakpoints of the current cast, if it runs this loadout."""
         super().__init__(graph)
         self._stored, self._current = breakpoints, current
 
@@ -327,7 +327,7 @@ class LoadoutBreakpoints(EditableBreakpoints):
 
 
 def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
-    """Raise MateriaError (``unknown_edge``) unless the socket has such an edge."""
+    """Raise MateriaError (``unknown_edge``) if the socket does not have this edge."""
     exits = [route.target for loop in graph.loops.values() for route in loop.routes if route.source == socket.id]
     targets = dict.fromkeys([*(edge_.to for edge_ in socket.edges), *exits, END])
     if edge in targets or (isinstance(edge, int) and 1 <= edge <= len(socket.edges)):

@@ -1,4 +1,4 @@
-"""The changes, labels, approvals and pins of a person between two steps: ``cast.edit``, ``cast.labels``, ``cast.approvals``, ``cast.pins``."""
+"""Changes between two steps: ``cast.edit``, ``cast.labels``, ``cast.approvals`` and ``cast.pins``."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Edits:
     """The methods that edit one cast. While a step runs, an edit is refused and changes nothing."""
 
     def __init__(self, runner: Runner) -> None:
-        """Provide the edits of the cast that ``runner`` runs."""
+        """Create the edits of the cast that ``runner`` runs."""
         self._runner = runner
 
     def __repr__(self) -> str:
@@ -316,7 +316,7 @@ class Labels(Shown):
     """The labels of one cast and of its steps; they do not affect the cast."""
 
     def __init__(self, runner: Runner) -> None:
-        """Provide the labels of the cast that ``runner`` runs."""
+        """Create the labels of the cast that ``runner`` runs."""
         self._runner = runner
 
     def __repr__(self) -> str:
@@ -404,7 +404,7 @@ def _index_of(items: Sequence[JSON], reference: int | str) -> int:
 def _redefined(
     document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
 ) -> tuple[JSON, Rules]:
-    """Return the config of a cast with a replaced definition of a materia, and the rules for this config.
+    """Return a cast's config with the definition of a materia replaced, and the rules for this config.
 
     Raises:
         MateriaError: as :meth:`Edits.redefine`.
@@ -433,7 +433,7 @@ class Approvals(ApprovalsNow):
     """The requests of agents to a person in one cast, and the commands that answer them."""
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:
-        """Provide the requests of the cast of ``runner``, or of one lane; by default of the only lane that asks, if any."""
+        """Wrap the requests in the cast of ``runner`` or in one lane; by default, in the only lane that asks."""
         asks = [] if lane is not None else runner.lanes_that_ask
         name = lane if lane is not None else asks[0] if len(asks) == 1 else None
         if name is None:
@@ -563,7 +563,7 @@ _FORMS: Final = "a text, a dict (sent as JSON), a function, or an earlier cast; 
 
 
 class Chosen(NamedTuple):
-    """A pin, with its function if it is pinned to one."""
+    """A pin, with the function that it is pinned to, if any."""
 
     pin: Pin
     function: Agent | None = None
@@ -662,7 +662,7 @@ class Pins(Mapping[str, Pin]):
     """The pins of one cast, by socket or materia: a mapping, with methods to change it."""
 
     def __init__(self, runner: Runner) -> None:
-        """Provide the pins of the cast that ``runner`` runs."""
+        """Create the pins of the cast that ``runner`` runs."""
         self._runner = runner
 
     def __getitem__(self, name: str) -> Pin:
@@ -701,7 +701,7 @@ class Pins(Mapping[str, Pin]):
         return chosen.pin
 
     def put(self, name: str, chosen: Chosen) -> None:
-        """Add a pin that ``choose`` returned; see :meth:`add`."""
+        """Add a pin returned by ``choose``; see :meth:`add`."""
         runner = self._runner
         needs_name(runner.rules.graph, name)
         with runner.lock():

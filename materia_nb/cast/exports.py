@@ -31,7 +31,7 @@ class Exports:
     """The exports of one cast."""
 
     def __init__(self, runner: Runner) -> None:
-        """Export the cast that ``runner`` runs."""
+        """Create the exports of the cast that ``runner`` runs."""
         self._runner = runner
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class Exports:
 RECORDING_FORMAT: Final = "materia-nb recording 1"
 _RECORDING: Final = OwnFormat("recording", RECORDING_FORMAT, "write one of the current cast with export recording FILE")
 _META: Final = ("model", "provider", "finish")
-"""The recorded metadata of answers; other metadata may have paths or keys."""
+"""The metadata of answers that is recorded; other metadata may contain paths or keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
     "work": "work",
     "repair": "repair",
@@ -105,7 +105,7 @@ _KINDS: Final[Mapping[str, TurnKind]] = {
 
 
 def _recorded_steps(session: Session) -> list[StepRecord]:
-    """Return the steps of a cast and of its lanes, whose names must be unique."""
+    """Return the steps of a cast and of its lanes; the names of the lanes must be unique."""
     names = [name for streams in session.streams for name in streams.lanes]
     if len(set(names)) < len(names):
         raise MateriaError(

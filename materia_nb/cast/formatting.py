@@ -1,4 +1,4 @@
-"""Lists of steps, casts and events that are shown as tables, data frames of them, and texts about steps and times."""
+"""Lists of steps, casts and events as tables and data frames, and texts about steps and times."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
 
 
 class Listed(Shown, Sequence[_T], Generic[_T]):
-    """A sequence that is shown as a table and equals any sequence with equal values."""
+    """A sequence that is displayed as a table and equals any sequence with equal values."""
 
     __slots__ = ("_all",)
 
@@ -85,7 +85,7 @@ class Listed(Shown, Sequence[_T], Generic[_T]):
 
     @property
     def table(self) -> Table:
-        """The table that it is shown as."""
+        """The table that displays the sequence."""
         raise NotImplementedError
 
     def _blocks(self) -> list[Block]:
@@ -93,7 +93,7 @@ class Listed(Shown, Sequence[_T], Generic[_T]):
 
 
 class TableOf(Table, Generic[_T]):
-    """A table of values; iterating gives the values themselves."""
+    """A table of values; iterating yields the values themselves."""
 
     def __init__(
         self, values: Iterable[_T], headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str
@@ -109,7 +109,7 @@ class TableOf(Table, Generic[_T]):
 
 
 class EventsView(TableOf[MateriaEvent]):
-    """The events that outputs reported (R39); iterating gives the events."""
+    """The events that outputs reported (R39); iterating yields the events."""
 
     def __init__(self, events: Sequence[MateriaEvent]) -> None:
         lanes = any(event.lane for event in events)
@@ -138,7 +138,7 @@ class StepList(Listed[StepRecord]):
     __slots__ = ("_graph", "_note")
 
     def __init__(self, steps: Sequence[StepRecord], graph: Graph, note: str = "") -> None:
-        """Show ``steps`` of a cast of ``graph``; ``note`` is a line about steps that are not in the list."""
+        """Wrap ``steps`` of a cast of ``graph``; ``note`` is a line about steps that are not in the list."""
         super().__init__(steps)
         self._graph, self._note = graph, note
 
@@ -147,11 +147,11 @@ class StepList(Listed[StepRecord]):
 
     @property
     def table(self) -> Table:
-        """The table that it is shown as."""
+        """The table that displays the steps."""
         return step_table(self._all, self._graph)
 
     def at(self, number: int) -> StepRecord:
-        """Return the step of that number, from 1; negative numbers count from the end.
+        """Return the step with this number, from 1; negative numbers count from the end.
 
         Raises:
             MateriaError: there is no such step (``no_step``).
@@ -201,7 +201,7 @@ class StepList(Listed[StepRecord]):
         return EventsView(selected)
 
     def frame(self) -> Any:
-        """Return the steps as a pandas data frame, one per row, with the columns ``STEP_FIELDS`` of its module.
+        """Return the steps as a pandas data frame, one step per row, with the columns ``STEP_FIELDS`` of this module.
 
         ``started`` is a time in UTC. ``seconds`` is the working time and ``waited`` the waiting time, empty if unknown.
         ``input``, ``output`` and ``tokens`` count tokens; ``cost`` has the unit of the agents.
@@ -240,7 +240,7 @@ class StepList(Listed[StepRecord]):
 
 
 def steps_of(session: Session, graph: Graph) -> StepList:
-    """Return the steps of a cast; a note says how many steps its lanes have made."""
+    """Return the steps of a cast; a note contains the number of steps in its lanes."""
     lanes = (lane for streams in session.streams for lane in streams.lanes.values())
     others = sum(len(lane.session.steps) for lane in lanes)
     note = f"{counted(others, 'more step')} in lanes: cast.now.all_steps" if others else ""
@@ -248,7 +248,7 @@ def steps_of(session: Session, graph: Graph) -> StepList:
 
 
 def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
-    """Return the step of a number; see :meth:`StepList.at`."""
+    """Return the step with this number; see :meth:`StepList.at`."""
     is_integer = type(number) is int  # a value from a notebook need not fit the annotation
     first = steps[0].number if steps else 1  # the steps of a lane do not begin at 1
     index = -1 if not is_integer else number - first if number > 0 else len(steps) + number
@@ -268,11 +268,11 @@ class CastList(Listed[CastEntry]):
 
     @property
     def table(self) -> Table:
-        """The table that it is shown as."""
+        """The table that displays the casts."""
         return casts_view(self._all)
 
     def frame(self) -> Any:
-        """Return the casts as a pandas data frame, one per row, with the columns ``CAST_FIELDS`` of its module; times are in UTC.
+        """Return the casts as a pandas data frame, one per row, with the columns ``CAST_FIELDS``; times are in UTC.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -324,11 +324,11 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
 
 
 _MAX_READ: Final = 4_000
-"""Maximum length of the beginning of an output that is read for its summary, in characters."""
+"""Maximum length of the part of an output that is read for its summary, in characters."""
 
 
 def output_words(step: StepRecord) -> str:
-    """Return a summary of an output: its prose (R62), its context, the titles of its work items, or else its beginning."""
+    """Return a summary of an output: its prose (R62), context or work item titles, else its beginning."""
     reading = None if step.shown != step.output else step.reading
     fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
     verdict_alone = not any(value for name, value in fields.items() if name != "satisfied")
@@ -346,7 +346,7 @@ def output_words(step: StepRecord) -> str:
 
 
 def how_it_came(step: StepRecord) -> list[str]:
-    """Return notes on the origin of an output that is not a plain answer, such as repairs, drafts, a pin or a correction."""
+    """Return notes on an output that is not a plain answer: repairs, drafts, a pin, a correction and the like."""
     modes = [turn.mode for turn in step.turns]
     counts = ((modes.count("draft"), "draft"), (modes.count("repair"), "repair"))
     marks = [counted(count, word) for count, word in counts if count]
@@ -357,7 +357,7 @@ def how_it_came(step: StepRecord) -> list[str]:
 
 
 def verdict_mark(step: StepRecord) -> str:
-    """Return ✓ if the output is satisfied, ✗ if it is not, or an empty text without a verdict."""
+    """Return ✓ if the output is satisfied, ✗ if it is not, or an empty text if it has no verdict."""
     verdict = step.reading.satisfied if step.reading is not None else None
     return "" if verdict is None else "✓" if verdict else "✗"
 
@@ -381,14 +381,14 @@ def way_words(step: StepRecord) -> str:
 
 
 def failure_words(kind: str) -> str:
-    """Return a failure kind as the predicate of a sentence; a third-party agent may have its own kind."""
+    """Return a failure kind as the predicate of a sentence; a third-party agent may have its own kinds."""
     return str(FAILURES.get(kind, FAILURES[OTHER_FAILURE])["description"])
 
 
 FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_package_toml(__file__, "failures.toml")
-"""The description and the fixes of each kind of failure."""
+"""The description of each kind of failure, and ways to fix it."""
 OTHER_FAILURE: Final = "agent_error"
-"""The kind that is used for unknown kinds."""
+"""The entry for unknown kinds of failure."""
 
 
 def record_view(step: StepRecord) -> View:
@@ -405,7 +405,7 @@ view_registry[StepRecord] = record_view
 
 
 def why_blocks(why: Why, *, narrow: bool = False) -> list[Block]:
-    """Return the explanation of a step's target: reasons, all checked edges and exits, and the reasoning of the agent.
+    """Return the explanation of a step's target: reasons, all checked edges and exits, and the agent's reasoning.
 
     ``narrow`` limits the table to three columns, to fit next to a graph.
     """
@@ -465,7 +465,7 @@ _MONTHS: Final = (
 
 
 def cost_words(cost: float | None, unpriced: int) -> str:
-    """Return a cost, empty if unknown; ``at least`` if some turns have no price."""
+    """Return a cost, empty if unknown; with ``at least`` if some turns have no price."""
     if cost is None:
         return ""
     return f"{'at least ' if unpriced else ''}${cost:.{4 if 0 < cost < 1 else 2}f}"

@@ -36,7 +36,7 @@ _WIDTH, _HEIGHT = 240, 200
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The bug of a mistake in the gallery.
+    """The bug in a gallery mistake.
 
     Attributes:
         code: the code that ``check`` reports.
@@ -53,7 +53,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Card(Shown):
-    """One entry of the gallery.
+    """A card of the gallery: a pattern or a mistake.
 
     Attributes:
         name: the name of the card, such as ``critic-loop``; the name of a mistake does not reveal the bug.
@@ -169,7 +169,7 @@ class Gallery(Shown, Mapping[str, Card]):
         return name in self._cards
 
     def of(self, kind: CardKind) -> tuple[Card, ...]:
-        """Return the patterns, or the mistakes."""
+        """Return the patterns or the mistakes."""
         return tuple(card for card in self._cards.values() if card.kind == kind)
 
     def __repr__(self) -> str:
@@ -263,7 +263,7 @@ def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[st
 
 
 def laid_out(value: JSON, indent: int = 0) -> str:
-    """Return JSON with each object and list on one line if it fits."""
+    """Return formatted JSON with each object and list on one line if it fits."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or len(flat) + indent <= _LINE:
         return flat
@@ -284,7 +284,7 @@ _MARKED: Final[Mapping[str, JSON]] = {
     "exercise": {"tags": ["raises-exception"]},  # raises until it is solved; the tag lets the run of all cells continue
     "folded": {"jupyter": {"source_hidden": True}},
 }
-"""The metadata of a cell, by the word after its fence. Cells marked ``castable`` are left out if there is no cast."""
+"""Metadata of a cell, by the word after its code fence. Cells marked ``castable`` are omitted if there is no cast."""
 
 
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:

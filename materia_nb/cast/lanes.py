@@ -1,4 +1,4 @@
-"""The lanes of a cast. One thread for each waits for its agent or process; the results are handled one at a time."""
+"""The lanes of a cast. One thread per lane waits for its agent or process; results are handled one at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _END_S = 1.0
 
 
 class LaneWork(Work):
-    """The work of one lane; it uses the journal and the agents of the cast."""
+    """The work of one lane; it uses the cast's journal and agents."""
 
     def __init__(self, main: Work, lane: str, lanes: Lanes) -> None:
         super().__init__(main)
@@ -47,11 +47,11 @@ class LaneWork(Work):
 
     @property
     def base(self) -> Path:
-        """The directory in which agents and processes work, apart from their scope."""
+        """The default directory of agents and processes; a scope overrides it."""
         return self.main.base
 
     def keep_files(self, by: str) -> None:
-        """Keep the files of a directory without other lanes, such as a worktree.
+        """Save a snapshot of the lane's directory if no other lane uses it, for example if it is a worktree.
 
         The files of the project, which other lanes change too, are kept after the lanes have joined.
         """
@@ -71,7 +71,7 @@ class LaneWork(Work):
         self.keep_with(keeper, "start" if fresh else by, lane=self.lane, folder=scope.cwd if fresh else "")
 
     def _is_alone(self) -> bool:
-        """Return whether no other lane works in the directory of this lane, in a parent or in a subdirectory of it."""
+        """Return True if no other lane works in this lane's directory, a parent or a subdirectory."""
         folder = (self.base / self.session.state.scope.cwd).resolve()
         others = (
             (self.base / lane.session.state.scope.cwd).resolve()
@@ -88,7 +88,7 @@ class LaneWork(Work):
 
 
 class Lanes:
-    """The lanes of one fork of a cast. Its methods are called under the lock of the cast.
+    """The lanes of one distribution of items. Its methods are called while the lock of the cast is held.
 
     Attributes:
         number: number of the fork in the cast.
@@ -117,7 +117,7 @@ class Lanes:
 
     @property
     def saying(self) -> dict[str, tuple[str, ...]]:
-        """The arriving answers of the agents, by lane."""
+        """The answers that are arriving from the agents, by lane."""
         return {name: tuple(work.saying) for name, work in self._works.items()}
 
     def asked_before(self, socket: str) -> tuple[int, int]:

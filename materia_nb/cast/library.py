@@ -77,12 +77,12 @@ class Loadouts(Mapping[str, str], Shown):
         return self.reread() if self._config is None else self._config
 
     def read(self, loaded: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
-        """Read the layers, with a file or a config as the uppermost one."""
+        """Read the layers, with a file or a config as the topmost layer."""
         notebook = self._notebook if any(self._notebook.values()) else None
         return load_layers(loaded, project=self.project, bundled=self._bundled, notebook=notebook).frozen()
 
     def definitions(self) -> tuple[Mapping[str, JSON], Mapping[str, Path]]:
-        """Return the current definition of every materia, and the directories of the config files, by materia."""
+        """Return the current definition of every materia, and the directory of its config file, both by materia."""
         config = self.read(self._loaded)
         return config.document.get("materia", {}), config.owners
 
@@ -141,7 +141,7 @@ class Loadouts(Mapping[str, str], Shown):
         return view if view.graph is None else view.noting(*copy_scripts(view.graph))
 
     def find(self, path: Path) -> Path:
-        """Return the path of a file in the project if it is there, otherwise in the current directory."""
+        """Return the path of a file in the project if it exists there, otherwise in the current directory."""
         path = expanded(path)
         inside = self.project / path
         return inside if is_there(inside) or not is_there(path) else resolved(path)
@@ -411,7 +411,7 @@ class Loadouts(Mapping[str, str], Shown):
         return path
 
     def whole(self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return the definition as one that inherits no fields from lower layers."""
+        """Return the definition changed so that it inherits no fields from lower layers."""
         return whole_over(definition, self.config.below(kind, name, "notebook"))
 
     def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
@@ -444,7 +444,7 @@ class Loadouts(Mapping[str, str], Shown):
         return self.show()
 
     def needs(self, name: str | None) -> str:
-        """Return ``name`` if that loadout exists; otherwise raise MateriaError (``no_loadout``, ``unknown_loadout``)."""
+        """Return ``name`` if the loadout exists; otherwise raise MateriaError (``no_loadout``, ``unknown_loadout``)."""
         names = self.config.loadout_names
         if name is None:
             raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
@@ -469,7 +469,7 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
 
 
 def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
-    """Return the file names of the loadouts that are no longer loaded, by loadout."""
+    """Return the loadouts that are no longer loaded, each with the name of its file."""
     lost = set(before.loadout_names).difference(now.loadout_names)
     layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in lost}
     return {name: layer.path.name if layer.path else layer.label for name, layer in layers.items()}

@@ -42,7 +42,7 @@ from materia_nb.store.opening import Verified, verify
 from materia_nb.store.rundir import RunDir, record_latest
 
 MoveVerdict: TypeAlias = Literal["unchanged", "safe", "elsewhere", "cannot"]
-"""The effect of a changed loadout on a waiting cast: loadout unchanged, same route so far, another route, or unknown."""
+"""Effect of a loadout change on a waiting cast: loadout unchanged, same route so far, another route, or unknown."""
 _VERDICTS: Final[dict[MoveVerdict, str]] = {
     "safe": "safe to move",
     "elsewhere": "would go elsewhere",
@@ -85,7 +85,7 @@ class Inbox(Listed[Waiting]):
 
     @property
     def verdict(self) -> str:
-        """A sentence with the number of casts per effect of a changed loadout; empty if no loadout changed."""
+        """A sentence with the number of casts per effect of loadout changes; empty if no loadout changed."""
         counts: Counter[MoveVerdict] = Counter(waiting.verdict for waiting in self if waiting.verdict != "unchanged")
         if not counts:
             return ""
@@ -114,7 +114,7 @@ def _waiting(entry: CastEntry, cast: Cast, graph: Graph | MateriaError) -> Waiti
 
 
 class Casts(Shown):
-    """The casts of a project: ``wb.casts``; calling it lists them.
+    """The casts of a project: ``wb.casts``; calling this object lists the casts.
 
     Args:
         loadouts: the loadouts; their config has the directory of the casts.
@@ -151,7 +151,7 @@ class Casts(Shown):
     # -- one cast -------------------------------------------------------------------
 
     def plan(self, graph: Graph, data: Mapping[str, JSON] | None = None) -> Plan:
-        """Return the plan of a cast of a loadout; ``data`` is the state before the first step."""
+        """Return the plan for a cast of a loadout; ``data`` is the state before the first step."""
         return Plan(
             graph,
             graph.document,
@@ -285,7 +285,7 @@ class Casts(Shown):
         return verify(RunDir(self._find(reference)))
 
     def told_by(self, reference: str | Path) -> dict[str, JSON]:
-        """Return the request and the results of a cast, for a cast that continues from it."""
+        """Return the request and the results of a cast as data for a later cast that continues from it."""
         cast = self.look_at(reference)
         cast.now.needs_castable()  # otherwise its state is unknown
         return _passed_on(cast.now.engine, cast.id, cast.graph.name)
@@ -299,7 +299,7 @@ class Casts(Shown):
 
     @contextmanager
     def writing(self, reference: str | Path) -> Iterator[Cast]:
-        """Yield a cast for writing, without making it current; close it afterwards unless it was open here.
+        """Yield a cast for writing, without making it current; close it afterwards unless it was already open here.
 
         Raises:
             MateriaError: as :meth:`resume`.
@@ -448,7 +448,7 @@ class Casts(Shown):
             return error
 
     def look_at(self, reference: object) -> Cast:
-        """Open a cast to look at it without making it the current one."""
+        """Open a cast for inspection without making it the current cast."""
         path = self._find(_id_of(reference))
         return self.open_here(path) or open_cast(path, self._table)
 
@@ -456,7 +456,7 @@ class Casts(Shown):
 
     @property
     def root(self) -> Path:
-        """The parent of the run directories."""
+        """The parent directory of the run directories."""
         return self._loadouts.casts_root
 
     @property
@@ -470,7 +470,7 @@ class Casts(Shown):
 
 @contextmanager
 def _closing(cast: Cast) -> Iterator[Cast]:
-    """Close a cast if the block raises; otherwise the traceback of the error would keep the lock of the cast."""
+    """Close a cast if the block raises; otherwise the traceback of the error would hold the cast's lock."""
     try:
         yield cast
     except BaseException:
@@ -484,7 +484,7 @@ def _id_of(reference: object) -> object:
 
 
 PREVIOUS: Final = "previous"
-"""The key in the state under which a cast has the data of an earlier cast."""
+"""The key in the state that holds the data of an earlier cast."""
 
 LONGEST_REQUEST: Final = 2_000
 LONGEST_OUTPUT: Final = 4_000
@@ -495,7 +495,7 @@ _LONGEST_TITLE: Final = 200
 
 
 def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
-    """Return the data of a cast that a later cast receives.
+    """Return the data of a cast that is passed to a later cast.
 
     Long outputs lose their end. A long context loses its beginning, since its latest entries are at the end.
     """

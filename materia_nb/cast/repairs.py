@@ -23,7 +23,7 @@ from materia_nb.utilities.utility_step import with_absolute_paths
 
 
 class Act(NamedTuple):
-    """An action: its button label, its effect, the equivalent verbs, and the condition under which it is offered."""
+    """An action: its button label, its effect, the equivalent verbs, and its condition."""
 
     name: str
     label: str
@@ -46,7 +46,7 @@ class FailureKind(NamedTuple):
 _TABLES: Final = read_package_toml(__file__, "repairs.toml")
 
 ACTS: Final = {name: Act(name, **row) for name, row in _TABLES["acts"].items()}
-"""Every action by its name, in the order in which a kind without an order of its own offers them."""
+"""Every action by its name, in the default order for kinds of failure that do not define their own order."""
 
 
 def _failure_kind(description: str, acts: str | list[str], note: str = "") -> FailureKind:
@@ -57,11 +57,11 @@ FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.ite
 """Every kind of failure by its name. A third-party agent may fail with its own kind."""
 
 OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
-"""The kind that is used for unknown kinds."""
+"""The entry for unknown kinds of failure."""
 
 
 REDEFINED: Final = frozenset({"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"})
-"""The fields of a materia that may change in a running cast, since no decision depends on them."""
+"""The materia fields that may change in a running cast, since no decision depends on them."""
 
 
 class Redefinition(NamedTuple):
@@ -158,12 +158,12 @@ def folders_asked(cast: Snapshot) -> list[str]:
 
 
 def _stopped(cast: Snapshot) -> list[Snapshot]:
-    """Return the cast, and those of its lanes that failed."""
+    """Return the cast and its failed lanes."""
     return [cast, *(lane.now for lane in cast.lanes.values() if lane.status == "failed")]
 
 
 def _extension(failure: Failure) -> str:
-    """Return a description of what the cast may use after continuing past a limit (R18, R19)."""
+    """Return a description of what a cast gains if it continues past a limit (R18, R19)."""
     if failure.allow is not None:
         return f"{failure.allow[1]} more allowed"
     return "one more attempt" if failure.kind == "repair_exhausted" else "the limit raised once"

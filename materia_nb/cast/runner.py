@@ -47,7 +47,7 @@ _OVER = ("complete", "failed", "aborted")
 """The statuses in which a cast does not continue by itself and releases its journal and its lock."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The change of a cast that called the current code, also in threads and event loops that the change waits for."""
+"""The change of a cast that the current code belongs to, also in threads and event loops that the change waits for."""
 _FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 
@@ -94,11 +94,11 @@ class Followers:
         return bool(self._functions[kind])
 
     def follow(self, cast: object) -> None:
-        """Set the cast that watchers receive, as a weak reference, so that the cast and its lock can be released."""
+        """Set the cast passed to watchers, as a weak reference, so that the cast and its lock can be released."""
         self._cast = weakref.ref(cast)
 
     def report_changes(self, events: Sequence[ev.Event] = ()) -> None:
-        """Call the functions that follow changes, and those that follow events with each of ``events``."""
+        """Call the functions that follow changes, and the functions that follow each of ``events``."""
         if self._functions["changes"] and (cast := self._cast()) is not None:
             self.report("changes", cast)
         if self._functions["events"]:
@@ -119,7 +119,7 @@ class Followers:
 
 
 class Runner(Work):
-    """Runs one cast. One caller at a time changes the cast, under its lock.
+    """Runs one cast. Only one caller at a time changes the cast, under its lock.
 
     Attributes:
         session: the session of the cast.
@@ -207,7 +207,7 @@ class Runner(Work):
     # -- changing the cast ----------------------------------------------------------------
 
     def lock(self) -> threading.Lock:
-        """Return the lock for ``with``, to hold while the cast is changed. It is a plain lock, so that an interrupt releases it.
+        """Return the lock to hold (``with``) during a change of the cast; an interrupt releases it, since it is plain.
 
         Raises:
             MateriaError: this thread holds it, or its holder waits for the current code (``busy``).
@@ -260,7 +260,7 @@ class Runner(Work):
 
     @property
     def stopping(self) -> str | None:
-        """The function or step that a requested stop waits for, and the time so far; otherwise None.
+        """The function or step that a requested stop waits for, with the elapsed time; otherwise None.
 
         A process or a request to a model ends at once, but a Python function cannot be ended.
         """
@@ -279,7 +279,7 @@ class Runner(Work):
         return name or name_of(agent)
 
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
-        """Apply the events of ``command(rules, session, *arguments, now)``; ``later`` as for :meth:`keep`."""
+        """Apply the events of ``command(rules, session, *arguments, now)``; ``later`` is as in :meth:`keep`."""
         with self.recording:  # because the agents of lanes report from their own threads
             self.keep(command(self.rules, self.session, *arguments, now()), later=later)
 
@@ -363,11 +363,11 @@ class Runner(Work):
 
     @property
     def base(self) -> Path:
-        """The directory that the cast works in: the project, or a separate folder for a fork whose files are kept."""
+        """The directory of the cast: the project, or a separate folder for a fork whose files are kept."""
         return self.files.path / self.session.folder if self.session.folder else self.project
 
     def begin_files(self, own_folders: Path | None) -> None:
-        """Save the files that the cast starts with; ``own_folders`` is as in ``Plan.own_folders``."""
+        """Save the initial files of the cast; ``own_folders`` is the same as in ``Plan.own_folders``."""
         if own_folders is None or not self.session.keeps:
             self.keep_files("start")
             return
@@ -393,7 +393,7 @@ class Runner(Work):
             self.keep_with(self.file_snapshots, by)
 
     def back_with_files(self, command: Callable[..., Events], number: int) -> None:
-        """Go back to a step and restore the files of that step; the current files are saved first."""
+        """Go back to a step and restore its files, after saving the current files."""
         self.refuse_while_running()
         with self.lock():
             self.begin()
@@ -475,7 +475,7 @@ class Runner(Work):
         return [action.lane for action in due if action.what == "person"]
 
     def lane_meant(self, name: str | None) -> Work:
-        """Return the work of the named lane; without a name, of the only lane that waits or that stopped the cast.
+        """Return the work of the named lane or, if no name is given, of the only lane that waits or stopped the cast.
 
         Raises:
             MateriaError: several lanes wait (``which_lane``), or there is no such lane (``unknown_lane``).

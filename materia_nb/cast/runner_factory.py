@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The values that a cast is started from.
+    """The values from which a cast is started.
 
     Attributes:
         graph: the resolved loadout; the cast keeps it even if config files change.
@@ -75,14 +75,14 @@ class Plan:
 
 
 class Prepared(NamedTuple):
-    """All values that a cast is started from, except for its request."""
+    """All values from which a cast is started, except its request."""
 
     plan: Plan
     table: AgentTable
     pins: Mapping[str, Chosen]
 
     def frozen(self) -> Prepared:
-        """Return a copy with the current agents, which later changes do not affect."""
+        """Return a copy with the current agents; later changes of the agents do not affect the copy."""
         return self._replace(table=self.table.frozen())
 
 
@@ -133,7 +133,7 @@ def _cast_start(graph: Graph, request: str, source: str, root: Path, project: Pa
 
 
 def _release(journal: Journal | None, lock: CastLock | None) -> None:
-    """Release the journal and lock of a cast that could not be started; a traceback could hold them for long."""
+    """Release the journal and lock of a cast that could not be started, since a traceback could hold them for long."""
     if journal is not None:
         journal.close()
     elif lock is not None:
@@ -301,7 +301,7 @@ def _remove_approvals(runner: Runner) -> bool:
 
 
 def _owners_of(graph: Graph) -> dict[str, JSON]:
-    """Return the directories of the config files that materia came from, by their ids (R24)."""
+    """Return the directory of the config file of each materia, by materia id (R24)."""
     return {materia.id: str(materia.owner) for socket in graph.sockets.values() if (materia := socket.materia).owner}
 
 

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 LIMITS: Final = frozenset({"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
-"""The kinds of failure that are limits (R18, R19, R20)."""
+"""The kinds of failure that are caused by a limit (R18, R19, R20)."""
 Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Path]]]
-"""A function that returns the current materia of a workbench, and the directories of their config files."""
+"""Function that returns the current materia of a workbench, and the directories of their config files."""
 RESUME: Final = "resume it to continue"
-"""The hint for a read-only cast that this engine made and can resume."""
+"""Hint for a read-only cast that can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Snapshot:
         answerers: Callable[[str], str | None] = lambda _: None,
         live: Live | None = None,
     ) -> None:
-        """Show ``session``.
+        """Create a snapshot of ``session``.
 
         ``problems`` are the reasons why its loadout cannot be cast here. ``answerers`` returns who currently answers a socket.
         ``live`` has the properties that exist only in this kernel.
@@ -181,7 +181,7 @@ class Snapshot:
 
     @cached_property
     def all_steps(self) -> StepList:
-        """The steps of the cast and of its lanes; the lanes follow the step that distributed the items, one after another."""
+        """The steps of the cast and its lanes; lane by lane after the step that distributed the items."""
         return StepList(all_steps(self.session), self.rules.graph)
 
     @property
@@ -211,7 +211,7 @@ class Snapshot:
         return {index: lane for lane in lanes for index in lane.indexes}
 
     def lane(self, name: str | None) -> Snapshot:
-        """Return the snapshot of a lane; without a name this snapshot.
+        """Return the snapshot of a lane, or this snapshot if no name is given.
 
         Raises:
             MateriaError: there is no such lane (``unknown_lane``).
@@ -223,7 +223,7 @@ class Snapshot:
         return snapshot
 
     def maker_of(self, step: StepRecord) -> Snapshot:
-        """Return the snapshot of the lane that made one of :attr:`all_steps`, or this snapshot if the cast itself did."""
+        """Return the snapshot of the lane that made one of :attr:`all_steps`; this snapshot if no lane made it."""
         lanes = (streams.lanes[step.lane] for streams in self.session.streams if step.lane in streams.lanes)
         maker = next((lane for lane in lanes if any(other is step for other in lane.session.steps)), None)
         return self if maker is None else LaneNow(maker, self).now
@@ -252,7 +252,7 @@ class Snapshot:
 
     @property
     def owed(self) -> bool:
-        """True if the cast failed or was aborted before the current socket answered."""
+        """True if the cast failed or was aborted while the current socket still owed an answer."""
         state, failure = self.engine, self.failure
         stopped = failure is not None and not failure.blocked
         return stopped and state.at is not None and state.next is None and not state.unrouted
@@ -326,7 +326,7 @@ class Snapshot:
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     def pinned_at(self, socket: str) -> str | None:
-        """Return the name whose pin answers a socket, its own or its materia's, or None."""
+        """Return the socket or materia name whose pin answers a socket, or None."""
         pins, materia = self.session.pins, self.graph.sockets[socket].materia.id
         return socket if socket in pins else materia if materia in pins else None
 
@@ -358,7 +358,7 @@ class Snapshot:
 
     @property
     def conclusion(self) -> list[str]:
-        """The lines of the conclusion of a complete cast; empty if the protocols have no such field."""
+        """The lines of a complete cast's conclusion; empty if its protocols have no conclusion."""
         return conclusion_lines(self.rules, self.all_steps) if self.status == "complete" else []
 
     def needs_castable(self) -> None:
@@ -451,7 +451,7 @@ class ApprovalsNow:
     """The requests of the agents of a cast to a person, and the allowed tools."""
 
     def __init__(self, take_snapshot: Callable[[], Snapshot]) -> None:
-        """Read the requests from ``take_snapshot``, which returns a fixed snapshot, or the current snapshot at each call."""
+        """Read the requests from ``take_snapshot``, which returns a fixed or the current snapshot."""
         self._snapshot = take_snapshot
 
     def __repr__(self) -> str:
@@ -474,7 +474,7 @@ class ApprovalsNow:
 
     @property
     def tools(self) -> dict[str, bool]:
-        """The tools that change something; True for those that run without asking."""
+        """Tools that change something, each mapped to True if it runs without approval."""
         known = approvals.asking_tools(self.cast.rules)
         return {tool: tool in self.allowed for tool in dict.fromkeys([*known, *sorted(self.allowed)])}
 
@@ -511,7 +511,7 @@ class LaneNow:
     """
 
     def __init__(self, lane: Lane, cast: Snapshot) -> None:
-        """Describe a lane of the snapshot ``cast``."""
+        """Create the view of a lane in the snapshot ``cast``."""
         self.lane, self.name, self.status, self.error = lane, lane.name, lane.status, lane.error
         self.indexes = lane.indexes
         self._cast = cast
@@ -531,7 +531,7 @@ class LaneNow:
 
     @property
     def wants_a_person(self) -> bool:
-        """True if the lane waits for an answer, a decision or an approval of a person."""
+        """True if the lane waits for a person to answer, decide or approve."""
         now = self.now
         visit = now.waiting_at
         if self.status != "running" or visit is None:

@@ -67,12 +67,12 @@ def clean(text: str) -> str:
 
 
 def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
-    """Return a person's answer; copy an object into a new dict."""
+    """Return a person's answer; an object is copied into a new dict."""
     return dict(answer) if isinstance(answer, Mapping) else answer
 
 
 def redacted(text: str) -> str:
-    """Return a text of an agent or a process with secret keys redacted, encodable as UTF-8."""
+    """Return a text from an agent or a process with secret keys redacted, encodable as UTF-8."""
     return scrubbed(text if text.isascii() else clean(text))
 
 
@@ -174,7 +174,7 @@ class Work(ABC):
         return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
     def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:
-        """Save the files, and record an event if they changed; ``folder`` is set for the first files of a lane.
+        """Save the files, and record an event if they changed; ``folder`` is set for a lane's first files.
 
         Raises:
             MateriaError: the files cannot be saved at the start of the cast. A later failure is only a message.
@@ -254,7 +254,7 @@ class Work(ABC):
         return self._question(due.visit, pinned, folder)
 
     def pin_of(self, socket: str) -> str | None:
-        """Return the pinned name, socket or materia, whose pin answers a socket; None without a pin."""
+        """Return the pinned name, socket or materia, whose pin answers a socket; None if there is no pin."""
         names = (socket, self.rules.sockets[socket].socket.materia.id)
         return next((name for name in names if name in self.session.pins), None)
 
@@ -333,7 +333,7 @@ class Work(ABC):
         return Job(partial(self._timed, run), take)
 
     def _timed(self, work: Callable[[], object]) -> object:
-        """Run an agent or a process and measure its working time, which the next event of the visit reports."""
+        """Run an agent or a process and measure its working time; the next event of the visit reports the time."""
         started = now()
         try:
             with resting():
@@ -430,7 +430,7 @@ class Work(ABC):
         return used if cost is None else used._replace(cost=cost)
 
     def _handle_report(self, visit: Visit, agent: Agent, telling: Telling) -> None:
-        """Handle a report of an agent while it answers; reports from a turn that is over are ignored."""
+        """Handle an agent's report during its turn; ignore reports from a turn that is over."""
         at = self.session.state.waiting_at
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
             return
@@ -485,7 +485,7 @@ class Work(ABC):
             self.write_waiting()
 
     def _answer_with_evidence(self, rules: Rules, session: Session, answer: Answer, ts: int) -> Events:
-        """Return the events of an answer, including one about files that the answer names but that do not exist."""
+        """Return the events of an answer, with an event about missing files that the answer names."""
         events = decide.answer(rules, session, answer, ts)
         at = session.state.at
         naming = rules.sockets[at.socket].naming if at is not None else None
@@ -496,7 +496,7 @@ class Work(ABC):
         return decide.with_missing_evidence(events, tuple(missing)) if missing else events
 
     def _snapshot_files(self) -> FilesSeen | None:
-        """Return the state of the project's files, for a protocol that checks which files a visit changes."""
+        """Return the state of the project's files, for a protocol that checks the changes of a visit."""
         project = self.base / self.session.state.scope.cwd
         return take_snapshot(project, self.files.path.parent)
 
@@ -522,7 +522,7 @@ class Work(ABC):
 
 
 class _TheAgent(NamedTuple):
-    """The name of an agent for an error, computed when it is needed."""
+    """The name of an agent for an error message, computed only when it is needed."""
 
     agent: Agent
 

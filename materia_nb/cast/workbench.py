@@ -124,7 +124,7 @@ class DryBench(Shown):
         return graph
 
     def _graph_of(self, loadout: str | Design | None) -> Graph:
-        """Return the resolved loadout of a name, or of the current state of a design."""
+        """Return the resolved loadout with this name, or the current loadout of a design."""
         if isinstance(loadout, str) or loadout is None:
             return self.graph(loadout)
         return require_known_protocols(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
@@ -172,7 +172,7 @@ class DryBench(Shown):
         return self._estimate(self._graph_of(loadout), model, **assumptions)
 
     def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
-        """Estimate with the prices of ``model``; if left out, of the models that the materia request."""
+        """Estimate with the prices of ``model`` or, by default, of the models that the materia request."""
         return estimated(graph, AgentTable(ModelAgent()), {}, model, **assumptions)
 
     def simulate(
@@ -384,7 +384,7 @@ class Workbench(DryBench):
         return cast
 
     def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
-        """Estimate with the pins and the prices of ``model``; if left out, of the agents that are set."""
+        """Estimate with the pins and the prices of ``model`` or, by default, of the agents that are set."""
         pins = {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
         return estimated(self._as_told(graph), self.agents.table(graph), pins, model, **assumptions)
 

@@ -54,7 +54,7 @@ CELL_WIDTH: Final = 848
 """Width of a notebook's output area at its default size, in pixels."""
 _SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 _MAX_PNG_BYTES: Final = 1_000_000
-"""Maximum size of a PNG, in bytes. Larger pictures are left out because notebooks store them."""
+"""Maximum size of a PNG, in bytes. Larger pictures are omitted, because notebooks store them."""
 
 
 def _with_palette(png: bytes) -> bytes:
@@ -104,7 +104,7 @@ def without_surrogates(value: JSON) -> JSON:
 
 
 def fit_to_width(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
-    """Scale a picture down to fit; notebook cells do not do this themselves."""
+    """Scale a picture down to the cell width; notebook cells do not do this themselves."""
     size = _SIZE.search(svg)
     if size is None:
         return svg
@@ -134,11 +134,11 @@ _RULES: Final = (
     # Without its widget, the output contains only JupyterLab's "model not found".
     f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
 )
-"""CSS for Jupyter pages: shows either the widgets of a panel or the two outputs of its record below them."""
+"""CSS for Jupyter pages that shows either a panel's widgets or the two recorded outputs below them."""
 
 
 def record_bundle(text: str, html: str) -> MimeBundle:
-    """Return the MIME bundle of a panel's record, which readers without its kernel see instead of the panel.
+    """Return the MIME bundle of a panel's record, which readers see if the panel's kernel is gone.
 
     The record includes the CSS rule that shows either the panel or the record, because a reopened notebook has no
     other style of ours.
@@ -147,7 +147,7 @@ def record_bundle(text: str, html: str) -> MimeBundle:
 
 
 _SHOWN_CHARS: Final = 6_000
-"""Maximum number of shown characters of a text; the artifact has the whole text."""
+"""Maximum number of characters shown of a text; the artifact has the whole text."""
 _CELL_CHARS: Final = 1_000
 _LINE_CHARS: Final = 20_000
 _HEADING_CHARS: Final = 300
@@ -328,7 +328,7 @@ inline SVG but leaves its text."""
 
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
-    """A picture drawn by us, and a replacement text, which is empty if the surrounding text is sufficient.
+    """A picture drawn by this package, and a replacement text; empty if the surrounding text is sufficient.
 
     Args:
         svg: the picture for light pages.
@@ -436,7 +436,7 @@ Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
 
 
 def cell_text(cell: Cell) -> str:
-    """Return the text of a cell, made harmless."""
+    """Return the text of a cell, made safe to display."""
     return clip_plain(str(getattr(cell, "text", cell)), _CELL_CHARS)
 
 
@@ -508,7 +508,7 @@ class Shown(Block):
         return str(getattr(self, "title", ""))
 
     def _show(self) -> MimeBundle:
-        """Return text, HTML if lines or a single one-theme picture are not enough, and a single picture as SVG and PNG."""
+        """Return text, also HTML if lines or one picture are not enough, and a single picture as SVG and PNG."""
         blocks = list(self._blocks())
         # Text and HTML are written from the same blocks, so that a picture among them is drawn once.
         view = View(self._title(), blocks) if type(self).as_text is Shown.as_text else self
@@ -529,7 +529,7 @@ class Shown(Block):
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
     ) -> MimeBundle:
-        """Return the bundle, restricted to ``include`` and without ``exclude``."""
+        """Return the MIME bundle, restricted to ``include`` and without ``exclude``."""
         try:
             bundle = self._show()
         except Exception as error:  # noqa: BLE001 - a failing display would hide the value
@@ -542,7 +542,7 @@ class Shown(Block):
 
 
 class View(Shown):
-    """A titled document, to be the value of a cell."""
+    """A titled document, meant as the value of a cell."""
 
     def __init__(self, title: str, blocks: Sequence[Block]) -> None:
         self.title, self.inside = title, tuple(blocks)

@@ -1,4 +1,4 @@
-"""Orthogonal edge routing: the sides on which lines leave and enter cards, the position of labels ("chips"), and the paths.
+"""Orthogonal edge routing: the sides of cards where lines attach, the positions of labels ("chips"), and paths.
 
 Paths run at right angles around cards, chips and headings. Each line takes the cheapest path on a sparse grid whose lines run
 next to each box, midway between boxes and through line ends (A* search). Segments that share a grid line are then moved apart
@@ -29,7 +29,7 @@ _COLUMNS, _ROWS = zip(*DIRECTION_VECTORS, strict=True)
 ARROW_MARGIN: Final = 12.0
 """Distance of a line that runs along a box; also the room for an arrow head."""
 CLEARANCE: Final = 4.0
-"""Minimum distance between a line and a box elsewhere."""
+"""Minimum distance between a line and a box that it passes, in pixels."""
 _LANE: Final = 8.0
 _BEND: Final = 34.0
 _THROUGH: Final = 50.0
@@ -453,7 +453,7 @@ def _has_room(
     box: Box,
     solid: Callable[[Box, str], bool],
 ) -> bool:
-    """Return whether one more line and its chip fit on a side."""
+    """Return True if one more line and its chip fit on a side."""
     long = (box.w if side in (UP, DOWN) else box.h) - 4
     if sides[line.source, side].taken(side) + _width_on_side(line, side) > max(long, _SLOT * 2):
         return False

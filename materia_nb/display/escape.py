@@ -27,7 +27,7 @@ Parts: TypeAlias = tuple[tuple[str, str], ...]
 _WORD: Final = re.compile(r"\w+|\s+|.")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _MAX_DIFF_WORDS: Final = 800
-"""Longer stretches, in words, are compared line by line only, because the time grows with the square."""
+"""Maximum length of text compared word by word, in words; longer text is compared by line (the time is quadratic)."""
 _CONTEXT_CHARS: Final = 120
 """Characters of unchanged text to keep on each side of a change."""
 
@@ -63,7 +63,7 @@ def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
 
 
 def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yield stretches of both texts with whether they are equal; white space between changes does not split them."""
+    """Yield pieces of both texts, and True if they are equal; white space between changes does not split a piece."""
     left: list[str] = []
     right: list[str] = []
     for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -99,7 +99,7 @@ def esc(text: object) -> str:
 
 
 def _joins_previous(char: str) -> bool:
-    """Return whether ``char`` combines with the character before it."""
+    """Return True if ``char`` combines with the character before it."""
     return (
         char in (_JOINER, _KEYCAP)
         or "\ufe00" <= char <= "\ufe0f"
@@ -133,7 +133,7 @@ def _safe_cut(text: str, at: int) -> int:
 
 
 def shorten(text: object, limit: int) -> str:
-    """Return ``text`` on one line in at most ``limit`` characters, the last one an ellipsis if it was cut.
+    """Return ``text`` on one line with at most ``limit`` characters; a cut text ends with an ellipsis.
 
     Not yet escaped: pass the result to :func:`esc` or :func:`plain`.
     """
@@ -146,13 +146,13 @@ def shorten(text: object, limit: int) -> str:
 
 
 def cut_off(line: str, at: int) -> str:
-    """Return ``at`` characters of a line and an ellipsis; directional isolates left open by the cut are closed."""
+    """Return the first ``at`` characters of a line and an ellipsis; close directional isolates left open by the cut."""
     cut = line[: _safe_cut(line, at)].rstrip()
     return cut + ELLIPSIS + PDI * (open_isolates(cut) or 0)
 
 
 def part(text: object, limit: int = 64) -> str:
-    """Return one piece of foreign text, bounded and made harmless, for use inside our own text."""
+    """Return a piece of foreign text, shortened and made safe, for use inside our own text."""
     return plain(shorten(text, limit))
 
 
@@ -317,7 +317,7 @@ def _comparable_texts(a: JSON, b: JSON) -> list[str]:
 
 
 def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSON]:
-    """Return a JSON value as bounded nodes of harmless text; with ``was``, only its differences from that value.
+    """Return a JSON value as a limited number of safe nodes; with ``was``, only its differences from ``was``.
 
     Each node has a ``name``. A branch has ``words``, ``children`` and the number of ``more`` children; a leaf has its
     ``kind``, its ``text`` and its full length if that is ``cut``, or, in a comparison, its ``parts``.
@@ -392,7 +392,7 @@ def html_panel(title: str, body: object) -> Html:
 
 
 def html_link(href: str, text: str) -> Html:
-    """Return a link to an address that we made ourselves."""
+    """Return a link to an address made by this package."""
     return Html(f'<a href="{esc(href)}"><bdi>{esc(clip(text, _MAX_CELL_CHARS))}</bdi></a>')
 
 

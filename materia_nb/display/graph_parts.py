@@ -84,7 +84,7 @@ NO_MARKS: Final = Marks()
 # -- lines -----------------------------------------------------------------------------------
 
 START_SIGN: Final = "\x00start"
-"""Key of the start sign, which no socket id can equal."""
+"""Key of the start sign, which differs from every socket id."""
 END_SIGN: Final = "\x00end"
 """Key of the end sign."""
 
@@ -136,7 +136,7 @@ def _target_key(graph: Graph, name: str) -> str | None:
 
 
 def _are_exclusive(conditions: Sequence[Condition]) -> bool:
-    """Return whether no visit can match two of the conditions, so that their order does not matter."""
+    """Return True if no result matches two of the conditions, so that their order does not matter."""
     specs = [described(condition) for condition in conditions]
     return not any(condition.meets(other) for index, condition in enumerate(specs) for other in specs[:index])
 
@@ -185,7 +185,7 @@ def _with_unique_keys(graph_links: list[Link]) -> list[Link]:
 
 
 def _may_fall_through(socket: Socket) -> bool:
-    """Return whether a verdict can match none of the socket's edges, which ends the cast (R3)."""
+    """Return True if a verdict can match none of the socket's edges, which ends the cast (R3)."""
     conditions = {edge.when for edge in socket.edges}
     return bool(conditions) and not covered(conditions, text=socket.parse != "json")
 
@@ -257,7 +257,7 @@ def answerer_label(socket_id: str, marks: Marks) -> str:
 
 
 def answered_by(socket_id: str, marks: Marks) -> str:
-    """Return the end of a sentence with the socket's agent, such as ``answered by person``, or an empty text."""
+    """Return a phrase such as ``answered by person`` for the end of a sentence, or an empty text."""
     who = answerer_label(socket_id, marks)
     return f"answered by {who}" if who and socket_id not in marks.pins else who
 
@@ -276,7 +276,7 @@ def short_number(number: int) -> str:
 
 
 def advance_label(advance: Advance, *, short: bool = False) -> str:
-    """Describe an advance and whether it was derived (R15); ``short`` for cards."""
+    """Describe an advance, and mark it if it was derived (R15); ``short`` for cards."""
     condition = described(advance.when)
     when = "" if condition.whatever else f" {condition.short}" if short else f" when {advance.when}"
     return f"advance ▸ {part(advance.cursor)}{when}{' (derived)' if advance.derived else ''}"
@@ -470,7 +470,7 @@ def icon_name(socket: Socket, marks: Marks) -> str:
 
 
 def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
-    """Return the chip text of a line: condition, limit, and in a comparison the side that has it.
+    """Return the chip text of a line: condition, limit and, in a comparison, the side that has the line.
 
     Args:
         links: the link and the exits that share its line.

@@ -52,14 +52,14 @@ Level: TypeAlias = Literal[1, 2, 3]
 MARGIN: Final = 14.0
 _SIGN: Final = 16.0
 _GAPS: Final = {1: (60.0, 50.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
-"""Horizontal and vertical gap between cards, by level: room for chips, arrow heads and headings."""
+"""Horizontal and vertical gap between cards, by level, with space for chips, arrow heads and headings."""
 _FRAME: Final = 14.0
 _HEADING: Final = 24.0
 _ASIDE: Final = 32.0
-"""Room for the frame of a loop, for its heading, and at its sides."""
+"""Space for a loop's frame, for its heading, and at its sides."""
 _LARGE_GRAPH: Final = 30
 _MAX_LONG_LINES: Final = 150
-"""Maximum number of long lines that are drawn; the others only name their target."""
+"""Maximum number of long lines that are drawn; all other long lines only name their target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +436,7 @@ class _LayoutBuilder:
         titles = [*self.titles.values()]
 
         def covers(chip: Box, source: str) -> bool:
-            """Return whether a chip would cover something or block a line that arrives at another card."""
+            """Return True if a chip would cover something or block a line that arrives at another card."""
             others = (box for key, box in self.boxes.items() if key != source)
             return chip.hits((self.boxes[source], *titles)) or chip.hits(others, ARROW_MARGIN + CLEARANCE)
 

@@ -22,7 +22,7 @@ LOOP_KEY: Final = "\x00loop:"
 MAX_ABREAST: Final = 4
 """Maximum number of cards on a rank; more are not readable in the width of a notebook."""
 _Frame: TypeAlias = tuple[float, float, float, float]
-"""Room for the frame of a loop, in cards: before and after its members along the flow, and at both sides."""
+"""Space for the frame of a loop, in cards: before and after its members along the flow, and at both sides."""
 
 
 @dataclass(slots=True)
@@ -222,7 +222,7 @@ def place_near_neighbours(
     keys: Sequence[str],
     loops: Iterable[Sequence[str]],
 ) -> dict[str, GridPosition]:
-    """Return positions for all ``keys``: cards with a position keep it, new cards avoid other cards and other loops.
+    """Return positions for all ``keys``: positioned cards stay, and new cards avoid other cards and loops.
 
     A new card goes after its predecessor, before its successor, or after the previous key.
     """
@@ -261,7 +261,7 @@ def _positions_around(column: float, row: float, ahead: int) -> Iterator[GridPos
 
 
 def _is_free_position(position: GridPosition, occupied: Iterable[tuple[float, float, float, float]]) -> bool:
-    """Return whether a card at this position is clear of all areas (left, top, right, bottom)."""
+    """Return True if a card at this position overlaps none of the areas (left, top, right, bottom)."""
     column, row = position
     return all(
         column <= left - 0.95 or column >= right + 0.95 or row <= top - 0.95 or row >= bottom + 0.95

@@ -62,7 +62,7 @@ def part_title(prompt_part: PromptPart) -> str:
 
 
 _MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "glob")
-"""Names of the most telling arguments of a call, the best first."""
+"""Names of the most informative arguments of a call, most informative first."""
 MAX_APPROVAL_CHARS: Final = 2**20
 """Maximum length of a text to approve, in characters; a longer text is shown without its middle."""
 _JUDGED_IN_WORDS: Final = 2_000
@@ -133,7 +133,7 @@ def _call_title(call: ToolCall) -> str:
 
 
 def judged_words(name: str, text: str) -> str:
-    """Return a text to approve on one line; of more than 2,000 characters the beginning and the end."""
+    """Return a text to approve on one line; a text of more than 2,000 characters is cut in the middle."""
     return f"{part(name, 40)}{_size_note(text)}: {_on_one_line(text)}"
 
 
@@ -148,7 +148,7 @@ def _size_note(text: str) -> str:
 
 
 def _both_ends(text: str, limit: int) -> str:
-    """Return the beginning and the end of a text, ``limit`` characters in all, with the size of the gap."""
+    """Return the beginning and end of a text, ``limit`` characters in total, and how many were omitted."""
     gap = len(text) - limit
     if gap <= 0:
         return text
@@ -159,7 +159,7 @@ def _both_ends(text: str, limit: int) -> str:
 # -- the time axis ---------------------------------------------------------------------------
 
 _IDLE_MS: Final = 1_000
-"""Minimum length of a folded stretch."""
+"""Minimum length of a stretch without work that is folded, in milliseconds."""
 _FOLD_SHARE: Final = 0.03
 _MAX_FOLDED_SHARE: Final = 0.3
 _TAIL_SHARE: Final = 0.12

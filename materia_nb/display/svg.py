@@ -88,7 +88,7 @@ DARK: Final[Colours] = {role: dark for role, (_, dark) in _COLOURS.items()}
 THEMES: Final[Mapping[ThemeName, Colours]] = {"light": LIGHT, "dark": DARK}
 
 COLOUR_PLACEHOLDERS: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
-"""A placeholder for each colour, to be replaced by the page's theme; escaped text never contains ``@``."""
+"""A placeholder for each colour, replaced by the page's theme; escaped text never contains ``@``."""
 
 
 def condition_role(condition: Condition) -> str:
@@ -102,7 +102,7 @@ def graph_block(graph: Graph, marks: Marks = NO_MARKS, text: str = "") -> Pictur
 
 
 ON_DARK: Final = tuple(dict(_COLOURS.values()).items())
-"""Pairs of colours: on a light page, on a dark page."""
+"""Pairs of colours: on a light page, and on a dark page."""
 
 
 # -- shapes ----------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ ON_DARK: Final = tuple(dict(_COLOURS.values()).items())
 
 CARD_FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 EDGE: Final = 14.0
-"""Pixels around a card for its ring, its tag and its breakpoint."""
+"""Space around a card for its ring, its tag and its breakpoint, in pixels."""
 
 
 def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: str = "") -> str:
@@ -120,7 +120,7 @@ def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: st
 
 
 def svg_image(piece: str, w: float, h: float) -> str:
-    """Return a complete SVG of a piece that was drawn from (0, 0)."""
+    """Return a complete SVG of a piece drawn from (0, 0)."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
         f'font-family="{CARD_FONT}">{piece}</svg>'
@@ -465,7 +465,7 @@ def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colo
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphPicture(Shown):
-    """A graph with marks, to be the value of a cell: SVG, or text where SVG is not shown."""
+    """A graph with marks, meant as the value of a cell: SVG, or text where SVG is not shown."""
 
     graph: Graph
     marks: Marks = field(default_factory=Marks)

@@ -66,7 +66,7 @@ def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Eve
 
 
 def ask_anew(rules: Rules, session: Session, ts: int) -> Events:
-    """Revoke tool permissions from before a resume, and ask again about tool calls that were already decided."""
+    """Revoke the tool permissions granted before a resume, and ask again about tool calls already decided."""
     events: list[ev.Event] = []
     if session.allowed:
         events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))

@@ -41,11 +41,11 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _Said: TypeAlias = frozenset[tuple[str, str]]
 
 FEWER: int = 10
-"""Ratio below which an accepted answer is empty: a field has fewer than 1/10 of the characters of a refused answer."""
+"""Divisor: a field counts as emptied if it has less than 1/10 of the characters that it had in a refused answer."""
 
 
 class CastWarning(NamedTuple):
-    """One thing to know about a cast that is complete.
+    """A warning about a complete cast.
 
     Attributes:
         code: what kind it is.
@@ -228,7 +228,7 @@ def _of_the_way(
 
 
 def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
-    """Yield a warning if the cast ended in a loop at a socket without an edge, with items left (R3)."""
+    """Yield a warning if the cast ended with items left, at a socket in a loop that has no edge (R3)."""
     last = session.steps[-1].decision if session.steps else None
     if last is None or last.by != "implied end" or last.exhausted or last.socket is None:
         return

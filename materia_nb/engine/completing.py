@@ -123,7 +123,7 @@ def fail(
     events: tuple[Event, ...] = (),
     reading: Reading | None = None,
 ) -> Transition:
-    """Take the edge for a failed visit and hand over the reason (R60), or stop the cast if no edge matches."""
+    """Take the edge for a failed visit and pass the reason to its target (R60), or stop the cast if no edge matches."""
     socket_rules = rules.sockets[visit.socket]
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)

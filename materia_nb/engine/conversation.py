@@ -290,7 +290,7 @@ HEADINGS: Final[Mapping[PartName, str]] = {
     "finalize": "Handing over",
     "return": "What to return",
 }
-"""Heading of each part, by the name with which a person edits the part."""
+"""Heading of each part, by the name that a person uses to edit the part."""
 
 STRING_CHARS: Final = 2_000
 STATE_CHARS: Final = 12_000
@@ -349,7 +349,7 @@ def _whole(value: JSON, pad: str, room: int) -> str | None:
 
 
 def _within(value: JSON, pad: str, room: int) -> str:
-    """Return as much of a too long value as fits, as valid JSON; "" if not even a note fits."""
+    """Return as much as fits of a value that is too long, as valid JSON; "" if not even a note fits."""
     if isinstance(value, str):
         return _short_string(value, room)
     if not isinstance(value, (dict, list)):
@@ -398,7 +398,7 @@ def _short_string(text: str, room: int) -> str:
 
 
 def tokens_of(characters: int) -> int:
-    """Return the estimated number of tokens of a text: one for four characters."""
+    """Return the estimated number of tokens of a text: one per four characters."""
     return -(-characters // 4)
 
 

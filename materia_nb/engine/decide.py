@@ -50,7 +50,7 @@ from materia_nb.loadout.graph import Budget
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 
 MAX_WARNINGS: Final = 200
-"""Maximum number of warnings in the last event of a cast; the cast itself has all."""
+"""Maximum number of warnings in the last event of a cast; the cast object has all warnings."""
 
 
 class Answer(NamedTuple):
@@ -504,7 +504,7 @@ def _with_edits(rules: Rules, session: Session, events: Events, edits: Sequence[
 
 
 def _edits_lost(description: str, count: int, why: str) -> MateriaError:
-    """Return the question whether to continue without edits that do not fit the earlier state."""
+    """Return an error that asks whether to continue without the edits that do not fit the earlier state."""
     more = f" {counted(count, 'edit')} would be lost." if count > 1 else ""
     return MateriaError(
         f"Nothing was changed: {description} does not fit the earlier state.{more}{' ' * bool(why)}{why}",

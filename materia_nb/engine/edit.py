@@ -45,7 +45,7 @@ _TAG: Final = re.compile(r"\w[\w.:+-]{0,39}")
 _TAKEN: Final = frozenset({"latest", "end"})
 
 _COMPARED: Final = 20_000
-"""Lists of more characters of JSON are replaced as a whole in a patch."""
+"""Maximum length of a list that is compared item by item, in characters of JSON; longer lists are replaced whole."""
 
 
 def check_items(items: JSON) -> None:
@@ -278,7 +278,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
 
 
 def _asking_instead(session: Session, prompt: Prompt) -> Session:
-    """Replace the waiting prompt, also in the record of the step."""
+    """Replace the waiting prompt, also in the step record."""
     if prompt is session.prompt:
         return session
     if session.steps and session.steps[-1].prompt is session.prompt:
@@ -397,4 +397,4 @@ EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]]
     ev.EditUndone: _undone,
     ev.Labelled: _labelled,
 }
-"""What each of these events does, for :func:`materia_nb.engine.evolve.evolve`."""
+"""Function that applies each of these events, for :func:`materia_nb.engine.evolve.evolve`."""

@@ -19,7 +19,7 @@ from materia_nb.handoff.base import Reading
 from materia_nb.jsonvalue import JSON
 
 VERSION: Final = 2
-"""The form of our events in a journal (R43)."""
+"""Format version of the events in a journal (R43)."""
 
 About: TypeAlias = Mapping[str, JSON]
 """``socket``, ``materia``, ``materiaLabel`` and, inside an item, ``itemKey``, ``itemLabel``, ``itemLabelShort``."""
@@ -468,7 +468,7 @@ class ToolsAllowed(Event, type="tools_allowed"):
 
 
 class AgentNote(AboutEvent, type="agent_note"):
-    """A note from the agent: a request that it retries, a tool that does not exist."""
+    """A note from the agent, such as a retried request or a tool that does not exist."""
 
     text: str = ""
 
@@ -551,7 +551,7 @@ class Unpinned(Event, type="unpinned"):
 
 
 class SuggestionKept(Event, type="suggestion_kept"):
-    """A person kept a suggestion of that step's agent."""
+    """A person saved a suggestion of that step's agent."""
 
     step: int | None = None
     suggestion: JSON = None
@@ -779,7 +779,7 @@ def to_json(event: Event) -> dict[str, JSON]:
 
 
 def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool = False) -> Event | None:
-    """Read an event; None when its type is unknown.
+    """Read an event; return None if its type is unknown.
 
     Args:
         kind: its type.

@@ -40,7 +40,7 @@ WORKED_ON: Final = "being worked on"
 _BEHIND: Final = ("done", "skipped")
 
 _NAMED: Final = 5
-"""Maximum number of items that a message names."""
+"""Maximum number of items that a message lists."""
 
 
 class ListEdit(NamedTuple):
@@ -273,7 +273,7 @@ class _Work:
         return reached
 
     def _lies_in_what_is_gone(self, path: Path) -> bool:
-        """Return True if the list lies in an outer item that this edit removed."""
+        """Return True if the list belongs to an outer item that this edit removed."""
         hidden = self.before.shown[len(self.draft.shown) :]
         return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.walk.paths)
 
@@ -468,7 +468,7 @@ def within_lists(
 
 
 def _written(item: JSON) -> str:
-    """Return a canonical text of an item; values that are not JSON are refused later."""
+    """Return a canonical text of an item; values that are not JSON are refused elsewhere."""
     return json.dumps(item, sort_keys=True, default=repr)
 
 

@@ -28,10 +28,10 @@ from materia_nb.loadout.topology import variables
 from materia_nb.loadout.vocabulary import Result
 
 Source: TypeAlias = Callable[[StateView, Item | None, JSON], JSON]
-"""Reads a value from the state, the current item and a parsed output; MISSING when nothing is there."""
+"""Function that reads a value from the state, the current item and a parsed output; MISSING if there is no value."""
 
 Template: TypeAlias = Callable[[StateView, Item | None], str]
-"""Fills a materia prompt for the state and the current item."""
+"""Function that fills a materia prompt for the state and the current item."""
 
 Standing: TypeAlias = Literal["done", "being worked on", "open", "skipped"]
 """Status of an item for one cursor: advanced, entered but not advanced, neither, or skipped."""
@@ -202,7 +202,7 @@ def standings(state: StateView, walk: Walk) -> list[Standing]:
 
 
 def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
-    """Return the current list of an item, even if an outer item hides it (R34)."""
+    """Return the list that contains an item, read without the item's own alias, which could hide an outer one (R34)."""
     if not item.outer:
         return list_at(iterator.items, draft, item)
     outside = Draft(draft.done())
@@ -306,7 +306,7 @@ def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
 
 
 def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
-    """Yield the handoffs; those of removed items lose their item, and refusals of removed items are left out."""
+    """Yield the handoffs; a handoff of a removed item loses its item, and a refusal of a removed item is dropped."""
     for entry in entries:
         if entry.item is None or not is_gone(entry.item):
             yield entry
@@ -347,7 +347,7 @@ def item_label(value: JSON, key: str) -> str:
 
 
 def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
-    """Hide every shown item except the first ones, ``kept_items``."""
+    """Hide every shown item except ``kept_items``, which are the first ones."""
     hidden = draft.shown[len(kept_items) :]
     if not hidden:
         return

@@ -384,7 +384,7 @@ class PastStates:
         self._outputs: dict[int, tuple[str, str | None, int | None, Usage | None, bool]] = {}
 
     def followed_by(self, other: PastStates) -> None:
-        """Keep the handoffs, which grow with the cast, only as a prefix length of the handoffs of ``other``."""
+        """Share the handoffs with ``other``: store only the length of the common prefix, since they grow with the cast."""
         begin, first = self._start, other.start
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None

@@ -229,7 +229,7 @@ class PromptContext(NamedTuple):
         return PromptPart("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
 
     def _told_elsewhere(self) -> Iterator[tuple[str, ...]]:
-        """Return the state paths that another part of the prompt shows: the item, walked lists, the handoffs."""
+        """Yield the state paths that another part of the prompt shows: the item, walked lists, the handoffs."""
         yield ("context",)
         for shown_item in self.state.shown:
             yield from shown_item.walk.paths
@@ -466,7 +466,7 @@ class PromptContext(NamedTuple):
         return PromptPart("changed", text)
 
     def quoted(self, text: str) -> str:
-        """Quote a text that others wrote."""
+        """Quote a text from someone other than the user."""
         return text if self.socket.form == "plain" else quoted(text)
 
 
@@ -511,7 +511,7 @@ def _indented(text: str) -> str:
 
 
 def _only(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
-    """Return the part of the state that some paths lead to."""
+    """Return the part of the state at the given paths."""
     selected: dict[str, JSON] = {}
     for path in paths:
         value = get_path(data, [part for part in path.split(".") if part])

@@ -44,7 +44,7 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
 
 
 def abort(state: CastState, reason: str) -> Transition:
-    """Abort the cast for a person."""
+    """Abort the cast at a person's request."""
     failure = Failure(
         ABORTED,
         reason,

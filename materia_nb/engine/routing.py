@@ -84,7 +84,7 @@ class Choice(NamedTuple):
 
 
 def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice | None:
-    """Return the edge or exit to take after a visit; None if the cast must stop, since no edge waits for such a failure.
+    """Return the edge or exit to take after a visit; None if the visit failed and no edge handles the failure.
 
     The running cast and ``why`` call this function, and through the engine also ``explore`` and ``odds``.
 
@@ -100,7 +100,7 @@ def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice |
 
 @lru_cache(maxsize=4096)  # so that steps of a long cast share the records of what was checked
 def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | None:
-    """Choose the first edge that matches; without one an output ends the cast (R3), and a failure stops it."""
+    """Choose the first edge that matches. If none matches, an output ends the cast (R3), and a failure stops it."""
     looks: list[Look] = []
     for edge in edges:
         matched = DESCRIBED[edge.when].holds(result)
@@ -123,7 +123,7 @@ def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
 
 
 def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
-    """Return each failure of a visit that an edge of the socket waits for, with the first failure that takes that edge."""
+    """Return each failure that an edge of the socket handles, with the first failure that takes the same edge."""
     first_of_edge: dict[Edge | None, Result] = {}
     awaited: dict[Result, Result] = {}
     for result in WITHOUT_OUTPUT:
@@ -147,7 +147,7 @@ class AdvanceFact(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """One assignment: its target, its source, and whether the source was there (R11)."""
+    """One assignment: its target, its source, and whether the source had a value (R11)."""
 
     target: str
     source: str
@@ -255,7 +255,7 @@ class Decision(NamedTuple):
 
     @property
     def skipped_sockets(self) -> tuple[str, ...]:
-        """The sockets that were skipped on the way in."""
+        """The sockets that were skipped before this one was entered."""
         return tuple(skipped.socket for skipped in self.passed)
 
     @property
@@ -313,7 +313,7 @@ class Limit(NamedTuple):
 
 
 def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
-    """Return every limit of the cast, without those of single edges (:func:`edges_used`)."""
+    """Return every limit of the cast except those of single edges (:func:`edges_used`)."""
     at, item = state.at, state.at.item if state.at else None
     repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
     rounds, maximum = None, rules.graph.limits.max_no_advance_cycles

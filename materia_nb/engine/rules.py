@@ -22,14 +22,14 @@ ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked 
 """Form of a work turn whose handoff is requested in a separate turn."""
 
 _TRAIL: Final = 16
-"""Minimum length of the trail, in sockets; it always holds a cycle that visits each socket once."""
+"""Minimum length of the trail, in sockets; the trail always has room for a cycle through each socket."""
 
 
 _LABEL_CHARS: Final = 200
 
 
 class PromptVariables(NamedTuple):
-    """Values that a materia's own prompt shows by its variables.
+    """Values that a materia's own prompt shows through its variables.
 
     ``paths`` are paths in the state; the empty path is the whole state. ``fields`` are fields of the previous output.
     ``item`` are paths inside the item; the empty path is the whole item. ``quoting`` are variables whose values
@@ -85,7 +85,7 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
 
 
 class SocketContext(NamedTuple):
-    """Prompt data that is the same at every visit of a socket.
+    """Prompt data that does not change between visits of a socket.
 
     ``output_paths`` are the state paths to which any socket assigns a whole output. ``assigned_fields`` are the
     fields of the socket's own output that it assigns, each with its state path.
@@ -104,7 +104,7 @@ class SocketContext(NamedTuple):
 
 
 def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:
-    """Return the prompt data of a socket; ``form`` is that of its model's profile."""
+    """Return the prompt data of a socket; ``form`` is the prompt form in its model's profile."""
     materia, iterator = socket.materia, socket.iterator
     label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
     named = label if label == materia.id else f"{label} (materia {materia.id})"
@@ -220,7 +220,7 @@ class Rules:
         self.cursors = frozenset(walk.iterator.cursor for walks in self.lists.values() for walk in walks)
 
     def in_session(self, session: str) -> Rules:
-        """Return the same rules for a cast of that id."""
+        """Return the same rules for the cast with this id."""
         rules = copy(self)
         rules.session = session
         return rules

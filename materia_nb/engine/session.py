@@ -142,7 +142,7 @@ class StepRecord(NamedTuple):
         return mimebundle_from_view(self, include, exclude)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002
-        """Print the view as text, since IPython asks tuples for no bundle; a step in a list is one line."""
+        """Print the view as text, since IPython asks tuples for no MIME bundle; a step in a list takes one line."""
         view = mimebundle_from_view(self) if len(printer.stack) == 1 else None
         printer.text(repr(self) if view is None else view["text/plain"])
 
@@ -279,7 +279,7 @@ class Edit(NamedTuple):
 
 
 class Steps(Sequence[StepRecord]):
-    """The steps so far, immutable; a longer one shares the list of the shorter one.
+    """The steps so far, immutable; longer and shorter versions share one list.
 
     The shared list only grows at its end, and each object stores the length of its own part. So the cost of adding a
     step does not depend on the number of steps, and an earlier object never contains a later step.
@@ -358,7 +358,7 @@ class Steps(Sequence[StepRecord]):
 
 
 class FollowsSteps(NamedTuple):
-    """Marks a field of :class:`Session` that changes when the cast goes back; ``value_after`` returns it after some steps."""
+    """Marks a field of :class:`Session` that ``value_after`` computes from the steps when the cast goes back."""
 
     value_after: Callable[[Rules, Session, Steps], object]
 
@@ -371,7 +371,7 @@ OfTurn: TypeAlias = Annotated[_T, "of turn"]
 
 
 class Session(NamedTuple):
-    """The whole knowledge of a cast. Each field declares its value after the cast goes back to an earlier step.
+    """Everything that a cast knows. Each field declares its value after the cast goes back to an earlier step.
 
     Attributes:
         state: the engine's state.
@@ -615,7 +615,7 @@ def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None
 
 
 def _said_by(turn: TurnRecord) -> tuple[Message, Message]:
-    """Return one question and its answer."""
+    """Return the question and the answer of a turn."""
     question = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
     return Message("user", question), Message("assistant", turn.text, turn.calls)
 

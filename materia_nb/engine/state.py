@@ -153,7 +153,7 @@ class Handoff(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Entry as written in ``state.context``."""
+        """The entry as written in ``state.context``."""
         return f"[{self.socket} {self.label}] {self.text}"
 
 
@@ -525,7 +525,7 @@ class CastState(NamedTuple):
 
     @property
     def stands(self) -> str:
-        """Status as a predicate of "the cast": ``has failed``, ``is complete``."""
+        """Status as a predicate for "the cast": ``has failed``, ``is complete``."""
         return {"failed": "has failed", "aborted": "was aborted"}.get(self.status, f"is {self.status}")
 
 

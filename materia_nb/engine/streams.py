@@ -193,13 +193,13 @@ def events_of_join(at_work: Streams, ts: int) -> Events:
 
 
 def events_of_failure(at_work: Streams, kind: str, error: str, ts: int) -> Events:
-    """Return the events of lanes that failed, which fails the cast."""
+    """Return the events of lanes that failed, including the failure of the cast."""
     failed = ev.StreamsFailed(loop=at_work.region.loop, kind=kind, error=error, ts=ts)
     return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=at_work.region.generator, ts=ts))
 
 
 def event_in_lane(event: ev.Event, name: str) -> ev.Event:
-    """Return an event with its lane; the end of a cast becomes the end of the lane, allowed tools hold in all lanes."""
+    """Return an event with its lane; a cast end becomes a lane end, but allowed tools apply to all lanes."""
     if isinstance(event, ev.ToolsAllowed):
         return event
     if not isinstance(event, ev.CastEnd):
@@ -252,7 +252,7 @@ def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Sess
 
 
 RETRY_LANES: Final = "use retry to continue the lanes that were not accepted; accepted lanes stay as they are"
-"""The hint of a cast that stopped in its lanes."""
+"""Hint for a cast that stopped in its lanes."""
 
 
 def _finished_lanes(session: Session, event: Event) -> Streams:

@@ -22,7 +22,7 @@ SuggestionKind: TypeAlias = Literal["memory", "note"]
 EVENT_SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
 """Severities of an event in an output, lowest first; the default is ``info``."""
 SAMPLE: Final = "x"
-"""The text in each text field of a made-up output."""
+"""Placeholder for the text fields of a made-up output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Requirements:
 
 
 class Scope(NamedTuple):
-    """A working directory, with a state and exports that the package passes on unread.
+    """A working directory, with a state and exports that the package passes on without reading them.
 
     ``cwd`` may be relative to the project; empty means the project.
     """
@@ -176,7 +176,7 @@ class TurnFacts:
 
 
 UNKNOWN: Final = TurnFacts()
-"""The facts if nothing is known about a turn."""
+"""The turn facts when nothing is known about a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ class Pointer(NamedTuple):
 
 TextOrPointer: TypeAlias = str | Pointer
 FindFile: TypeAlias = Callable[[str], str | None]
-"""Returns the path of a file that an output names, relative to the project; None if the file does not exist."""
+"""Function that returns the path of a file named in an output, relative to the project; None if there is no file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _CANONICAL = ("workItems", "satisfied", "context")
 
 @lru_cache(maxsize=1024)
 def reader(source: str) -> Callable[[JSON], JSON]:
-    """Return a function that reads ``source`` from a parsed output; the function returns MISSING without a match.
+    """Return a function that reads ``source`` from a parsed output; it returns MISSING if nothing matches.
 
     ``$`` and dotted paths such as ``$.a.b.0`` are read directly. Any other source is
     full JSONPath: one match returns the value, several matches return a list (R11).
@@ -169,7 +169,7 @@ ANYTHING: Final[JSON] = {}
 
 
 def closed_object(fields: Mapping[str, JSON], optional: tuple[str, ...] = ()) -> dict[str, JSON]:
-    """Return the schema of an object that has no other fields than ``fields``."""
+    """Return the schema of an object that allows only ``fields``."""
     return {
         "type": "object",
         "properties": dict(fields),

@@ -55,7 +55,7 @@ FINDINGS: Final = ("confirmed_findings", "suspected_findings", "conflicts", "ope
 OWNERSHIP: Final = ("owned_here", "cross_surface_dependency", "not_my_surface")
 RISKS: Final = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
 ABSENT: Final = "ABSENT"
-"""Value of ``rollback_executed`` if the contract does not mention it."""
+"""Value of ``rollback_executed`` if the contract does not contain this field."""
 
 _AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
 
@@ -89,7 +89,7 @@ def _folded_status(text: str) -> str:
 
 
 def is_agent_id(text: str) -> bool:
-    """Return True if ``text`` is a valid agent id, with which a turn can be routed back."""
+    """Return True if ``text`` is a valid agent id, which is needed to route a turn back."""
     return _AGENT_ID.fullmatch(text) is not None
 
 

@@ -262,7 +262,7 @@ class Examined(NamedTuple):
 
 
 _SAMPLE_ID: Final = "a000000"
-"""A valid agent id for made-up outputs, which no agent has."""
+"""A valid agent id for made-up outputs; no real agent has this id."""
 
 
 class ContractProtocol(HandoffProtocol):

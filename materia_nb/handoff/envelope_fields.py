@@ -89,7 +89,7 @@ class Envelope:
 
 
 def _text_field(missing: str = "", *, optional: bool = False) -> HandoffField:
-    """Return a text field; ``missing`` is the issue code for a missing or blank text, "" if the field is optional."""
+    """Return a text field; ``missing`` is the issue code for a missing or blank text, "" if it is optional."""
     return HandoffField("text", missing, "write a text", optional=optional)
 
 
@@ -383,7 +383,7 @@ def new_envelope(
     artifacts: Sequence[str] = (),
     commands: Sequence[str] = (),
 ) -> dict[str, JSON]:
-    """Return an envelope without decisions, concerns and assumptions."""
+    """Return an envelope that has no decisions, concerns or assumptions."""
     evidence = {"artifacts_produced": list(artifacts), "commands_run": list(commands), "measurements": {}}
     summary: JSON = {"what_i_did": None, "what_i_found": findings, "key_decisions": [], "evidence": evidence}
     return {"status": status, "summary": summary, "concerns": [], "assumptions": [], "routing": routing}

@@ -66,7 +66,7 @@ def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
 
 
 def _fence_content(text: str) -> str:
-    """Return the content of the preferred fence, even if it is not closed; without a fence, return the whole text."""
+    """Return the content of the preferred fence, even if it is not closed; the whole text if there is no fence."""
     for opening in ("```json", "```"):
         start = text.find(opening)
         if start >= 0:
@@ -105,7 +105,7 @@ def finished(
 
 
 def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
-    """Return an envelope without claims that replaces a missing or invalid envelope.
+    """Return an envelope without claims, to replace a missing or invalid envelope.
 
     The evidence is the files that changed during the turn.
     """
@@ -237,7 +237,7 @@ def read_object(
 
 
 def _refused(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
-    """Return a reading that asks the agent again, or after the last try escalates with the fallback envelope."""
+    """Return a reading that asks the agent again; after the last try, escalate with the fallback envelope."""
     error: Refusal = "not_json" if value is None else "contract"
     if facts.refused + 1 < MAX_TRIES:
         reason = "The envelope is not valid."

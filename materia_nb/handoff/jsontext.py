@@ -1,4 +1,4 @@
-"""Read JSON from text: strict parsing, the one JSON object in an agent's reply (R5, R6), and advice about faults.
+"""Reading JSON from text: strict parsing, the one JSON object in an agent's reply (R5, R6), and advice about faults.
 
 The module also formats the short texts that protocols write: lists on one line, and lines within a length limit.
 """
@@ -29,7 +29,7 @@ _TOO_DEEP: Final = f"it is nested too deeply (more than {MAX_DEPTH} levels)"
 
 
 class NotJson(ValueError):
-    """The text contains no valid JSON object; the message is the reason."""
+    """Raised if the text contains no valid JSON object; the message is the reason."""
 
 
 class FoundObject(NamedTuple):
@@ -227,7 +227,7 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 def json_advice(text: str) -> str:
-    """Return advice to fix the first fault in ``text``; empty for an unknown fault."""
+    """Return advice for fixing the first fault in ``text``; empty if the fault is unknown."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -269,9 +269,9 @@ def _word_advice(word: str) -> str:
 
 
 NO_REASON: Final = "No reason was given."
-"""Default for a required text that is missing."""
+"""Default for a missing required text."""
 _ENTRIES_SHOWN: Final = 20
-"""Maximum number of entries shown of a list; the recorded output has all entries."""
+"""Maximum number of shown entries of a list; the recorded output has all entries."""
 
 
 def one_line(text: str) -> str:

@@ -154,7 +154,7 @@ class Approval:
 
     @property
     def given_at(self) -> float:
-        """The time of the approval, in seconds of the caller's clock."""
+        """The time when the approval was given, in seconds of the caller's clock."""
         return self.expires_at - _APPROVAL_SECONDS
 
     def use(self, command: str, now: float) -> tuple[bool, Approval]:
@@ -215,7 +215,7 @@ def can_be_approved(request: Mapping[str, JSON]) -> bool:
 
 
 def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
-    """Store a fixed copy of a request that :func:`can_be_approved`; ``now`` is the time at which it starts to wait."""
+    """Return a fixed copy of a request that :func:`can_be_approved`; it waits from the time ``now`` on."""
     sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
         sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
@@ -318,7 +318,7 @@ class ContextUpdate(NamedTuple):
 
 
 class MergedUpdates(NamedTuple):
-    """The result of merging updates.
+    """The result of merging updates into the project's knowledge.
 
     Attributes:
         document: the updated knowledge; the original object if no update was applied.

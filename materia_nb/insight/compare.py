@@ -293,7 +293,7 @@ def _explain_decision(name: str, decision: Decision | None) -> str:
 
 
 def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, right: StepRecord) -> list[str]:
-    """Return how the loadouts differ at the socket, as sentences, since equal answers can have different targets."""
+    """Return sentences about differences of the loadouts at the socket that can explain different targets."""
     if graphs is None or graphs[0] is graphs[1] or left.socket != right.socket:
         return []
     rows = [row for row in LoadoutComparison(*graphs).differences if row.of == left.socket]
@@ -484,7 +484,7 @@ class StepComparison:
 
     @cached_property
     def differs(self) -> tuple[Aspect, ...]:
-        """The aspects in which the steps differ, except the states, which other steps changed too."""
+        """The aspects in which the steps differ, except the states, which earlier steps changed too."""
         aspects = differing_aspects(self.a, self.b, self.names)
         return tuple(aspect for aspect in aspects if aspect not in ("given", "state"))
 
@@ -567,9 +567,9 @@ _Part: TypeAlias = Socket | Loop | Materia | Limits | Budget
 _NOT_COMPARED: Final = frozenset(
     {"id", "edges", "materia", "loops", "routes", "layout", "parse_derived", "raw", "owner", "group"}
 )
-"""Fields that are not compared as such: they have separate rows, or they do not change the route of a cast."""
+"""Fields that are not compared directly: they have separate rows, or they do not change the route of a cast."""
 _SHOWN_ALONE: Final = ("materia", "sockets")
-"""Fields that are shown for a socket or loop that exists in only one loadout."""
+"""Fields to show for a socket or loop that exists in only one loadout."""
 
 
 class LoadoutDifference(NamedTuple):

@@ -258,7 +258,7 @@ PriceOfTurn: TypeAlias = Callable[[str, int, int], float | None]
 
 
 class Spread(NamedTuple):
-    """The mean of a number over many casts, and its range without the lowest 10% and the highest 10%."""
+    """The mean of a number over many casts, and its range without the lowest and the highest 10%."""
 
     mean: float
     low: float
@@ -266,7 +266,7 @@ class Spread(NamedTuple):
 
 
 class UsageEstimate(NamedTuple):
-    """The estimated usage of a cast, or of one socket in it.
+    """The estimated usage of a cast, or of one socket in the cast.
 
     Attributes:
         turns: the number of agent turns.
@@ -375,7 +375,7 @@ def estimate_cast(  # noqa: PLR0913 - each is given by name
 
 @dataclass
 class _Caster:
-    """Player of random casts of a loadout; ``answer_tokens`` contains the given answer lengths in tokens, by socket."""
+    """Plays random casts of a loadout; ``answer_tokens`` has the given answer lengths in tokens, by socket."""
 
     rules: Rules
     length: int
@@ -397,7 +397,7 @@ class _Caster:
         return tuple(answer._replace(text=_lengthened(answer.text, tokens, socket_rules)) for answer in answers)
 
     def _pinned_text(self, state: CastState, socket_rules: SocketRules) -> tuple[bool, str | None]:
-        """Return True if a pin answers, and the pin's answer; None for a pinned function, which is not called."""
+        """Return True if a pin answers, and its text; the text is None for a pinned function, which is not called."""
         socket = socket_rules.socket
         pin = self.pins.get(socket.id, self.pins.get(socket.materia.id))
         if pin is None or state.at is None:
@@ -558,7 +558,7 @@ def usage_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) ->
 
 
 def step_usage(step: StepRecord) -> Usage:
-    """Return the total usage of a step: of its turns and of attempts without an answer."""
+    """Return the total usage of a step: its turns, and attempts without an answer."""
     return reduce(Usage.plus, (*step.spent, *(turn.usage for turn in step.turns if turn.usage)), Usage())
 
 

@@ -1,4 +1,4 @@
-"""The exploration of a loadout without asking an agent: every end and route of its casts, with examples."""
+"""Exploration of a loadout without asking agents: every end and route of its casts, with examples."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from materia_nb.loadout.vocabulary import Result
 from materia_nb.platform import Progress
 
 _Path: TypeAlias = list[tuple[int, Move]]
-"""Moves in order, each with the number of the state from which it starts."""
+"""Moves in order, each with the number of the state where the move starts."""
 
 
 # -- witnesses -------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def replay_witness(rules: Rules, witness: Witness) -> Session:
 def _next_command(
     session: Session, witness: Witness, scripts: Mapping[str, Iterator[str]]
 ) -> Callable[[Rules, Session, int], Events]:
-    """Return the next command with which a cast or a lane follows its witness."""
+    """Return the next command for a cast or lane that follows its witness."""
     if session.state.status == "ready":
         return decide.enter
     visit = decide.waiting(session)
@@ -188,7 +188,7 @@ _UNEXPLORED_FAILURES: Final = frozenset(
     {"budget", "invalid_output", "repair_exhausted"}
     | {"utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
 )
-"""Kinds of failures that need a malformed answer, a process or a budget; the exploration does not try these."""
+"""Kinds of failures that need a malformed answer, a process or a budget, and that the exploration does not try."""
 _FAILURES: Final = _UNEXPLORED_FAILURES | {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment"}
 
 
@@ -486,7 +486,7 @@ class Exploration:
         return None
 
     def _edges_named(self, name: str | tuple[str, int]) -> set[EdgeRef] | None:
-        """Return the edge or the exit routes with a name; None if the name is not that of an edge or route."""
+        """Return the edge or the exit routes with this name; None if no edge or route has this name."""
         if isinstance(name, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", name)):
             name = edge[2], int(edge[1])
         if isinstance(name, tuple):

@@ -1,4 +1,4 @@
-"""The exact chance of each end of a cast and its mean turns, from a Markov chain over the reachable states.
+"""The exact chance of each end of a cast and the mean number of turns, from a Markov chain over the reachable states.
 
 For loadouts with too many states, the module has simulations: many casts in memory with random answers.
 """
@@ -44,7 +44,7 @@ _MIN_PIVOT: Final = 1e-12
 
 
 def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> list[float]:
-    """Solve ``x[i] = constants[i] + sum(rows[i][j] * x[j])`` and return ``x``.
+    """Return the solution ``x`` of ``x[i] = constants[i] + sum(rows[i][j] * x[j])``.
 
     Raises:
         MateriaError: there is no solution (``endless``).
@@ -273,7 +273,7 @@ def check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | Non
 
 
 _CERTAIN: Final = dict.fromkeys(TAKEN, 1.0)
-"""Result chances of a socket whose result has no effect; a move that holds the cast for a person has no chance."""
+"""Chances of the results of a socket whose result has no effect; a move that holds the cast has chance 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +401,7 @@ def _sensitivity(
 
 
 def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the mean total of the visits' values (None without values) and the visited agents without a value.
+    """Return the mean total of the values of all visits (None without values), and the visited agents without a value.
 
     A process has no usage unless a value is given for it.
     """

@@ -1,4 +1,4 @@
-"""The set of states that casts of a loadout can reach, and the moves between the states.
+"""The states that casts of a loadout can reach, and the moves between them.
 
 Two states count as the same state if they are equal in everything that can affect the further route of a cast: the
 socket, its item, the cursors, and the counts of limits that can still be reached. Prompts, outputs and usage
@@ -45,7 +45,7 @@ _RANDOM_CASTS: Final = 300
 _MAX_RANDOM_VISITS: Final = 1_000
 """Number of visits of one random cast."""
 _SATISFIED_CHANCES: Final = (1.0, 0.9, 0.5, 0.1, 0.0)
-"""Chances of ``satisfied: true`` in random casts, used in turn."""
+"""Chances of ``satisfied: true`` for random casts, which use the chances one after another."""
 
 
 class StateNode(NamedTuple):
@@ -127,7 +127,7 @@ def explore_states(
 
 
 class _Search:
-    """A running search; ``queue`` contains the states that are not examined yet, in order."""
+    """A running search; ``queue`` contains the unexamined states in order."""
 
     def __init__(self, graph: Graph, items: Sequence[int]) -> None:
         self._rules = Rules(without_prompts(graph))
@@ -154,7 +154,7 @@ class _Search:
     def _move(
         self, number: int, state: CastState, socket_rules: SocketRules, answer: ScriptedResult
     ) -> tuple[int, CastState]:
-        """Record the move that an answer makes; return the number of the next state and the state."""
+        """Record the move for an answer; return the number of the next state, and the state."""
         end = play_visit(self._rules, socket_rules, state, answer)
         turns = 0 if socket_rules.socket.is_utility else end.turns
         move = Move(self._number(end.state), answer, turns, end.edges)
@@ -206,7 +206,7 @@ def _position(state: CastState) -> str:
 
 
 class _StateKey:
-    """Key function that gives equal keys to states with the same possible further routes."""
+    """Key function that returns equal keys for states with the same possible further routes."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
         sources = _list_sources(rules.graph)
@@ -239,7 +239,7 @@ class _StateKey:
 
 
 class _Link(NamedTuple):
-    """One edge, exit or skipped loop that leads from a socket to a next socket.
+    """One edge, exit or skipped loop from a socket to a next socket.
 
     Attributes:
         counted: the edge or exit, if its uses are counted outside items; else None.

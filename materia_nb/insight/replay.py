@@ -1,4 +1,4 @@
-"""The replay of recorded answers in another loadout, without asking agents or running processes."""
+"""Replay of recorded answers in another loadout, without asking agents or running processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from materia_nb.insight.compare import (
 from materia_nb.jsonvalue import same
 
 _AnswerKey: TypeAlias = tuple[str, str, str]
-"""The socket of an answer, and the key and label of its item; both are empty outside a loop."""
+"""The socket of an answer, with the key and label of its item; key and label are empty outside a loop."""
 RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
 """The turns of each visit, by answer key and by the visit number for that socket and item."""
 
@@ -177,7 +177,7 @@ def send_answers(
 
 
 class _Run:
-    """A session that uses recorded answers; ``grants`` are the limits that may be granted again."""
+    """A session that uses recorded answers; ``grants`` are the limits that may be extended again."""
 
     def __init__(
         self, rules: Rules, session: Session, edits: list[Edit], grants: dict[tuple[object, ...], int]
@@ -250,7 +250,7 @@ class _Run:
         return ""
 
     def _grant_again(self) -> bool:
-        """Grant the limit that stopped the cast again, if it was granted again in the recording."""
+        """Extend the limit that stopped the cast, if the recording did the same."""
         failure, visit = self.session.state.failure, self.session.state.at
         if failure is None:
             return False
@@ -264,7 +264,7 @@ class _Run:
         return True
 
     def _repeat_edits(self) -> None:
-        """Repeat the recorded edits that changed a state equal to the current state."""
+        """Repeat each recorded edit whose earlier state equals the current state."""
         while self.edits and _fits(self.edits[0], self.session):
             edit = self.edits[0]
             try:

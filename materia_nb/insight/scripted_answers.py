@@ -70,7 +70,7 @@ def without_prompts(graph: Graph) -> Graph:
 
 
 def _sampling_protocol(name: str) -> HandoffProtocol | None:
-    """Return the protocol of that name if it can make sample answers, else None."""
+    """Return the protocol with this name if it can make sample answers, else None."""
     try:
         handoff = protocol(name)
     except MateriaError:
@@ -131,7 +131,7 @@ def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 
 def is_not_asked(socket_rules: SocketRules) -> bool:
-    """Return True if ``satisfied`` affects the route but the agent is not asked for it and so omits it (R7, R8)."""
+    """Return True if ``satisfied`` affects the route, but the agent is not asked for it and omits it (R7, R8)."""
     is_asked = socket_rules.socket.is_utility or socket_rules.wanted.why_satisfied is not None
     decides = decisive_verdicts(socket_rules) != (Result.NOTHING,)
     return not is_asked and socket_rules.socket.handoff == DEFAULT_HANDOFF and decides
@@ -221,7 +221,7 @@ class PossibleAnswers:
     def _shortest(
         self, socket_rules: SocketRules, maker: HandoffProtocol, result: Result | None, length: int
     ) -> str | None:
-        """Return the shortest accepted answer with ``result`` (None for any), or None if every sample is refused."""
+        """Return the shortest accepted answer with ``result`` (None for any); None if all samples are refused."""
         facts = TurnFacts(
             agent_id=agent_id(SAMPLE, socket_rules.socket.id),
             assignment=given_to(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
@@ -325,7 +325,7 @@ def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, t
 def _utility_roots(
     graph: Graph, lists: frozenset[_StatePath], aliases: Mapping[_StatePath, Sequence[_StatePath]]
 ) -> tuple[str, ...]:
-    """Return the first segments of the list paths that only the ``state`` of a utility can set."""
+    """Return the first segments of list paths that only the ``state`` field of a utility's output can set."""
     targets = (split_path(target) for socket in graph.sockets.values() for target, _ in socket.assign)
     set_elsewhere = {path[0] for path in targets if path}
     set_elsewhere |= {alias[0] for paths in aliases.values() for alias in paths}

@@ -1,4 +1,4 @@
-"""Tools for the values of states and outputs: differences by dotted path, change history (blame), JSONPath queries."""
+"""Differences, change history (blame) and JSONPath queries for the values of states and outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same, split_p
 from materia_nb.loadout.vocabulary import jsonpath_fault, takes_long
 
 _MAX_CHANGES: Final = 200
-"""Maximum number of reported changes, since two unrelated values differ everywhere."""
+"""Maximum number of reported changes, since two unrelated values differ almost everywhere."""
 
 
 class ValueChange(NamedTuple):
@@ -170,7 +170,7 @@ def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Strea
 def _join_changes(
     streams: Streams, edits: Sequence[Edit], data: _Data, data_after: _Data
 ) -> Iterator[tuple[Edit | Streams, _Data, _Data]]:
-    """Yield the edits before the lanes started, the change made by joining the lanes, and the edits after joining."""
+    """Yield the edits before the lanes started, the change made by the join, and the edits after the join."""
     for index, edit in enumerate(edits):
         if edit.before.data != data:
             yield streams, data, edit.before.data

@@ -341,7 +341,7 @@ def judge_guess(
 
 
 def _outcome(rules: Rules, decision: Decision, after: CastState) -> tuple[str, Decision | None]:
-    """Return the target of a step, and the decision on entering the next socket."""
+    """Return the target of a step, and the decision made on entering the next socket."""
     if after.failure is not None or decision.failure is not None or decision.by in _HELD:
         return STOP, None
     if after.status == "ready":

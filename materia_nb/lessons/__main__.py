@@ -26,7 +26,7 @@ from materia_nb.lessons import checks
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _MAX_NOTEBOOK_BYTES: Final = 2**26
 _NOT_A_LITERAL: Final = object()
-"""Marker for an answer that is not a literal but an expression, such as a sum or a call."""
+"""Marker for an answer that is an expression, such as a sum or a call, instead of a literal."""
 
 
 class MarkedAnswer(NamedTuple):
@@ -52,7 +52,7 @@ def lessons_folder() -> Path:
 
 
 def marked_questions(lesson: str) -> tuple[str, ...]:
-    """Return the questions of a lesson that are marked: the questions whose right answer depends on the learner."""
+    """Return the questions of a lesson that count for marks: those whose right answer depends on the learner."""
     return tuple(name for name, question in checks.QUESTIONS[lesson].items() if question.varies)
 
 

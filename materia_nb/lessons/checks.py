@@ -47,7 +47,7 @@ class QuestionSpec(NamedTuple):
 
 
 def _fold(value: object) -> object:
-    """Return a value in normalized form for comparison: case-folded, without spaces around a word."""
+    """Return a value normalized for comparison: case-folded, without spaces around a word."""
     if isinstance(value, str):
         return value.strip().casefold()
     return [_fold(part) for part in value] if isinstance(value, list | tuple) else value
@@ -77,7 +77,7 @@ _SHOWN: Final = 200
 
 
 class Guess(NamedTuple):
-    """One line of the file: the question, the answer, and True if the answer was right."""
+    """One line of the guesses file: the question, the answer, and True if the answer was right."""
 
     lesson: str
     question: str
@@ -90,7 +90,7 @@ class Guess(NamedTuple):
 
 
 class Score(NamedTuple):
-    """The result of one learner for one question.
+    """A learner's result for one question.
 
     Attributes:
         who: the learner.
@@ -366,7 +366,7 @@ def is_unanswered(answer: object) -> bool:
 
 
 def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) -> object:
-    """Return an answer in the form for comparison: tuples become lists, ``3.0`` becomes 3, a materia its socket.
+    """Return an answer normalized for comparison: tuples become lists, ``3.0`` becomes 3, a materia its socket.
 
     Raises:
         MateriaError: the materia is in several sockets (``ambiguous``).
@@ -409,7 +409,7 @@ def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list
 
 
 def _right_beginning(answer: object, truth: JSON) -> str:
-    """Return a sentence with the number of right entries at the beginning of a list; empty if it is not a list."""
+    """Return a sentence with the number of right entries at the start of a list; empty for other values."""
     if not isinstance(answer, list) or not isinstance(truth, list):
         return ""
     matches = [_fold(left) == _fold(right) for left, right in zip(answer, truth, strict=False)]
@@ -483,7 +483,7 @@ class Numbers(Shown):
 
 
 def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
-    """Draw the numbers of a lesson for the learner in ``MATERIA_LEARNER``; without a name, all learners get the same.
+    """Draw the numbers of a lesson for the learner in ``MATERIA_LEARNER``; without a name, they are always the same.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.

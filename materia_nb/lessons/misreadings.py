@@ -1,4 +1,4 @@
-"""Common misreadings of the routing rules, each as a rule set that differs from the rules in one point.
+"""Common misreadings of the routing rules, each as a rule set that differs from the correct rules in one rule.
 
 :func:`walk` follows a loadout by a rule set. With :data:`CORRECT_RULES` the walk takes the route of a cast. With a
 misreading it takes the route that a learner with this misreading expects. A wrong answer is explained by the misreading
@@ -127,7 +127,7 @@ class RouteWalk:
 
 
 def walk(graph: Graph, script: ScriptedVerdicts, rules: RuleSet = CORRECT_RULES) -> RouteWalk:
-    """Follow a loadout by a rule set and return the walk; a walk of more than 200 visits counts as failed."""
+    """Follow a loadout according to a rule set and return the walk; a walk of more than 200 visits counts as failed."""
     return _Walker(graph, script, rules).run()
 
 
@@ -196,7 +196,7 @@ class _Walker:
         return ""
 
     def _late_exit(self, socket: Socket, verdict: bool | None) -> str:
-        """Return the target of a socket if no edge matches."""
+        """Return the target of the exit that is taken only if no edge matches."""
         early = _matching_exit(self._exits(socket), socket, verdict) if self.rules.early_exit == "no edge" else ""
         return early or (self.rules.unmatched if socket.edges else END)
 

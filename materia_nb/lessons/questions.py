@@ -88,7 +88,7 @@ class RouteView(_LinesView):
 
     @property
     def right(self) -> bool:
-        """True if every guess was right and no guess is beyond the end of the route."""
+        """True if every guess was right and no guess lies beyond the end of the route."""
         return self.left == 0 and all(step.right for step in self.steps)
 
 

@@ -1,4 +1,4 @@
-"""Exercises that differ for each learner: a small random loadout with questions about its cast, and a night shift.
+"""Exercises that differ for each learner: a small random loadout with questions about its cast; and a night shift.
 
 The graph and the numbers of an exercise are drawn from a seed. On the night shift, six agents ask a person to approve a
 command or to answer a question.
@@ -37,7 +37,7 @@ _CHECKS_BEFORE_STEPS: Final = 2
 """Number of wrong checks after which the steps of the cast are shown."""
 _TITLES: Final = ("Ants", "Bees", "Cats", "Dogs", "Eels")
 _EMPTY_SHARE: Final = 0.03
-"""Share of empty lists among the draws; it is larger among exercises, since most draws with items are rejected."""
+"""Share of empty lists among the draws; among exercises it is larger, since most draws with items are rejected."""
 _MAX_DRAWS: Final = 500
 
 
@@ -103,7 +103,7 @@ class Exercise(Shown):
 
     @cached_property
     def graph(self) -> Graph:
-        """The loadout."""
+        """The resolved graph of the drawn loadout."""
         return build_graph(self.drawn.document)
 
     @property
@@ -447,7 +447,7 @@ class Night(Shown):
         self.files = set(_FILES)
 
     def cast(self, number: int) -> Cast:
-        """Start the cast of a case, counted from 1; restore all files before."""
+        """Start the cast of a case, counted from 1, after restoring all files."""
         case, memory = self.cases[number - 1], dict[str, Any]()
         self.files = set(_FILES)
 

@@ -74,7 +74,7 @@ def _report(findings: Findings, model: type[Model], error: ErrorDetails, path: s
 
 
 def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Fix | None:
-    """Return the fix of a wrong condition of an edge, or of a missing field that has a first value."""
+    """Return the fix for an invalid condition of an edge or a missing field with a default; otherwise None."""
     match error["loc"]:
         case ("sockets", str(id_), "edges", int(index), "when"):
             condition = findings.closest(error["input"], CONDITIONS) or "always"
@@ -174,7 +174,7 @@ _MATERIA_MODELS: tuple[type[Model], ...] = (models.AgentMateria, models.UtilityM
 
 
 def hint_fields(findings: Findings, document: Object, loadout: str | None) -> None:
-    """Hint on the fields of a config, or only on the fields of ``loadout`` and its materia."""
+    """Add hints on the fields of a config, or only on the fields of ``loadout`` and its materia."""
     _hint_fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
         message = "stopAtLimit: false has no effect, since a maximum always stops the cast"
@@ -200,7 +200,7 @@ def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
 
 
 def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str = "") -> None:
-    """Hint on the fields of an object and of the objects inside it."""
+    """Add hints on the fields of an object and of the objects inside it."""
     for part, owner, part_path in objects(model, raw, path):
         rows = part.rows
         for field, value in owner.items():

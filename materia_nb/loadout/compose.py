@@ -192,7 +192,7 @@ class _ExitRoutes:
 
 _PREFIXES: Final = ("loadout", "materia")
 _CURSOR: Final = re.compile(r"(\{\{\s*cursor\.)([^{}]+)\}\}")
-"""Matches no braces in the name, so that each character is read only once."""
+"""Pattern of a cursor variable; the name has no braces, so that each character is read only once."""
 _CURSORS: Final = (
     ("sockets", "*", "advance", "cursor"),
     ("sockets", "*", "foreach", "cursor"),

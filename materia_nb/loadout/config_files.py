@@ -24,7 +24,7 @@ _MAX_YAML: Final = 150_000
 """Maximum length of a YAML text, in characters; the parser needs about 20 microseconds per character."""
 _MAX_JSON_VALUES: Final = 2_000_000
 _MAX_YAML_VALUES: Final = 200_000
-"""Maximum number of values in a YAML document, with each alias counted as a copy: 1 kB can expand to billions."""
+"""Maximum number of values in a YAML document, with aliases expanded: 1 kB can expand to billions of values."""
 _MAX_TEXT: Final = 50_000_000
 """Maximum total length of all texts and keys, in characters, with aliases expanded."""
 _MAX_DEPTH: Final = 500
@@ -33,7 +33,7 @@ _MAX_REASON: Final = 200
 
 
 class ParseError(Exception):
-    """Raised for a text that is not valid in its format. ``line`` and ``column`` start at 1, or are 0 if unknown."""
+    """Raised for a text that is not valid in its format. ``line`` and ``column`` start at 1; they are 0 if unknown."""
 
     def __init__(self, message: str, hint: str, line: int = 0, column: int = 0) -> None:
         super().__init__(message)
@@ -200,7 +200,7 @@ def _blank(text_part: str, first: str) -> str:
 
 
 def _with_whole_characters(text: str, document: JSON) -> JSON:
-    """Join surrogate pairs that the text escapes as two characters into one character, as JSON does."""
+    """Join each escaped surrogate pair into one character, as JSON does."""
     return _joined(document) if re.search(r"\\u", text, re.IGNORECASE) else document
 
 
@@ -242,7 +242,7 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
-    """Return line and column of the second of two equal keys, or 0 and 0 if the text does not match the key twice."""
+    """Return line and column of the second of two equal keys; 0 and 0 if the text does not contain the key twice."""
     written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
     positions = [match.start() for match in re.finditer(written, text)]
     if not only or len(positions) != 2:
@@ -255,7 +255,7 @@ _PLACE: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
-    """Return the line of a finding, from 1, and the length of the part of its path that the text does not have.
+    """Return the line of a finding, from 1, and the length of the end of its path that is not in the text.
 
     Args:
         text: a valid config in YAML or in JSON, with or without comments.
@@ -325,7 +325,7 @@ def config_error(message: str, where: str | Path | None, hint: str) -> MateriaEr
 
 
 def read_config(path: str | Path) -> JSON:
-    """Read a config file by its ending: .json strictly, .jsonc with comments, .yaml and .yml.
+    """Read a config file; its extension selects the format: .json (strict), .jsonc (with comments), .yaml or .yml.
 
     Raises:
         MateriaError: the path does not exist, is not a file, or the file is too large, not UTF-8 or not of its
@@ -435,7 +435,7 @@ def resolved(path: str | Path) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """True if the path exists; False for an impossible name."""
+    """True if the path exists; False for an invalid name."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -222,7 +222,7 @@ _CONTEXT_SCHEMA: Final[Mapping[str, JSON]] = {
 _PATH_ADVICE: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
 
 Reference: TypeAlias = Annotated[str, ValueKind(_accept_any, _STRING, "socket id or end")]
-"""The name of another part of the config; ``check_graph`` tests whether it exists."""
+"""The name of another part of the config; ``check_graph`` checks that this part exists."""
 Key: TypeAlias = Reference
 """A key of an object; any text is allowed."""
 NonBlankText: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, advice="write a name in quotes")]
@@ -273,7 +273,7 @@ Name: TypeAlias = Annotated[
 ]
 """The name of a cursor, or of an item in the state (R12, R13)."""
 SourcePath: TypeAlias = Annotated[str, ValueKind(_is_source, _STRING, "source", _PATH_ADVICE)]
-"""A path, or JSONPath (R11)."""
+"""A path in the state, or JSONPath (R11)."""
 AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, "source", _PATH_ADVICE)]
 """The source of an assignment on a socket. An invalid source is allowed where it has no effect (R4)."""
 Parse: TypeAlias = Annotated[str, _one_word_of("json", "text")]
@@ -364,7 +364,7 @@ class FieldRow:
     apart: bool = False
 
     def entry(self, path: str, key: JSON) -> str:
-        """Return the path of an entry of this field, whose own path is ``path``."""
+        """Return the path of an entry of this field; ``path`` is the path of the field."""
         if self.bare:
             return str(key)
         return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}"

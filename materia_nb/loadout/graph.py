@@ -21,7 +21,7 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 LANES_AT_ONCE: Final = 2
 """Default number of lanes that run at once."""
 Route: TypeAlias = tuple[str, int | str]
-"""An edge or exit: the source socket, and the index of an edge, the ``edge_id`` of an exit route, or ``"end"``."""
+"""An edge or exit: the source socket, and the index of an edge, the ``edge_id`` of an exit, or ``"end"``."""
 _TellsItems: TypeAlias = Literal["whole", "titles", "none"]
 
 
@@ -216,7 +216,7 @@ class Socket:
 
     @property
     def is_generator(self) -> bool:
-        """True if it produces work items for loops."""
+        """True if the socket produces work items for loops."""
         return self.materia.generator
 
 
@@ -302,6 +302,6 @@ class Graph:
         return next((self.prices[name] for name in names if name in self.prices), None)
 
     def needs_socket(self, id_: str) -> None:
-        """Raise MateriaError (``unknown_socket``) unless the loadout has a socket of this id."""
+        """Raise MateriaError (``unknown_socket``) unless the loadout has a socket with this id."""
         message = f"The loadout {self.name!r} has no socket {id_!r}."
         needs_one_of(id_, self.sockets, message, "unknown_socket")

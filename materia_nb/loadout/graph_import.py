@@ -64,7 +64,7 @@ class Flow:
         self.notes.append(Note(self.steps[node].title if node in self.steps else node, text))
 
     def out_of(self, node: str) -> list[Edge]:
-        """Return the edges that leave a step, without duplicates."""
+        """Return the edges that start at a step, without duplicates."""
         return list(dict.fromkeys(edge for edge in self.edges if edge.source == node))
 
 

@@ -74,7 +74,7 @@ class Derivation:
         self.sentences.append(Derived(source, text))
 
     def may_lead_to(self, to: JSON) -> TypeGuard[str]:
-        """True if an edge or an exit may lead to ``to``."""
+        """True if ``to`` can be the target of an edge or an exit."""
         return isinstance(to, str) and (to == END or to in self.ids)
 
 
@@ -110,7 +110,7 @@ def socket_iterator(facts: LoadoutFacts, id_: str) -> Iterator | None:
 
 
 def socket_advance(derivation: Derivation, id_: str) -> Advance | None:
-    """Return the advance of a socket: as written, completed from its iterator, or derived (R14)."""
+    """Return the advance of a socket: its own, completed from its iterator, or a derived one (R14)."""
     socket = derivation.facts.sockets.get(id_)
     if socket is None or socket.advance is None:
         return derivation.advances.get(id_)

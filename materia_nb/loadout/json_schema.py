@@ -44,7 +44,7 @@ def field_schemas() -> dict[str, Any]:
 
 
 def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config file, with which editors can mark a problem at its field.
+    """Return the JSON Schema of a config file, which editors use to mark a problem at its field.
 
     The schema is strict: an unknown field, which is a hint of ``check`` (R28), is an error unless its name begins with
     ``x-``. Required fields of a loadout, a materia or the config may be missing, since a lower layer can define them
@@ -107,7 +107,7 @@ _NULL: Final = {"type": "null"}
 
 
 def _accept_null(schema: dict[str, Any]) -> None:
-    """Allow null for every field, which removes the field of a lower layer (R33), and make all fields optional."""
+    """Make all fields optional, and allow null for every field: null removes the field of a lower layer (R33)."""
     schema["properties"] = {name: _or_null(field) for name, field in schema["properties"].items()}
     schema.pop("required", None)
 
@@ -143,7 +143,7 @@ _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines"
 """The input of a field: ``prose`` has several lines, ``lines`` has one entry per line, ``scope`` is a word or names."""
 
 _KEPT: Final = ("Kept", "An older name")
-"""The beginnings of the descriptions of fields that only other tools write."""
+"""Beginnings of the descriptions of fields that only other tools write."""
 
 
 class FormField(NamedTuple):

@@ -35,7 +35,7 @@ BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
 _PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
 _PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
-"""Variable with the reference engine's profile directory, used if this package has no profile."""
+"""Variable with the reference engine's profile directory, used if this package has no profile directory."""
 
 _CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
@@ -209,7 +209,7 @@ def _bundled() -> JSON:
 
 
 def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
-    """Return a definition with null for each other field of ``below``, so that it applies unchanged (R33)."""
+    """Return a definition with null for every other field of ``below``, so that no field of ``below`` remains (R33)."""
     return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
 
 

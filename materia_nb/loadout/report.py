@@ -47,7 +47,7 @@ _SHOWN_NO_EFFECT = 3
 
 
 class FixStep(NamedTuple):
-    """An operation of the designer, with its arguments after the loadout."""
+    """An operation of the designer with its arguments, except the loadout itself."""
 
     operation: str
     arguments: tuple[Any, ...] = ()
@@ -87,7 +87,7 @@ def suggested_fix(label: str, *steps: FixStep, summary: str = "") -> Fix:
 
 
 def without_field(id_: str, field: str) -> Fix:
-    """Return the fix that removes a field of a socket without effect."""
+    """Return the fix that removes a field without effect from a socket."""
     return safe_fix(f"Remove {field} here", do("set_socket", id_, field, None))
 
 
@@ -210,7 +210,7 @@ class Findings:
         self.entries.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
 
     def add_hints(self, rule: HintRule, *subject: object) -> None:
-        """Add the hints of a rule on its subject."""
+        """Add the hints that a rule yields for its subject."""
         for hint in rule.find(*subject):
             self.hint(rule.code, *hint)
 

@@ -481,7 +481,7 @@ BUILT_IN: Final = {
 }
 """The scripts that replace the built-in utilities of the reference engine, by utility name (R61)."""
 LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "vcs.finalizeJjWorkspace")
-"""Utilities of the reference engine for its streams, which have no shipped script."""
+"""Utilities of the reference engine for lanes, which have no shipped script."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 _RENAMED: Final = {
     "ensureartifactsignored": "Ignore-Artifacts",

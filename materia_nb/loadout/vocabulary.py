@@ -73,16 +73,16 @@ class Result(StrEnum):
 
 
 TAKEN: Final = (Result.YES, Result.NO, Result.NOTHING)
-"""Results of visits whose output is accepted."""
+"""Results of visits with an accepted output."""
 YES_OR_NO: Final = (Result.YES, Result.NO)
 """Results with a verdict."""
 WITHOUT_OUTPUT: Final = tuple(result for result in Result if result.silent or result is Result.REFUSED)
-"""Results of visits without an accepted output; the cast stops unless an edge waits for the result."""
+"""Results of visits without an accepted output; the cast stops unless an edge handles the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A condition: when it matches, its texts, and how its edges are drawn.
+    """A condition: the results that it matches, its texts, and how its edges are drawn.
 
     Attributes:
         needs: the results that the condition matches.
@@ -160,7 +160,7 @@ WAITING_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(word for word, condition in DESCRIBED.items() if condition.needs == (verdict,))
     for verdict in YES_OR_NO
 }
-"""The condition that matches only this verdict, for each verdict."""
+"""For each verdict, the condition that matches only this verdict."""
 SENDING_BACK: Final[tuple[Condition, ...]] = tuple(
     word for word, condition in DESCRIBED.items() if condition.sends_back
 )
@@ -275,7 +275,7 @@ def source_fault(source: str) -> tuple[str, str] | None:
 
 
 def takes_long(source: str) -> tuple[str, str] | None:
-    """Return the reason why an expression could run endlessly on some output, and advice; else None."""
+    """Return the reason why an expression could take extremely long on some output, with advice; else None."""
     if "=~" in source or "`sub(" in source:
         return (
             "contains a regular expression, which could run forever on some outputs",

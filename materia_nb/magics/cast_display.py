@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
 
 MOST_STEPS: Final = 30
-"""Maximum number of steps in the record; earlier steps are left out."""
+"""Maximum number of steps in the record; earlier steps are omitted."""
 _OUTPUT_CHARS: Final = 1_500
 """Maximum length of the output of a step in the record."""
 
@@ -301,7 +301,7 @@ def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
 
 
 ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
-"""Returns the number done, the total (0 if unknown), and the text next to the bar."""
+"""Function that returns the number done, the total (0 if unknown), and the text next to the bar."""
 
 
 @contextmanager

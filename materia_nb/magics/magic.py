@@ -176,7 +176,7 @@ def _materia(wb: Workbench) -> list[str]:
 
 
 def _parts(wb: Workbench) -> list[str]:
-    """Return the names of loadouts and materia; a name that both have gets the prefix loadout: or materia:."""
+    """Return the names of loadouts and materia; a name used by both gets the prefix loadout: or materia:."""
     groups = {
         "loadout": as_object(wb.loadouts.config.document.get("loadouts")),
         "materia": as_object(wb.loadouts.config.document.get("materia")),

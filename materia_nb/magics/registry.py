@@ -64,7 +64,7 @@ class Argument:
 
     @property
     def shown(self) -> str:
-        """The argument as a usage line shows it."""
+        """The argument as shown in a usage line."""
         text = self.name.upper() if self.placed else self.name
         if self.kind == "option":
             text = f"{self.name} {self.key.upper()}"
@@ -140,9 +140,9 @@ FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
 _SYNONYMS: Final[Mapping[str, str]] = {
     synonym: hint for synonyms, hint in _WORDS["instead"].items() for synonym in synonyms.split()
 }
-"""Hints to the right verb, by the words that people type instead."""
+"""Hints to the right verb, by words that people type by mistake."""
 SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
-"""All verbs, by their access in a terminal, such as ``looks``; the ``notebook`` verbs do not exist there."""
+"""All verbs by their access in a terminal, such as ``looks``; verbs with the access ``notebook`` do not exist there."""
 
 
 def verb(
@@ -190,7 +190,7 @@ def _values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
 
 
 def value_of(_: Call, value: Any) -> Any:
-    """Return the value of the method unchanged."""
+    """Return the value that the method returned."""
     return value
 
 
@@ -213,7 +213,7 @@ _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
     "Edits": lambda call: call.cast.edit,
     "Approvals": lambda call: call.cast.approvals,
 }
-"""For each class whose methods are verbs: a function that returns the object to call."""
+"""For each class whose methods are verbs: a function that returns the object whose method is called."""
 
 _COMPLETES: Final[Mapping[str, _Completes]] = {
     "loadout": "loadout",
@@ -333,7 +333,7 @@ def family(word: str) -> list[str]:
 
 
 def find_verb(name: str) -> Verb:
-    """Return the verb of that name; raise MateriaError with a suggestion for an unknown name."""
+    """Return the verb with this name; raise MateriaError with a suggestion for an unknown name."""
     if name in VERBS:
         return VERBS[name]
     if seconds := family(name):

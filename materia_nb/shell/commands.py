@@ -1,4 +1,4 @@
-"""The command line ``materia``: a command for each verb, and commands that only a terminal has.
+"""The command line ``materia``: a command for each verb, and commands that exist only in a terminal.
 
 ``materia lessons``, ``gallery`` and ``cheatsheet`` copy files of the package to a folder. To offer more files, add a
 :class:`Bundle` to :data:`BUNDLES`.
@@ -81,7 +81,7 @@ class Bundle:
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder except Python code and whatever is hidden: casts of the notebooks, caches."""
+    """Yield the files of a folder, except Python code and hidden files such as casts of the notebooks or caches."""
     for directory, subfolders, names in os.walk(folder):
         subfolders[:] = [name for name in subfolders if not name.startswith((".", "__"))]
         yield from (
@@ -370,7 +370,7 @@ _AGENT_OPTION: Final = click.Option(
     help="the agent of a materia or socket, as for the verb agent: Build=openai:gpt-4o, '*=command:claude'; repeatable",
 )
 _STARTS_CASTS: Final = frozenset({"quest run", "sweep"})
-"""Verbs that start casts and run them; their commands have the option ``--agent``."""
+"""Verbs that start and run casts; their commands have the option ``--agent``."""
 
 
 def _parameter(argument: Argument, verb: Verb) -> click.Parameter:

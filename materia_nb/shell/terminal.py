@@ -47,7 +47,7 @@ def can_ask(*, as_json: bool) -> bool:
 
 
 def ask_person(cast: Cast) -> bool:
-    """Ask a person for the answer that a cast waits for; return False if it does not wait or nobody answers.
+    """Ask a person for the answer that a cast waits for; return False if the cast does not wait or nobody answers.
 
     An answer may have several lines and ends with a line that contains only a dot. After Ctrl-D, the cast keeps waiting.
     After a refused answer this returns True, so that the caller asks again.
@@ -91,7 +91,7 @@ _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
     (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda view: not view),
     (ExploreView, lambda view: view.complete_search and not view.stalls),
 )
-"""For each result type: a test for success. Like ``diff``, a comparison that finds a difference fails."""
+"""Test for success by result type. As with ``diff``, a comparison that finds a difference fails."""
 
 
 def is_fine(verb: str, value: object, bench: Any) -> bool:
@@ -186,7 +186,7 @@ _CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     (HandoffView, lambda view: _step_data(view.step)),
     (Exploration, _exploration_data),
 )
-"""Converters to data by result type, for types that need more than their fields or table rows."""
+"""Functions that convert results to data, by result type, for types that need more than their fields or table rows."""
 
 
 def _to_json(value: Any) -> JSON:
@@ -408,7 +408,7 @@ def _counts(checked: Checked) -> str:
 
 
 def _sarif(checked: Checked) -> str:
-    """Return SARIF 2.1.0, the format of code scanning."""
+    """Return SARIF 2.1.0, the format for code scanning."""
     results = []
     for finding in checked.findings:
         location = {
@@ -465,7 +465,7 @@ _WRITERS: Final[Mapping[str, Callable[[Checked], str]]] = {
     "junit": _junit,
 }
 FORMATS: Final = tuple(_WRITERS)
-"""The formats of findings."""
+"""The output formats of findings."""
 
 
 def findings_text(checked: Checked, form: str) -> str:

@@ -1,4 +1,4 @@
-"""The list of the casts under an artifact directory, made without reading whole journals (R29, R30)."""
+"""The list of casts in an artifact directory, made without reading whole journals (R29, R30)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
     "hold_decided": "ready",
     "socket_complete": "ready",
 }
-"""The status of a cast after each event of the reference; our events contain the status."""
+"""The status of a cast after each event of the reference engine; our events contain the status."""
 
 _GOES_ON: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 
@@ -104,12 +104,12 @@ class CastEntry:
 
     @property
     def outcome(self) -> str:
-        """The status, and the warnings of a complete cast."""
+        """The status, with the warnings of a complete cast."""
         return f"{self.status}, with warnings: {', '.join(self.warnings)}" if self.warnings else self.status
 
 
 def list_casts(root: Path) -> list[CastEntry]:
-    """List the casts under ``root``, including broken ones, latest start or continuation first (R69). Never raises."""
+    """List the casts under ``root``, including broken casts, latest start or continuation first (R69). Never raises."""
     return _latest_first(root, map(cast_entry, _run_dirs(root)))
 
 
@@ -156,7 +156,7 @@ _PORTION_ENDS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
 
 
 def _file_times(path: Path) -> tuple[int, ...]:
-    """Return the modification times and sizes of the files behind an entry; missing files are left out."""
+    """Return the modification times and sizes of the files of an entry; missing files are omitted."""
     times_and_sizes: list[int] = []
     for name in ("events.jsonl", "manifest.json"):
         with suppress(OSError):
@@ -392,7 +392,7 @@ def _readable_entry(path: Path) -> CastEntry:
 
 
 def last_events(path: Path) -> list[JournalLine]:
-    """Return the events at the end of a journal, as far as 64 KB reach; raises OSError where it cannot be read."""
+    """Return the events in the last 64 KB of a journal; raises OSError if the journal cannot be read."""
     with open_for_reading(path / "events.jsonl") as handle:
         start = max(os.fstat(handle).st_size - 65_536, 0)
         lines = os.pread(handle, 65_536, start).splitlines()[1 if start else 0 :]
@@ -400,7 +400,7 @@ def last_events(path: Path) -> list[JournalLine]:
 
 
 def _from_manifest(path: Path, size: int) -> dict[str, Any] | None:
-    """Return the entry fields from our manifest, or None if the manifest does not match the journal's end."""
+    """Return the entry fields from our manifest, or None if the manifest does not match the end of the journal."""
     head = manifest_head(path)
     known = _known_status(head.get("status"))
     if known is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():

@@ -1,4 +1,4 @@
-"""Files that are saved while somebody works: drafts of designs, and the quest board of a project.
+"""Automatically saved files: drafts of designs, and the quest board of a project.
 
 Each act of a design is written to its draft at once, so a kernel that dies loses nothing. A draft is a file of its own,
 ``drafts/NAME.XXXXXXXX.jsonl``, which the design that writes it keeps locked. Its first line is the loadout as it was last
@@ -38,11 +38,11 @@ _FORMAT: Final = "materia-nb draft 1"
 _FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
 _LOST: Final = ("unknown-endpoint", "unknown-materia", "missing-endpoint")
-"""The problems that show that a step of a draft needs a missing part."""
+"""The kinds of problems that mean that a step of a draft needs a missing part."""
 _MAX_BYTES: Final = 2**25
-"""Maximum size of a draft, in bytes; a longer draft is rewritten with its last act only."""
+"""Maximum size of a draft, in bytes; a longer draft is rewritten with only its last act."""
 _MAX_DRAFTS: Final = 5
-"""Maximum number of drafts of one loadout that are kept while no design uses them."""
+"""Maximum number of unused drafts that are kept for one loadout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class SavedDraft:
         return title
 
     def continue_in(self, design: Design) -> str:
-        """Apply the steps to a design, which saves them in its own draft; return a message about the steps.
+        """Apply the steps to a design, which then saves them in its own draft; return a message about the steps.
 
         Raises:
             DiskError: this draft cannot be deleted afterwards.
@@ -164,7 +164,7 @@ def autosave(design: Design, root: Path, by: str = "") -> Design:
 
 
 def _dependency(document: Object, path: str) -> JSON:
-    """Return the value that a change at a path depends on: the outermost list on the path, or the value itself; None without both."""
+    """Return the value that a change at a path depends on: the outermost list on the path, else the value, if any."""
     value: JSON = document
     for key in pointer_keys(path):
         if not isinstance(value, dict):
@@ -250,7 +250,7 @@ def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> st
 
 
 class _Autosaver:
-    """Writes the draft of one design. The design reports an error of the disk and continues."""
+    """Writes the draft of one design. The design reports a disk error and continues."""
 
     def __init__(self, root: Path, by: str) -> None:
         self.root, self.by = root, by
@@ -283,7 +283,7 @@ class _Autosaver:
         return ""
 
     def _only_in_the_kernel(self, design: Design) -> bool:
-        """Return True if it was just saved in the notebook only; its draft stays, because the kernel may end."""
+        """Return True if the design was saved only in the notebook; the draft stays, since the kernel may end."""
         return (
             design.home.path is None
             and self._path is not None
@@ -372,17 +372,17 @@ NAME: Final = "quest-board.json"
 
 
 QuestStatus: TypeAlias = Literal["pending", "running", "waiting", "done", "failed"]
-"""``waiting``: its cast exists and continues when it is run, perhaps after an answer of a person."""
+"""Status of a quest; ``waiting``: its cast exists and continues at the next run, perhaps after a person's answer."""
 
 
 class _Model(BaseModel):
-    """Unknown fields are kept, so that a board written by a later version loses nothing."""
+    """Base model that keeps unknown fields, so that a board written by a later version loses nothing."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
 
 class Quest(_Model):
-    """One request on the board.
+    """A request on the board.
 
     Attributes:
         id: its number on the board, as ``Q-1``.
@@ -402,16 +402,16 @@ class Quest(_Model):
 
     @property
     def number(self) -> int:
-        """The number in its id."""
+        """The number in the quest's id."""
         return int(self.id[2:])
 
     def having(self, **fields: JSON) -> Quest:
-        """Return it with other values in some fields."""
+        """Return the quest with some fields changed."""
         return self.model_copy(update=fields)
 
 
 class Board(_Model):
-    """All quests in their order. ``next`` is the number of the next one: numbers are not used again."""
+    """All quests in their order. ``next`` is the number for the next quest; numbers are never reused."""
 
     version: Literal[1] = 1
     next: int = Field(default=1, ge=1)
@@ -425,7 +425,7 @@ class Board(_Model):
         return self
 
     def having(self, quests: tuple[Quest, ...]) -> Board:
-        """Return the board with other quests."""
+        """Return the board with its quests replaced."""
         return self.model_copy(update={"quests": quests})
 
     def adding(self, request: str, loadout: str | None) -> Board:
@@ -436,7 +436,7 @@ class Board(_Model):
 
 
 def read_board(path: Path) -> Board:
-    """Return the board in a file, or an empty board without a file.
+    """Return the board in a file, or an empty board if the file does not exist.
 
     Raises:
         MateriaError: it is not a quest board (``bad_quests``), with the place and what is wrong there, or
@@ -458,7 +458,7 @@ def read_board(path: Path) -> Board:
 
 
 def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
-    """Read the board, change it and write it, as one transaction among all processes; returns the new one.
+    """Read, change and write the board as one transaction among all processes; return the new board.
 
     Raises:
         MateriaError: as :func:`read_board`, what ``change`` raises, or it cannot be written; then the file

@@ -30,24 +30,25 @@ from materia_nb.store.files import DiskError, disk, locked
 REPOSITORY: Final = "files.git"
 """The name of the Git directory in the directory of the casts."""
 OWN: Final = "files"
-"""The folder in the run directory of a fork in which the fork works."""
+"""The folder in a fork's run directory in which the fork works."""
 ATTEMPTS: Final = "attempts"
 OF_LANE: Final = "-lane-"
-"""The separator between a cast's name and a lane's number in the ref of the lane's latest snapshot."""
+"""The separator between the cast's name and the lane's number in the ref of a lane's latest snapshot."""
 FOLDERS: Final = (OWN, ATTEMPTS, "worktrees")
-"""The folders of a run directory that hold work, not artifacts: those of attempts, and the worktrees that Git-Spawn makes."""
+"""Folders of a run directory that hold work instead of artifacts: of forks, of attempts, and the worktrees of Git-
+Spawn."""
 
 MAX_FILE_BYTES: Final = 2**25
-"""Maximum size of a file in a snapshot, in bytes; a longer file is left out and named."""
+"""Maximum size of a file in a snapshot, in bytes; a longer file is omitted and reported."""
 MAX_FILES: Final = 50_000
 """Maximum number of files in a snapshot."""
 MAX_BYTES: Final = 2**30
 
 _TRIES: Final = 3
-"""Number of attempts to read a file that is being changed, before it is left out."""
+"""Number of attempts to read a file that is being changed, before the file is omitted."""
 _BY_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
-"""Makes Git read files of more than 32 KiB in pieces. Otherwise it maps them into memory: then it can store other bytes than it
-hashed, and a file that becomes shorter meanwhile ends its process."""
+"""Makes Git read files of more than 32 KiB in pieces. Otherwise Git maps them into memory: if a file changes
+meanwhile, Git can store bytes that do not match the hash, and if a file becomes shorter, the Git process ends."""
 _MAX_PACKS: Final = 100
 _REFUSED_PATH: Final = re.compile(rb"fatal: (?:Unable to process path (.*)|failed to read \d+ bytes from '(.*)')")
 
@@ -154,7 +155,7 @@ class FileSnapshots:
     # -- taking a snapshot ---------------------------------------------------------------
 
     def take(self, parent: str | None, note: Mapping[str, object]) -> FileSnapshot:
-        """Take a snapshot of the files as they are now.
+        """Take a snapshot of the current files.
 
         Args:
             parent: the commit of the snapshot before; it is returned again if nothing changed.
@@ -197,7 +198,7 @@ class FileSnapshots:
         return frozenset(self._git(*compare).split(b"\0")[:-1])
 
     def _update_index(self, unread: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
-        """Make the index equal to the files of the folder without those ``unread``; return the files that are left out."""
+        """Update the index to the files of the folder except ``unread``; return the omitted files."""
         present, left_out = self._list_files()
         present, left_out = present - unread, left_out | (present & unread)
         if removed := self._indexed - present:
@@ -306,7 +307,7 @@ class FileSnapshots:
         return frozenset(self._git("ls-files", "-z").split(b"\0")[:-1])
 
     def _is_occupied(self, path: bytes, removed: Iterable[bytes]) -> bool:
-        """Return True if something without a snapshot is where a file, or a folder of it, is to be written."""
+        """Return True if a path to write, or one of its parent folders, is occupied by something without a snapshot."""
         root, parts = os.fsencode(self.folder) + b"/", path.split(b"/")
         for depth in range(1, len(parts) + 1):
             inner = b"/".join(parts[:depth])
@@ -372,7 +373,7 @@ def content(git_dir: Path, commit: str, path: str) -> bytes | None:
 
 
 def blame(git_dir: Path, commit: str, path: str, line: int) -> str | None:
-    """Return the commit that last changed a line of a file, or None without such a line."""
+    """Return the commit that last changed a line of a file, or None if the line does not exist."""
     try:
         output = git(git_dir, "blame", "--porcelain", f"-L{line},{line}", _commit_id(commit), "--", path)
     except MateriaError:
@@ -386,7 +387,7 @@ def note(git_dir: Path, commit: str) -> str:
 
 
 def delete_snapshots(casts: Path, name: str) -> None:
-    """Delete the snapshots of a deleted cast, and the Git directory after the last one."""
+    """Delete the snapshots of a deleted cast; after the last cast, also delete the Git directory."""
     git_dir = casts / REPOSITORY
     if not git_dir.is_dir():
         return
@@ -403,7 +404,7 @@ def _number(text: str) -> int | None:
 
 
 def _repository_root(folder: Path) -> Path:
-    """Return the repository of a folder, whose ignore rules apply, or else the folder."""
+    """Return the repository that contains a folder, whose ignore rules apply, or the folder if there is none."""
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
 
 
@@ -448,7 +449,7 @@ def _needs_git() -> str:
 
 
 def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
-    """Refuse a Git directory with other settings than ours: it came with somebody's casts, and settings can name programs."""
+    """Raise MateriaError if a Git directory has other settings than ours: foreign settings can name programs to run."""
     if git_dir.name != REPOSITORY or arguments[0] == "init":
         return  # made by us just now
     with disk(git_dir, "read the settings of kept files"):

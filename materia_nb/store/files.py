@@ -1,4 +1,4 @@
-"""Errors of the disk, locks, our own file formats, and the changed files of a project."""
+"""Disk errors, locks, our own file formats, and the changed files of a project."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
 
 
 class DiskError(MateriaError):
-    """The disk refused a write (full, read-only, gone). Earlier records are intact."""
+    """The disk refused a write (full, read-only or missing). Earlier records are intact."""
 
 
 class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
-    """Turns an OSError of a ``with`` block into a DiskError that names the path and the action."""
+    """Context manager that turns an OSError into a DiskError with the path and the action."""
 
     __slots__ = ("doing", "path")
 
@@ -35,7 +35,7 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
         self.path, self.doing = path, doing
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Enter the block."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Convert an OSError; ignore success and other errors."""
@@ -72,7 +72,7 @@ _RESUME: Final = "make room or make the directory writable, then resume; everyth
 
 @contextlib.contextmanager
 def nothing_recorded() -> Iterator[None]:
-    """Advise to start again, not to resume, where the disk refuses before anything of a cast is recorded."""
+    """Replace the hint of a disk error by starting again, because nothing of the cast is recorded yet."""
     try:
         yield
     except DiskError as error:
@@ -101,7 +101,7 @@ _LITERALS: Final = {None: "null", True: "true", False: "false"}
 
 
 def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
-    """Encode JSON readably; text that UTF-8 cannot hold is written as escapes instead."""
+    """Encode JSON readably; text that UTF-8 cannot encode is written as escapes."""
     try:
         return (_indented(value, "\n") if indented else _on_one_line(value)).encode()
     except UnicodeEncodeError:
@@ -173,15 +173,15 @@ class OwnFormat:
 
 
 FilesSeen: TypeAlias = Mapping[str, tuple[int, int, int]]
-"""The files of a project by relative path: the times of the last content and inode change, and the size."""
+"""The files of a project by relative path: the time of the last content change and inode change, and the size."""
 
 MOST_FILES: Final = 20_000
 """Maximum number of files and folders in a snapshot; a larger project has no snapshot."""
 MOST_CHANGED: Final = 200
-"""Maximum number of changed files that are named."""
+"""Maximum number of changed files that are listed."""
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
 _TICK_NS: Final = 10_000_000
-"""Maximum time during which a kernel gives files the same time stamp, in nanoseconds."""
+"""Maximum time during which a kernel gives files the same timestamp, in nanoseconds."""
 
 
 def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
@@ -220,7 +220,7 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
 
 
 def changed_files(before: FilesSeen | None, after: FilesSeen | None) -> tuple[str, ...]:
-    """Return the sorted files that were created or written between two snapshots; empty without both snapshots."""
+    """Return the sorted files created or written between two snapshots; empty if a snapshot is missing."""
     if before is None or after is None:
         return ()
     changed = sorted(name for name, status in after.items() if before.get(name) != status)
@@ -234,14 +234,14 @@ _PAUSE_S: Final = 0.002
 
 
 NO_FILE: Final = -1
-"""Stands for a missing file descriptor."""
+"""Placeholder for a missing file descriptor."""
 
 
 class CastLock:
-    """Holds ``cast.lock`` of a run directory until released or until the process ends."""
+    """Holds ``cast.lock`` of a run directory until it is released or the process ends."""
 
     def __init__(self, run_dir: Path) -> None:
-        """Take the lock; raise MateriaError (kind ``locked``) that names the owner if it is taken."""
+        """Acquire the lock; if it is held, raise MateriaError (kind ``locked``) that names the owner."""
         self.path = run_dir / _LOCK_NAME
         self._process = os.getpid()
         self._handle = NO_FILE
@@ -258,7 +258,7 @@ class CastLock:
             raise
 
     def __del__(self) -> None:
-        """Release the lock if an interrupt came before the caller had it."""
+        """Release the lock if an interrupt prevented the caller from receiving it."""
         self.release()
 
     def release(self) -> None:
@@ -277,7 +277,7 @@ class CastLock:
 
 @contextlib.contextmanager
 def locked(path: Path, doing: str) -> Iterator[None]:
-    """Wait for the lock file ``path`` and hold it exclusively; ``doing`` describes the action in an error."""
+    """Wait for the lock file ``path`` and hold it exclusively; ``doing`` describes the action for error messages."""
     with disk(path, doing):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open_file(path, _OPEN)
@@ -291,7 +291,7 @@ def locked(path: Path, doing: str) -> Iterator[None]:
 
 
 def lock_owner(run_dir: Path) -> str | None:
-    """Return the owner of a cast's lock in words, or None. The lock is not taken."""
+    """Return the owner of a cast's lock in words, or None, without acquiring the lock."""
     path = run_dir / _LOCK_NAME
     with HeldInterrupts(), contextlib.suppress(OSError):
         handle = open_plain(path, os.O_RDONLY)

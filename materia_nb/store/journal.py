@@ -1,4 +1,4 @@
-"""The journal of a cast: ``events.jsonl``, one JSON object a line, appended and flushed at every step (R29).
+"""The journal of a cast: ``events.jsonl``, one JSON object per line, appended and flushed at every step (R29).
 
 Each line ends with a ``link``: a digest of the line and of the previous link. The links show up to which line nothing
 was changed, removed or replaced. A link is not a signature: anyone who can write the file can write valid links.
@@ -130,7 +130,7 @@ class Journal:
             raise
 
     def mend(self, contents: Contents) -> Path | None:
-        """Repair the end of the journal, whose contents were just read, before the first append.
+        """Repair the end of the journal before the first append; its contents have just been read.
 
         A torn last line is moved into a separate file next to the journal, whose path is returned.
         A last line that lacks only its line break is completed.
@@ -264,7 +264,7 @@ class Journal:
         self._let_go()
 
     def __del__(self) -> None:
-        """Close the journal if an interrupt came before the caller had it."""
+        """Close the journal if an interrupt prevented the caller from receiving it."""
         self.close()
 
 
@@ -332,14 +332,14 @@ _ENDS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
 
 
 def _unlinked(raw: bytes) -> tuple[bytes, str]:
-    """Split a line into its body and its link, "" in a line without a link, as in a foreign journal."""
+    """Split a line into its body and its link; the link is "" if the line has none, as in a foreign journal."""
     if raw[-_ENDS:-18] != _LINK:
         return raw, ""
     return raw[:-_ENDS], raw[-18:-2].decode("ascii", "replace")
 
 
 def parse_line(raw: bytes) -> JournalLine | None:
-    """Return the event in a line of a journal, or None for any other line; fields of a wrong type count as absent."""
+    """Return the event in a journal line, or None if there is none; fields of a wrong type count as absent."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -365,7 +365,7 @@ def parse_line(raw: bytes) -> JournalLine | None:
 
 
 def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
-    """Return the encoded lines, which follow the line with ``link``, and the link of the last of these lines."""
+    """Return the encoded lines, which follow the line with ``link``, and the link of the last encoded line."""
     parts = []
     for line in lines:
         form = {
@@ -398,7 +398,7 @@ _KEPT: Final = (Output, SocketRecommitted)
 
 
 def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
-    """Return the lines of events that lead to ``session``.
+    """Return the journal lines of events that lead to ``session``.
 
     A long output is first written as an artifact; the line then contains its digest (R43).
     """

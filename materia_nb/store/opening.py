@@ -74,7 +74,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
 
 
 def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
-    """Return for each event the socket that started next, ``end`` if the cast ended, or None without a record."""
+    """For each event, return the socket that started next, ``end`` if the cast ended, or None if not recorded."""
     target: str | None = None
     targets = []
     for line in reversed(lines):
@@ -213,7 +213,7 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
 
 
 def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
-    """Return the fields of the start of a cast, or None if the journal does not have it."""
+    """Return the fields of the cast's start event, or None if the journal does not have this event."""
     return next((line.data for line in contents.lines if line.type == "cast_start"), None)
 
 
@@ -287,7 +287,7 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
 
 
 def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
-    """Return the usage report of a cast of the reference engine from its end event or a file, or None without a report."""
+    """Return the usage report of a reference cast from its end event or a file, or None if there is no report."""
     ends = [line.data for line in contents.lines if line.type == "cast_end"]
     report = ends[-1].get("usage") if ends else None
     if report is not None:
@@ -299,7 +299,7 @@ def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
 
 
 def with_definition(document: JSON, materia: JSON, definition: JSON) -> JSON:
-    """Return a config with another definition of one of its materia."""
+    """Return a config with the definition of one materia replaced."""
     known = as_object(as_object(document).get("materia"))
     return {**as_object(document), "materia": {**known, str(materia): definition}} if materia in known else document
 
@@ -396,12 +396,12 @@ def write_events(
 
 
 def _is_about_that_cast(line: JournalLine) -> bool:
-    """Return True if an event holds only for the copied cast: an approval of its tools, or one of its labels."""
+    """Return True if an event applies only to the copied cast: a tool approval, or a label."""
     return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
 
 
 def _artifacts(files: RunDir) -> Iterator[str]:
-    """Yield the outputs of a run directory, and the inputs and outputs of utilities: plain files only, without links."""
+    """Yield the outputs in a run directory, and the inputs and outputs of utilities: only plain files, no links."""
     if not files.is_inside("sockets"):
         return
     for folder, folders, names in os.walk(files.path / "sockets"):
@@ -438,7 +438,7 @@ def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int
 
 
 def not_kept(step: int) -> MateriaError:
-    """Return the error for a request of files that have no snapshot."""
+    """Return the error for requesting files that have no snapshot."""
     return MateriaError(
         f"The files after step {step} were not saved.",
         hint="the step worked in another directory, or its files could not be saved; see show files",
@@ -465,7 +465,7 @@ _NO_LINKS: Final = "The journal was written by another engine and has no links, 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verified:
-    """The result of verifying a journal. Its ``repr`` is a text for people.
+    """The result of verifying a journal; its ``repr`` is readable text.
 
     Attributes:
         steps: the number of unchanged steps.

@@ -1,4 +1,4 @@
-"""Read a session from a journal of ours or of the reference engine.
+"""Reading a session from a journal of this engine or of the reference engine.
 
 The events are folded by :func:`~materia_nb.engine.evolve.evolve`, like the events of a running cast. Events that don't fit,
 because the reference wrote them or the config was changed, are translated here into events that fit. If the recorded route
@@ -62,7 +62,7 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
 
 
 def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
-    """Return the recorded visit, if the engine has no such item or would not enter."""
+    """Return the recorded visit if the engine has no such item or would not enter the socket."""
     state = as_visited(rules, state, socket, recorded)
     item = state.at.item if state.at else None
     if item is not None:  # mark the item as entered, so that it does not count as skipped
@@ -120,7 +120,7 @@ def _turn_failed(event: Event | None) -> bool:
 
 
 def unkept(event: RecoveryStart) -> str:
-    """Return the fate of a turn that the recording does not contain."""
+    """Return a description of a turn whose answer the recording does not contain."""
     error = (event.error or "no reason given")[:300]
     if _turn_failed(event):
         return f"a turn failed and was asked again ({error})"
@@ -129,7 +129,7 @@ def unkept(event: RecoveryStart) -> str:
 
 
 def _quest_of(lines: Sequence[JournalLine]) -> str | None:
-    """Return the id of the quest that a cast of the reference was made for: its item outside loops (R59)."""
+    """Return the id of the quest for which a reference cast was made: its item outside loops (R59)."""
     start = next((line.data for line in lines if line.type == "cast_start"), {})
     quest = start.get("quest")
     quest_id = quest.get("id") if isinstance(quest, dict) else quest
@@ -148,12 +148,12 @@ def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
 
 
 _RENAMED: Final = {"budget_updated": "budget_set"}
-"""Event types of the reference with other names than ours."""
+"""Event types that have other names in the reference engine than here."""
 
 
 @dataclass(slots=True)
 class Recording:
-    """A cast as it was read: its session, the differences from the recorded route, and messages about unreadable parts."""
+    """A cast as read from disk: its session, differences from the recorded route, and messages about unreadable parts."""
 
     session: Session
     differences: list[Difference] = field(default_factory=list)
@@ -197,7 +197,7 @@ _OUTPUT_TYPES: Final = frozenset(event.type for event in ev.OUTPUTS)
 
 
 def with_recorded_usage(lines: Sequence[JournalLine], report: JSON) -> list[JournalLine]:
-    """Return the events of the reference engine with the usage of each turn at its output.
+    """Return the events of the reference engine, with the usage of each turn added to the event of its output.
 
     The reference lists the turns of a cast in its usage report, in order, and not at its outputs. The usage of a turn
     whose answer was not kept goes to the next output of its socket; turns that are left over go to the last output.
@@ -236,7 +236,7 @@ def _with_usage(line: JournalLine, used: Sequence[Usage]) -> JournalLine:
 
 
 def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
-    """Read the usage of one turn of the reference, which counts input that was cached, or that it caches, apart."""
+    """Read the usage of a turn of the reference engine, which counts cached input tokens separately."""
     tokens, cost = as_object(turn.get("tokens")), as_object(turn.get("cost")).get("total")
     fresh, read, stored, output = (
         count if count is None or count >= 0 else None
@@ -247,11 +247,11 @@ def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
 
 
 class _Exchanged(MateriaError):
-    """The journal does not belong to its config, so it cannot be shown."""
+    """Raised if the journal does not belong to its config, so that the cast cannot be shown."""
 
 
 class _Reader:
-    """Folds events, and translates each event that does not fit into events of ours that fit.
+    """Folds events, and translates events that do not fit into events that do.
 
     If the recording continued differently from the engine, the translated events carry the recorded transition.
     """
@@ -324,7 +324,7 @@ class _Reader:
         self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _remember(self, event: ev.Event) -> None:
-        """Remember the reasons of a later failure, and if the next start may be anywhere."""
+        """Store the reasons for a later failure, and whether the next start may be at any socket."""
         match event:
             case ev.SocketStart():
                 self.command = self.recovery = None
@@ -399,7 +399,7 @@ class _Reader:
         return text
 
     def _lost(self, event: ev.Output) -> None:
-        """Continue without an unreadable output: the step is shown, its effects are unknown."""
+        """Continue without an unreadable output: show the step; its effects are unknown."""
         event, at = event.replace(text=""), self.session.state.waiting_at
         if not isinstance(event, ev.SocketComplete) or at is None:
             self._output(event)
@@ -410,7 +410,7 @@ class _Reader:
             self.free = True
 
     def _unkept(self, event: ev.Output) -> None:
-        """Note a turn of the reference without a stored answer: the visit's next answer overwrote its artifact."""
+        """Add a note on a turn of the reference engine whose answer was overwritten by the visit's next answer."""
         if isinstance(event, ev.RecoveryStart):
             self._note(unkept(event))
             self.recovery = event
@@ -470,7 +470,7 @@ class _Reader:
             self._failed_between(event, state, message)
 
     def _failed_visit(self, event: ev.CastEnd, state: CastState, message: str) -> None:
-        """Fail the visit that still needs an output, with the output that the recording refused if it is stored."""
+        """Fail the visit that still owes an output, with the refused output if the recording has it."""
         if event.kind is None and self._refused_last(event, state):
             state = self.session.state
             if state.failure is not None:

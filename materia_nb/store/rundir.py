@@ -61,7 +61,7 @@ _ITEM_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
 
 
 class RunDir:
-    """Paths and writes of one run directory. Artifact names are relative to it, with ``/``."""
+    """Paths and writes of one run directory. Artifact names are relative to this directory and use ``/``."""
 
     def __init__(self, path: Path, *, sync: bool = False) -> None:
         """Use the directory ``path``; ``sync`` requests an fsync of every artifact."""
@@ -94,7 +94,7 @@ class RunDir:
         self._made.add(folder)
 
     def check_inside(self, folder: str) -> None:
-        """Raise MateriaError unless a folder of artifacts lies in the run directory, links followed."""
+        """Raise MateriaError if an artifact folder, with links resolved, is outside the run directory."""
         if not self.is_inside(folder):
             raise MateriaError(
                 "The cast would write outside of its run directory, or through a link in it.",
@@ -104,16 +104,16 @@ class RunDir:
             )
 
     def is_inside(self, folder: str) -> bool:
-        """Return True if a folder of artifacts lies in the run directory, links followed."""
+        """Return True if an artifact folder, with links resolved, is inside the run directory."""
         path = self._resolved / folder
         return ".." not in folder.split("/") and path.resolve() == path
 
     def write_json(self, name: str, value: JSON) -> str:
-        """Write a file of JSON, indented."""
+        """Write a JSON file with indentation."""
         return self.write(name, json_bytes(value, indented=True))
 
     def sweep(self) -> None:
-        """Remove the unfinished files of a killed process. The caller must hold the lock."""
+        """Remove unfinished files that a killed process has left. The caller must hold the lock."""
         for folder, _, files in os.walk(self.path):
             for name in filter(TEMPORARY_NAME.fullmatch, files):
                 with suppress(OSError):
@@ -165,7 +165,7 @@ def location_of(path: Path) -> dict[str, JSON]:
 
 @nothing_recorded()
 def new_run_dir(root: Path) -> Path:
-    """Create the run directory of a new cast; its name is the cast id, a UTC time (R29).
+    """Create the run directory of a new cast; its name is the cast id, made from the UTC time (R29).
 
     If the name for the current millisecond exists, the next free name is used, even if the clock changes meanwhile.
     """
@@ -186,7 +186,7 @@ def new_run_dir(root: Path) -> Path:
 
 
 _ORDER: Final = "order.txt"
-"""The ids of casts in the order in which they were begun or continued, one a line."""
+"""The ids of casts in the order in which they were started or continued, one per line."""
 
 
 def record_latest(run_dir: Path) -> None:
@@ -199,7 +199,7 @@ def record_latest(run_dir: Path) -> None:
 
 
 def recorded_order(root: Path) -> Mapping[str, int]:
-    """Return a number for each cast that was begun or continued in ``root``; the latest has the greatest."""
+    """Return a number for each cast that was started or continued in ``root``; the latest has the highest number."""
     try:
         lines = read_plain(root / _ORDER).split(b"\n")
     except OSError:
@@ -208,7 +208,7 @@ def recorded_order(root: Path) -> Mapping[str, int]:
 
 
 def creation_time(cast_id: str) -> int:
-    """Return the creation time of a cast's run directory in milliseconds since the epoch, or 0 if its id is not a time."""
+    """Return the creation time of a cast in milliseconds since the epoch, or 0 if its id is not a time."""
     with suppress(ValueError, OverflowError):
         then = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
         return round(then.timestamp() * 1000)
@@ -226,11 +226,11 @@ _HEAD: Final = re.compile(
 _LONGEST_HEAD: Final = 1 << 20
 _SOON_S: Final = 0.5
 _ENTRIES_AT_ONCE: Final = 500
-"""Number of manifest entries that are written at once."""
+"""Number of manifest entries per write."""
 
 
 class ArtifactWriter:
-    """Writes the artifacts of one cast: those of finished steps within a second, the others when the cast pauses.
+    """Writes the artifacts of a cast: those of finished steps within a second, all others when the cast pauses.
 
     A session is a frozen value, so a separate thread can write its files while the cast continues.
     """
@@ -284,14 +284,14 @@ class ArtifactWriter:
 
 
 class Mark(NamedTuple):
-    """An end of a journal: its length in bytes, and the link of its last line."""
+    """A position at the end of a journal: its length in bytes, and the link of the last line."""
 
     size: int = 0
     link: str = ""
 
 
 def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[str, int]) -> Mapping[str, int]:
-    """Write the files of the steps from the indexes ``since`` on.
+    """Write the files of the steps, starting at the indexes ``since``.
 
     Returns:
         The indexes of the first steps that may still change, by the folder of the cast and of each lane.
@@ -433,7 +433,7 @@ def _kind(socket_rules: SocketRules, mode: str) -> str:
 
 
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
-    """Add up tokens and cost: total, by socket, by materia and by item; None is unknown.
+    """Return tokens and cost in total, by socket, by materia and by item; None means unknown.
 
     Turns with unknown tokens or price are counted as ``uncounted`` or ``unpriced`` (R56).
     """
@@ -474,7 +474,7 @@ _LONGEST: Final = 1_000
 
 
 def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
-    """Return the file or folder that ``text`` names in the first of ``folders`` that holds it.
+    """Return the file or folder named by ``text`` in the first of ``folders`` that contains it.
 
     Args:
         text: a path, relative to one of the folders or absolute.
@@ -518,7 +518,7 @@ def _is_there(text: str, project: Path, run_dir: Path) -> bool:
 
 
 def file_within(text: str, project: Path, run_dir: Path) -> str | None:
-    """Return the path, relative to the project, of a file that ``text`` names in the project or the run directory.
+    """Return the path, relative to the project, of the file named by ``text`` in the project or the run directory.
 
     None if it is not a file, or if it lies outside the project.
     """

@@ -63,7 +63,7 @@ def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
 
 
 def _open_or_start(cell: GridCell, *, restart: bool) -> Cast:
-    """Return the unfinished or finished cast of an earlier sweep, since it may have cost money; else start a cast."""
+    """Return the cast of an earlier sweep, finished or not, since it may have cost money; otherwise start a cast."""
     plan, table, pins = cell.prepared
     for entry in list_casts(plan.root)[:1]:
         is_stuck = entry.status in ("failed", "held", "waiting")
@@ -329,7 +329,7 @@ def _forecast(cells: Sequence[GridCell]) -> str:
 
 
 class Sweeps:
-    """The callable ``wb.sweep``."""
+    """The type of ``wb.sweep``; calling it runs a sweep."""
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench

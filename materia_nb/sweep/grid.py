@@ -29,7 +29,7 @@ from materia_nb.jsonvalue import JSON
 
 _EVERYONE: Final = "*"
 _AS_SET: Final = "as set"
-"""Label for the agents that are set in the workbench."""
+"""Label for the agents that the workbench currently has."""
 _NAME_CHARS: Final = 40
 
 
@@ -209,7 +209,7 @@ def _label(agent: object) -> str:
 
 
 class AgentMemory:
-    """The first key of each agent in this kernel.
+    """The first key of each agent used in this kernel.
 
     An agent that counts its calls has a different fingerprint after each call, but is still the same agent. Its casts
     are found by its first key. A different agent with the same state does not get this key.
@@ -346,7 +346,7 @@ class _Walker:
         return ["function", name, fixed, used, None if installed else self._code(code, where)]
 
     def _variable(self, value: Any, code: CodeType, where: str) -> JSON:
-        """Return the key of a free variable of ``code``; a user's own module counts by the attributes that it reads."""
+        """Return the key of a free variable of ``code``; of a user's module only the attributes that ``code`` reads count."""
         if not isinstance(value, ModuleType) or _is_installed(value.__name__):
             return self.key(value, where)
         names = sorted({name for part in _codes(code) for name in part.co_names} & set(vars(value)))

@@ -29,7 +29,7 @@ from materia_nb.sweep.grid import Axes, Fingerprint, digest, fingerprint_of
 _AXES: Final = ("loadout", "request", "agents", "repeat")
 _NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
 FIELDS: Final = (*_AXES, "ends", "why", *_NUMBERS[1:], "cast")
-"""First columns of ``sweep.frame()``; two columns for each check follow: its value and its reason."""
+"""First columns of ``sweep.frame()``; two columns follow for each check, with its value and its reason."""
 _MATRIX_AXES: Final = ("loadout", "agents", "request")
 """Default axes of a matrix; an axis with only one value is skipped."""
 _ROWS_SHOWN: Final = 100
@@ -217,7 +217,7 @@ class Sweep(Shown, Sequence[SweepRow]):
         return Table(headers + ["cost"] * costs, rows)
 
     def _reasons(self) -> list[tuple[str, str, str]]:
-        """Return each reason for which rows did not pass, with the numbers of these rows."""
+        """Return each reason why rows did not pass, with the numbers of these rows."""
         numbers: dict[tuple[str, str], list[str]] = {}
         for number, row in enumerate(self, start=1):
             reasons = [("", row.why)] if row.why and not row.complete else []
@@ -459,4 +459,4 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Cast], Any]]] = {
     "request": lambda cast: cast.now.request,
     "ends": ends_of,
 }
-"""Functions that return the values a check can receive, by the name of its parameter."""
+"""Functions that return the possible arguments of a check, by parameter name."""

@@ -1,1 +1,1 @@
-"""Run processes with enforced limits, and run utilities, which read JSON from stdin (R23-R25)."""
+"""Running processes with enforced limits, and running utilities, which read JSON from stdin (R23-R25)."""

@@ -1,4 +1,4 @@
-"""Run a command so that it cannot block its caller or leave processes behind (R23).
+"""Running a command so that it cannot block its caller or leave processes behind (R23).
 
 On a platform without processes, a Python script runs inside the current process. It reads stdin and writes stdout and
 stderr as in a separate process. The script cannot be stopped, so there is no time limit. It can read the memory of the
@@ -38,7 +38,7 @@ _in_place_lock: Final = threading.RLock()
 
 
 class CapturedOutput(io.RawIOBase):
-    """A stream that stores the first ``keep`` bytes of an output, and the last ``keep_end`` bytes of the rest."""
+    """A stream that stores the first ``keep`` bytes of an output, and the last ``keep_end`` bytes after these."""
 
     def __init__(self, keep: int, keep_end: int) -> None:
         self.size = 0
@@ -289,7 +289,7 @@ class ProcessGroup:
         self._signal_group(signal.SIGKILL)
 
     def _has_ended(self) -> bool:
-        """Return True if the command itself has ended. Does not reap the command if the system allows that."""
+        """Return True if the command itself has ended, without reaping the command if the system allows this."""
         if self.child.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13

@@ -27,7 +27,7 @@ from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
-"""Name of the directory in a profile that contains the copies."""
+"""Name of the directory in a profile that contains the script copies."""
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
@@ -152,7 +152,7 @@ _CODE_FOLLOWS: Final = frozenset({"-", "-c", "-e", "-m", "-p", "-s", "--eval", "
 
 
 def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list[str]:
-    """Return the ``command`` of a utility materia, or else the command that runs its shipped script.
+    """Return the ``command`` of a utility materia or, if it has none, the command that runs its shipped script.
 
     A relative path of a program, or of a script after an interpreter and its options, becomes absolute if the file exists
     next to the config file that defines the utility. All other arguments stay unchanged (R24).
@@ -403,7 +403,7 @@ def _failure(socket: str, process: ProcessResult, timeout_ms: int, artifacts: tu
 
 
 def _traces(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
-    """Return texts with the summary of stderr and the files of the output (R23)."""
+    """Return texts with the summary of stderr and the names of the output files (R23)."""
     if not process.started:
         return []
     files = zip(("stdout", "stderr"), artifacts, strict=True)

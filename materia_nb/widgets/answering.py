@@ -239,7 +239,7 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fiel
 
 
 def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
-    """Convert buttons, a reason and a table of items to an answer in the protocol of the waiting socket.
+    """Build an answer from the buttons, a reason and a table of items, in the protocol of the waiting socket.
 
     Args:
         now: the cast at present.
@@ -263,7 +263,7 @@ def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items:
 
 
 def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
-    """Return where the engine would continue after a verdict, and the budget of that edge; None if a verdict is not an answer."""
+    """Return the target of a verdict and the budget of its edge; None if a verdict alone is not an answer."""
     text = answer_of_buttons(now, satisfied, "(reason)")
     try:
         if outputs.check_answer(now.rules, now.engine, text):
@@ -287,7 +287,7 @@ def _edge_words(now: Snapshot, decision: Decision) -> str:
 
 
 def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
-    """Return the issues of a text as an answer, or as a correction of the last answer.
+    """Return the issues of a typed text, checked as an answer or as a correction of the last answer.
 
     Args:
         now: the cast at present.
@@ -315,7 +315,7 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
 
 
 def correction(now: Snapshot) -> dict[str, Any] | None:
-    """Return the last output and its label, to be corrected; None if it cannot be corrected."""
+    """Return the last output and its label for correction; None if the output cannot be corrected."""
     record = now.latest
     if record is None or not record.turns or not now.writable or now.status == "waiting" or now.lanes_go_on:
         return None

@@ -32,7 +32,7 @@ P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")
 
 CALLBACKS: Final = threading.RLock()
-"""Held while a callback of any panel runs: panels share casts, and callbacks may come from several threads."""
+"""Lock held while a callback of any panel runs: panels share casts, and callbacks may come from several threads."""
 
 GONE: Final = "The buttons need their kernel. Run this cell again."
 _QUIET_S: Final = 0.6
@@ -42,7 +42,7 @@ _log = logging.getLogger("materia_nb.widgets")
 
 
 class Panel(Shown):
-    """A view made of widgets, which it owns and closes.
+    """A view made of widgets; the panel owns and closes the widgets.
 
     A subclass builds its widgets, calls :meth:`put`, and writes to them only in :meth:`draw`. It is the
     value of a cell, or its ``view`` goes into another panel (which then must :meth:`own` it).
@@ -75,7 +75,7 @@ class Panel(Shown):
     # -- what a subclass uses -------------------------------------------------------
 
     def put(self, *children: ui.Widget) -> None:
-        """Fill the panel; errors appear under ``children``."""
+        """Create the content of the panel; errors appear under ``children``."""
         self.view.children = (*children, self.notice)
 
     def draw(self) -> None:
@@ -104,7 +104,7 @@ class Panel(Shown):
         return panel
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
-        """Call ``act`` once after ``seconds``, unless the panel is closed before."""
+        """Call ``act`` once after ``seconds``, unless the panel is closed first."""
 
         def due() -> None:
             with self._drawing:
@@ -289,7 +289,7 @@ class Panel(Shown):
 
 
 def error_message(error: Exception, title: str) -> str:
-    """Return the text that a panel shows for an exception; an exception that is not ours is also logged.
+    """Return the text that a panel shows for an exception; also log exceptions that are not MateriaError.
 
     Args:
         error: the exception.
@@ -427,12 +427,12 @@ class Runs:
 
     @property
     def busy(self) -> bool:
-        """True if a step runs, started here or in a cell."""
+        """True if a step is running, whether started here or in a cell."""
         owner = self._owner()
         return self.running or (owner is not None and _is_busy(owner))
 
     def busy_for(self, panel: Panel) -> bool:
-        """Return True if a step runs. The panel redraws later if no notification of the end will follow.
+        """Return True if a step is running. The panel redraws later if no notification of the end will follow.
 
         A cast reports a change before it releases its lock, and sends no notification afterwards.
         """
@@ -446,7 +446,7 @@ class Runs:
         return True
 
     def activity(self, *, busy: bool, aborting: bool = False) -> Activity:
-        """Return the current activity, to be drawn."""
+        """Return the current activity for drawing."""
         with self._lock:
             return Activity(busy, aborting, self.outcome, self.started, self.asked_to_stop)
 
@@ -478,7 +478,7 @@ class Runs:
         self.asked_to_stop = self.asked_to_stop or round(time.time() * 1000)
 
     def pause(self) -> None:
-        """Stop the run of a cast within the current step if possible, else after the step."""
+        """Stop the run of a cast, within the current step if possible, else after the step."""
         owner = self._owner()
         if isinstance(owner, Cast):
             owner.stop()
@@ -486,11 +486,11 @@ class Runs:
             self._tell()
 
     def beside(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in the background, because it may have to wait for a running step."""
+        """Run ``act`` in the background, since it may have to wait for a running step."""
         self._begin(lambda: self._run_beside(act))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds for each started run; return True if all have ended. Not for callbacks."""
+        """Wait at most ``timeout`` seconds for each started run; return True if all ended. Not for use in a callback."""
         for thread in tuple(self._threads):
             thread.join(timeout)
         return not any(thread.is_alive() for thread in self._threads)

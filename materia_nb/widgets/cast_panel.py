@@ -74,7 +74,7 @@ _starts_when_idle: Final = cast_messages.guarded(require_current, require_idle, 
 
 
 class CastPanel(CastSurface):
-    """A cast with all its parts, and the commands of its page.
+    """The live panel of a cast: all its parts, and a handler for each message from the page.
 
     Each message is handled by the method of the same name with a leading underscore.
     """
@@ -310,7 +310,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _mode(self, mode: Literal["cast", "design"]) -> None:
-        """Continue the cast, or design its loadout."""
+        """Switch between the cast and the designer."""
         self.set_mode(mode)
 
     # -- answers ---------------------------------------------------------------------------
@@ -372,13 +372,13 @@ class CastPanel(CastSurface):
 
     @_starts
     def _deny(self, reason: LongText) -> None:
-        """Refuse the calls that are asked for."""
+        """Deny the tool calls that wait for approval."""
         approvals = self._take_approvals()
         calls = approvals.asking or None
         self.resolve(lambda: approvals.deny(reason, calls=calls))
 
     def _take_approvals(self) -> Approvals:
-        """Return the approvals of the lane that the inspector shows, which then shows the next lane that asks."""
+        """Return the approvals of the inspected lane, and make the inspector show the next lane that asks."""
         lane, self.lane = self.lane, ""
         return self.cast.approvals.in_lane(lane) if lane else self.cast.approvals
 
@@ -425,7 +425,7 @@ class CastPanel(CastSurface):
         self.cast.edit.items(items, origins, repeat=redo, abandon=abandon)
 
     def _rebuilt(self, rows: Sequence[ItemRow], base: str | None) -> EditedItems:
-        """Return the items of a table; the origins of rows that were read from another list are unknown."""
+        """Return the items of a table; the origins of rows that come from another version of the list are unknown."""
         return edited_items(rows, self.cast.now.work_items, self.item_lists.get(base or ""))
 
     @_acts_when_idle

@@ -1,4 +1,4 @@
-"""The parts of a cast's panel, one table row each: name, position and content.
+"""The parts of a cast's panel, one table row per part: name, position and content.
 
 What is drawn, the tabs of the dock and their order, what can be shown alone, the help of the verb ``show`` and the
 page's list of parts are all derived from :data:`PARTS`. A read-only part of the dock is a function that returns blocks
@@ -43,7 +43,7 @@ Place: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """The state from which a panel draws one frame: all parts show the same moment.
+    """The state from which a panel draws one frame, so that all parts show the same moment.
 
     Attributes:
         casts: current snapshots of the panel's casts: the first cast and its forks.
@@ -153,7 +153,7 @@ class Part:
 
     @property
     def drawn(self) -> bool:
-        """True if the part makes its own content; the graph is drawn elsewhere, and the inspector makes its tabs."""
+        """True if the part makes its own content; the graph is drawn elsewhere, the inspector makes its own tabs."""
         return self.blocks is not None or self.state is not None
 
     def draw(self, frame: Frame) -> _Slice:
@@ -281,7 +281,7 @@ PARTS: Final[dict[str, Part]] = {
         Part(name="graph", at="graph", height=480),
     )
 }
-"""All parts by name; the parts of the dock are in the order of their tabs."""
+"""All parts by name; the dock's parts are in the order of their tabs."""
 
 
 def alone_names() -> list[str]:
@@ -302,7 +302,7 @@ class FrameMemo:
         self._made: dict[str, tuple[tuple[object, ...] | None, Frame, Any]] = {}
 
     def part(self, name: str, frame: Frame, reads: tuple[str, ...] | None, make: Callable[[], Any]) -> Any:
-        """Return a part of a frame, made again if the moment of the cast or a field that it reads has changed."""
+        """Return a part of a frame; make it again only if the moment or a field in ``reads`` has changed."""
         key = None
         if reads is not None and frame.moment is not None:
             key = (*frame.moment, *[getattr(frame, field) for field in reads])
@@ -314,7 +314,7 @@ class FrameMemo:
         return content
 
     def parts(self, frame: Frame, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
-        """Return the content of every part, by its slice, and the name and title of each tab of the dock.
+        """Return the content of every part by slice, and the name and title of each dock tab.
 
         Args:
             frame: what the panel shows.
@@ -332,5 +332,5 @@ class FrameMemo:
 
 
 def parts_for_page() -> list[dict[str, str]]:
-    """Return the name and place of each part, which the page gets before the contents."""
+    """Return the name and position of each part, which the page gets before the content."""
     return [{"name": part.name, "at": part.at} for part in PARTS.values()]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from materia_nb.widgets.base import Activity
 
 _BAR_CHARS: Final = 60
-"""Maximum length of a command that can be approved in the bar, where the whole command must be visible."""
+"""Maximum length of a command that can be approved in the bar, since the bar must show the whole command."""
 
 
 class Pill(NamedTuple):
@@ -196,7 +196,7 @@ def _counts(now: Snapshot) -> str:
 
 
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
-    """Return the identity of a cast's offer or question (R69).
+    """Return the identity of the offer or question that a cast shows (R69).
 
     The identity is the id of the cast, a dot, and the position with a digest of the shown content.
 
@@ -244,7 +244,7 @@ def _asks(now: Snapshot) -> dict[str, Any] | None:
 
 
 Row: TypeAlias = list[Any]
-"""Number, lane, the name of the socket, item, output, its verdict, next, tokens, cost, :func:`_timed`, marks."""
+"""A timeline row: number, lane, socket name, item, output, verdict, next, tokens, cost, :func:`_timed`, marks."""
 
 TAIL: Final = 120
 """Number of latest rows that are always sent; the page requests earlier rows."""
@@ -253,7 +253,7 @@ _OUTPUT_CHARS: Final = 160
 
 
 class StepRows:
-    """The timeline rows of one line of steps, counted from 1; a row is cached while its record stays the same.
+    """The timeline rows of one branch of steps, counted from 1; a row is cached until its record changes.
 
     Steps of lanes follow the step that distributed the items, in the order in which they began.
 
@@ -365,7 +365,7 @@ class StepRows:
         ]
 
     def _timed(self, line: Sequence[StepRecord], step: StepRecord) -> list[Any]:
-        """Return if it has ended, its working time in seconds, its time in words, the ends of its bar, and if the working time is known."""
+        """Return whether a step has ended, its working seconds, its time in words, its bar, and whether the time is known."""
         time, number = step_time(step), step.number
         ends = () if step.lane else (number - 1, number)  # those of lanes stand on the clock of these
         before, after = [self._place_after(line, end) for end in ends] or [Place(0, 0)] * 2
@@ -418,7 +418,7 @@ def _marks(step: StepRecord, *, edited: bool) -> list[str]:
 
 
 def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy: bool) -> dict[str, Any]:
-    """Return the content of the timeline: the latest rows, their total number, and the selected row.
+    """Return the content of the timeline: the latest rows, the number of all rows, and the selected row.
 
     Args:
         now: the cast at present.

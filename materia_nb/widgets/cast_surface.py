@@ -214,7 +214,7 @@ class CastSurface(Panel):
             self.start(self._resumable(rest, rest))
 
     def _resumable(self, act: Callable[[], object], rest: Callable[[], object]) -> Callable[[], object]:
-        """Return ``act`` such that ``rest`` is kept if it stops for a person."""
+        """Return ``act`` extended to remember ``rest`` if the run then waits for a person or fails."""
         cast, runs = self.cast, self.runs
 
         def run() -> object:
@@ -230,7 +230,7 @@ class CastSurface(Panel):
         return run
 
     def _interrupted_run(self) -> Callable[[], object] | None:
-        """Return a function that resumes the run stopped at the current position; None without such a run."""
+        """Return a function that resumes the run stopped at the current position; None if there is no such run."""
         if self.runs.rest is None:
             return None
         rest, positions = self.runs.rest
@@ -298,7 +298,7 @@ class CastSurface(Panel):
             self.designer = None  # the designer has released the graph
 
     def _designed(self, cast: Cast) -> None:
-        """Show a cast that was started from the designer."""
+        """Show a cast started from the designer."""
         self.set_mode("cast")
         self.show_new_cast(cast)
 
@@ -423,7 +423,7 @@ class CastSurface(Panel):
         )
 
     def _tick(self) -> None:
-        """Redraw in a second, since waiting for a stop sends no notification."""
+        """Redraw in a second, since no notification arrives while the user waits for a stop."""
         if self._ticking:
             return
         self._ticking = True
@@ -435,7 +435,7 @@ class CastSurface(Panel):
         self.after(1.0, due)
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the text of the part that is shown alone, or the status of the cast and the picture of its graph."""
+        """Return the text of the part shown alone, or the status of the cast and the picture of its graph."""
         if self.alone is not None:
             return self.alone.fallback(self._frame([cast.now for cast in self.casts], busy=False))
         return cast_fallback(self.cast.now)
@@ -450,13 +450,13 @@ TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
 
 
 def require_current(panel: CastSurface, seen: Token) -> None:
-    """Refuse a message about something that has changed since the page showed it (R70)."""
+    """Refuse a message if its subject has changed since the page showed it (R70)."""
     if seen != panel.identity():
         raise _outdated()
 
 
 def require_same_cast(panel: CastSurface, seen: Token) -> None:
-    """Refuse a message about another cast; where the cast is by now does not matter."""
+    """Refuse a message about another cast; the position of the cast does not matter."""
     if seen.split(".")[0] != panel.identity().split(".")[0]:
         raise _outdated()
 
@@ -471,7 +471,7 @@ def require_idle(panel: CastSurface) -> None:
 
 
 def apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - it is not changed
-    """Apply typed text first; if that is refused, the message itself is not handled."""
+    """Apply typed text first; if the text is refused, do not handle the message."""
     for message in first:
         cast_messages.handle(panel, {**message, "seen": panel.identity()})
 

@@ -1,4 +1,4 @@
-"""The messages of design mode: each is a function of a session and of the fields of the message.
+"""The messages of design mode: each one is a function of the session and of the message fields.
 
 An act returns a description of its change, or None. Its arguments are read by their types, so that a
 message that lacks one is refused before anything is done. The operations of :mod:`materia_nb.loadout.design` are acts too.
@@ -53,7 +53,7 @@ act: Final = design_messages.message
 
 
 def handle(session: DesignState, kind: str, values: Values) -> str | None:
-    """Handle a message, and return a description of the change, or None.
+    """Handle a message; return a description of the change, or None.
 
     A message is an act, or an operation of :mod:`materia_nb.loadout.design`.
 
@@ -79,7 +79,7 @@ def _read_part(value: object, info: ValidationInfo) -> Selection:
 
 
 DesignPart: TypeAlias = Annotated[Any, BeforeValidator(_read_part), WithJsonSchema({})]
-"""Kind and key of a part of the design, validated to the part."""
+"""Kind and key of a part of the design; validation returns the part."""
 FormOwner: TypeAlias = tuple[ShortText, ShortText]
 """Kind and key of the owner of a field: a part, a materia, or the loadout."""
 Ids: TypeAlias = list[ShortText]

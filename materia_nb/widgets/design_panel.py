@@ -62,7 +62,7 @@ class DesignPanel(Panel):
 
     @property
     def design(self) -> Design:
-        """The design that is edited."""
+        """The edited design."""
         return self.designer.session.design
 
     @property

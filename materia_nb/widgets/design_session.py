@@ -29,7 +29,7 @@ from materia_nb.widgets.frontend import LongText, ShortText, Token, WholeNumber,
 from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
-"""Designs that were closed before they were saved, by the name of the loadout."""
+"""Closed designs with unsaved changes, by the name of the loadout."""
 _OPEN: Final[WeakSet[Designer]] = WeakSet()
 """Open designers, in any panel."""
 _EXPLORED: Final = 8_000
@@ -89,7 +89,7 @@ class Designer:
         self.canvas = canvas
         self.changed: Callable[[], object] = lambda: None
         self.cast_made: Callable[[Cast], object] | None = None
-        """Called with the cast that was begun from here."""
+        """Function that is called with each cast started from this designer."""
         self._shown: Graph | None = None
         self._ends: list[Callable[[], object]] = []
         self._following = False
@@ -120,7 +120,7 @@ class Designer:
         return {**values, "x": column, "y": row, "places": positions}
 
     def slices(self) -> dict[str, dict[str, Any]]:
-        """Update the canvas, and return the slice of state that the parts of design mode draw."""
+        """Update the canvas, and return the slice of state for the parts of design mode."""
         self.draw()
         return {"design": design_slice(self.session)}
 
@@ -144,7 +144,7 @@ class Designer:
             self._following = False
 
     def close(self) -> None:
-        """Release the canvas, which shows casts again; unsaved edits are kept for the next designer of the loadout."""
+        """Release the canvas, which shows casts again; keep unsaved edits for the next designer of the loadout."""
         design = self.session.design
         _OPEN.discard(self)
         if design.changed and not _sharing(self.session):
@@ -183,12 +183,12 @@ class Designer:
 
 
 def _sharing(session: DesignSession) -> list[Designer]:
-    """Return the open designers of a session."""
+    """Return the open designers that share a session."""
     return [designer for designer in tuple(_OPEN) if designer.session is session]
 
 
 def unsaved_design(bench: Workbench, name: str) -> Design | None:
-    """Return the design of this name with unsaved edits in this kernel, from an open or a closed panel, or None."""
+    """Return this kernel's design with unsaved edits of this name, from an open or a closed panel, or None."""
     opened = (designer.session for designer in tuple(_OPEN))
     designs = [session.design for session in opened if session.bench is bench and session.design.name == name]
     return next((design for design in designs if design.changed), _UNSAVED.get(bench, {}).get(name))
@@ -373,7 +373,7 @@ def reload(session: DesignState) -> str:
 
 
 def _require_shown(session: DesignState, design: Token) -> None:
-    """Refuse to cast a design that has changed since it was shown, or the same one twice by a second click (R70)."""
+    """Refuse to cast a design that has changed since it was shown, or to cast it twice by a double click (R70)."""
     if design != session.identity:
         raise outdated("the design has changed since this was shown", "look at the design as it is now, then cast it")
 

@@ -62,7 +62,7 @@ def design_slice(session: DesignState) -> DesignSlice:
 
 
 def drawn_selection(session: DesignState) -> Selection | None:
-    """Return the selection under its name in the picture; None if nothing is selected."""
+    """Return the selection with its name in the picture; None if nothing is selected."""
     if session.selected is None:
         return None
     drawn = drawn_parts(session.design.document, session.design.graph())
@@ -102,7 +102,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
 
 
 def _left(design: Design) -> str:
-    """Return how a design is recovered after its kernel has died."""
+    """Return the description of how to recover a design after its kernel has died."""
     if not design.changed:
         return "all of it is saved."
     if design.not_kept:
@@ -111,7 +111,7 @@ def _left(design: Design) -> str:
 
 
 def _palette_slice(design: Design) -> DesignSlice:
-    """Return every materia under the heading of its group: agents without one first, utilities last."""
+    """Return every materia under the heading of its group: ungrouped agents first, utilities last."""
     used = Counter(str(as_object(raw).get("materia")) for raw in as_object(design.document.get("sockets")).values())
     groups: dict[str, list[DesignSlice]] = {}
     for id_, raw in design.definitions.items():
@@ -148,7 +148,7 @@ _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
     ("loop", "exit", "loops.", "exits"),
     ("socket", "edge", "", "edges"),
 )
-"""For loops and sockets: kind, kind of the outgoing lines, beginning of a path to it, and field with the lines."""
+"""For loops and sockets: kind, kind of their edges or exits, prefix of the path, and field that holds these."""
 
 
 def dock_slice(session: DesignState) -> DesignSlice:
@@ -224,7 +224,7 @@ def _where_words(design: Design, problem: Problem, pick: Selection | None) -> st
 
 
 def happens(session: DesignState) -> DesignSlice | None:
-    """Return the possible outcomes of casts, None before a search; ``stale`` if the design changed since."""
+    """Return the possible outcomes of casts, or None before a search; ``stale`` is set if the design changed since."""
     if session.explored is None:
         return None
     at, explored = session.explored
@@ -266,7 +266,7 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
 def _row(
     sign: str, title: str, about: str, *, witness: str | None = None, pick: Selection | None = None
 ) -> DesignSlice:
-    """Return one row: outcome, details, the end that its shortest path leads to, and the part to select."""
+    """Return one row: outcome, details, the end of its shortest path, and the part to select."""
     picked = None if pick is None else list(pick)
     return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": picked}
 

@@ -71,7 +71,7 @@ REQUEST: Final = "[the request]"
 ITEMS: Final = tuple(
     {"title": f"[title of item {number}]", "context": f"[context of item {number}]"} for number in range(1, 6)
 )
-"""Work items of the example prompts, before a cast."""
+"""Work items for the example prompts before a cast exists."""
 LIKELY: Final = 0.5
 """Assumed probability of a satisfied verdict, for the probability of each end and for the estimate."""
 _MOST_STEPS: Final = 200
@@ -83,7 +83,7 @@ design_messages: Final = MessageRegistry("ToDesign", "Messages to the designer o
 
 @dataclass(frozen=True, slots=True)
 class DesignQuestion:
-    """A question that the user must answer before an act continues.
+    """A question that the user must answer before an action continues.
 
     Attributes:
         words: the question.

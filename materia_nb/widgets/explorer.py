@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from materia_nb.cast.project_casts import Casts
 
 FIRST: Final = 60
-"""Number of rows that the page gets without asking."""
+"""Number of rows that the page gets initially."""
 _MOST_ASKED: Final = 400
 _RECORDED: Final = 100
 _REST_S: Final = 0.08
-"""Delay before the selected cast is read, in seconds, so that the user can move through the list quickly."""
+"""Delay before the selected cast is read, in seconds, so that moving through the list stays fast."""
 _LAST: Final = 6
 _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "waiting": ("wants", "your turn", "it needs an answer, or an agent was cut off: open it to see"),
@@ -117,7 +117,7 @@ class CastExplorer(Panel):
     # -- which there are ------------------------------------------------------------------
 
     def read(self) -> None:
-        """Read the list of casts in the background; if it is being read, read it again afterwards."""
+        """Read the list of casts in the background; if a read is in progress, read again afterwards."""
         if self._reading:
             self._again = True
             return
@@ -125,7 +125,7 @@ class CastExplorer(Panel):
         self._reader = start_thread(self._read, "materia-casts")
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until the list has been read, at most ``timeout`` seconds; not for callbacks."""
+        """Wait at most ``timeout`` seconds until the list has been read. Do not call it in a callback."""
         while self._reading:
             self._reader.join(timeout)
 
@@ -154,7 +154,7 @@ class CastExplorer(Panel):
         return [list_row(entry, now, self._writer(entry)) for entry in entries]
 
     def _writer(self, entry: CastEntry) -> str | None:
-        """Return who writes a cast now: "" for this kernel, the owner of its lock, or None."""
+        """Return the current writer of a cast: "" for this kernel, the owner of its lock, or None."""
         cast = self._casts.open_here(entry.path)
         if cast is not None:
             return "" if cast.runner.busy() else None
@@ -472,7 +472,7 @@ def sort_entries(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[C
 
 
 def identity_of(entry: CastEntry, writer: str | None) -> str:
-    """Return the identity of a listed cast (R69); for a cast that is being written, this is its directory."""
+    """Return the identity of a listed cast (R69); for a cast that is being written, its directory."""
     state = [entry.status, entry.steps, entry.last_event] if writer is None else []
     return json_digest([str(entry.path), state])
 

@@ -42,7 +42,7 @@ _STDERR: Final = 4_000
 _MAX_WARNINGS: Final = 8
 _CONCLUSION: Final = 20
 _OF_LANES: Final = ("retry", "retry_turn", "retry_limit", "answer")
-"""Actions that are offered in a failed lane. Except for the answer, they apply to all failed lanes."""
+"""Actions that are offered for a failed lane. All except the answer apply to all failed lanes."""
 
 
 def failure_state(now: Snapshot) -> dict[str, Any] | None:
@@ -80,7 +80,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
 
 
 def _twice(state: CastState) -> str:
-    """Return a budget to continue with: twice the used amount of the exhausted maximum."""
+    """Return a budget for continuing: twice the used amount of the exhausted limit."""
     bound = next((bound for bound in BOUNDS if bound.reached(state.usage, state.budget)), BOUNDS[0])
     twice = 2 * (bound.used(state.usage) or 0)
     return str(twice) if bound.of == "tokens" else f"{twice if bound.whole else f'{twice:.2f}'} {bound.unit}"
@@ -120,7 +120,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 
 
 def _under(now: Snapshot) -> list[str]:
-    """Return the step of the failure, its work item, and the number of tries."""
+    """Return the step of the failure, its work item, and the number of attempts."""
     record = now.latest
     if lanes_at_work(now.session) is not None:  # the generator's step is not part of the failure
         return ["all steps are kept"]
@@ -144,7 +144,7 @@ def _command(now: Snapshot) -> dict[str, JSON] | None:
 
 
 def _ended_words(command: dict[str, JSON] | None) -> str:
-    """Return how a process ended, as the continuation of a headline; empty if it succeeded."""
+    """Return how a process ended, phrased to follow a headline; empty if the process succeeded."""
     if command is None:
         return ""
     if command.get("startError"):
@@ -184,7 +184,7 @@ def check_answer_by_hand(now: Snapshot, text: str) -> list[Issue]:
 
 
 def result_blocks(now: Snapshot) -> list[Block]:
-    """Return the result of a complete cast: final output, warnings, changes of the state, time and cost. Empty if it is not complete."""
+    """Return the result of a complete cast: output, warnings, state changes, time, cost; otherwise empty."""
     if now.status != "complete":
         return []
     warnings = now.warnings
@@ -226,7 +226,7 @@ def _warning_words(now: Snapshot, warning: CastWarning) -> str:
 
 
 def _spent(now: Snapshot) -> list[tuple[str, str]]:
-    """Return the time and cost of a cast; the time of agents, processes and waiting is separate."""
+    """Return the time and cost of a cast, with separate times for agents, processes and waiting."""
     steps = [*now.steps, *(step for lane in now.lanes.values() for step in lane.now.steps)]
     processes = [step for step in steps if now.graph.sockets[step.socket].is_utility]
     agents = [step for step in steps if not now.graph.sockets[step.socket].is_utility]

@@ -1,4 +1,4 @@
-"""The front end: the bundle of its modules, the widgets that load it, and the registry of the messages that pages send.
+"""The front end: the bundle of its modules, the widgets that load it, and the registry of page messages.
 
 The modules are in ``front/``; ``make front`` bundles them, and the bundle is shipped. One widget of the kernel holds the
 packed bundle, and all others refer to that widget, so that a saved notebook contains the bundle once.
@@ -51,7 +51,7 @@ _code: FrontCode | None = None
 
 
 def reference(widget: ui.Widget) -> str:
-    """Return the reference to a widget that a page resolves."""
+    """Return a reference to a widget, for the page to resolve."""
     return f"IPY_MODEL_{widget.model_id}"
 
 
@@ -112,11 +112,11 @@ class Front(FrontWidget):
 
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif'
-"""Font family that the layout measures. Cytoscape refuses the list with other quotes."""
+"""Font family that the layout measures. Cytoscape accepts the list only with these quotes."""
 
 
 class CanvasFront(FrontWidget):
-    """Draws on the canvas next to it, and sends what a person does there.
+    """Draws on the canvas next to it, and sends the user's actions there.
 
     ``scene`` is what never changes while a graph is shown, ``look`` how its elements look now, ``flags`` the rest;
     ``drawing`` refers to the widget that draws, as :func:`reference` writes it.
@@ -131,7 +131,7 @@ class CanvasFront(FrontWidget):
     flags = Dict().tag(sync=True)
 
     def change(self, changed: Looks) -> None:
-        """Send the new look of some elements; a page that connects later gets the look of all elements."""
+        """Send the new look of some elements; a page that connects later gets all elements."""
         self.look.update(changed)  # in place, so that the whole is not sent again
         self.send({"kind": "look", "changed": changed})
 
@@ -142,22 +142,22 @@ def bad_message(problem: str, hint: str = "reload the page") -> MateriaError:
 
 
 def outdated(problem: str, hint: str) -> MateriaError:
-    """Return the error of a message about something that has changed since the page showed it (R70)."""
+    """Return the error of a message whose subject has changed since the page showed it (R70)."""
     return MateriaError(f"Nothing was done: {problem}.", hint=hint, kind="outdated")
 
 
 LongText: TypeAlias = Annotated[str, Field(max_length=2_000_000)]
-"""Text that a person typed or that the page holds."""
+"""Long text that a person typed or that the page holds."""
 ShortText: TypeAlias = Annotated[str, Field(max_length=2_000)]
 """An id, a path, or a line of text."""
 WholeNumber: TypeAlias = Annotated[StrictInt, Field(ge=0, lt=2**53)]
 Token: TypeAlias = Annotated[str, Field(max_length=100)]
-"""Token of a question, or identity of the content that the page showed when a person acted."""
+"""Token of a question, or identity of the content that was visible when a person acted."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ItemRow(NamedTuple):
-    """Row of a table of work items: its texts, the index of the item it was read from, and True to do the item again.
+    """Row of a table of work items: its texts, the index of its original item, and True to repeat the item.
 
     A text that the page has only in part and that nobody changed is None.
     """
@@ -172,7 +172,7 @@ ItemRows: TypeAlias = Annotated[list[ItemRow], Field(max_length=10_000)]
 
 
 class PageMessage:
-    """A message that a receiver understands.
+    """A message that a receiver can handle.
 
     Args:
         function: called with the receiver and the fields of the message.
@@ -246,13 +246,13 @@ def _call(function: Callable[..., Any], receiver: object, fields: Mapping[str, A
 
 @cache
 def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return the parameters after the receiver, by field; an underscore keeps a name apart from a word of Python."""
+    """Return the parameters after the receiver, by field; a trailing underscore avoids a Python keyword."""
     _, *parameters = signature(function).parameters.values()
     return {parameter.name.strip("_"): parameter for parameter in parameters}
 
 
 class MessageRegistry:
-    """The messages that one receiver understands, by kind.
+    """The messages that a receiver can handle, by kind.
 
     Args:
         name: the name of their TypeScript interface.

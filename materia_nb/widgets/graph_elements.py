@@ -1,4 +1,4 @@
-"""The elements of a graph as the canvas draws them: their positions, and how each looks at one moment of a cast.
+"""The elements of a graph on the canvas: their positions, and their look at one moment of a cast.
 
 Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.svg.COLOUR_PLACEHOLDERS`).
 """
@@ -50,7 +50,7 @@ _Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, 
 
 _SIGNS: Final = {START_SIGN: "start", END_SIGN: "end"}
 _AWAY: Final = 4.0
-"""Distance of a line's anchor beyond its tip, so that the direction is unambiguous."""
+"""Distance of a line's anchor beyond its tip, which makes the direction unambiguous."""
 
 
 class GraphElements:
@@ -291,7 +291,7 @@ _OF_THE_CURRENT: Final = ("waiting", "working", "held")
 
 
 def _changed(before: Marks, now: Marks) -> set[object] | None:
-    """Return the differences of two marks: keys of elements and names of values; None if all elements look different."""
+    """Return the keys of elements and names of values in which two marks differ; None to redraw every element."""
     keys: set[object] = set()
     for field in fields(Marks):
         was, value = getattr(before, field.name), getattr(now, field.name)

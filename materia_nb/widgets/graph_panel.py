@@ -1,4 +1,4 @@
-"""The graph of a loadout or cast as a picture to click on, with a list that does the same.
+"""The graph of a loadout or cast as a clickable picture, with a list for the same selections.
 
 Only this module uses ipycytoscape, which draws the graph. Our front end next to it (``front/canvas_widget.js``)
 receives the scene once, and then each set of changes in one message. Sockets and lines have no widgets of their own,
@@ -41,13 +41,13 @@ _HEIGHT: Final = 420
 _ROOM: Final = (535.0, 490.0)
 """Assumed width and height of the canvas, in pixels, until the page reports them."""
 _FOLDED_ABOVE: Final = 30
-"""Minimum number of sockets of a graph whose finished loops are folded automatically."""
+"""Minimum number of sockets in a graph for folding its finished loops automatically."""
 Selected: TypeAlias = Callable[[Kind, str], object]
-"""Called with the kind and the id of the selected part."""
+"""Callback that receives the kind and the id of the selected part."""
 
 
 class _Cytoscape(cyto.CytoscapeWidget):
-    """The library's widget, which also closes the default graph that the library creates and does not close.
+    """The library's widget; it also closes the default graph that the library creates but does not close.
 
     The wheel sensitivity is not sent, because the page logs a warning for every value.
     """
@@ -109,9 +109,9 @@ def _read_target(element: str, info: ValidationInfo) -> str:
 END_ELEMENT: Final = "s:end"
 """The element of the canvas that shows the end."""
 CanvasElement: TypeAlias = Annotated[Any, BeforeValidator(_read_element), WithJsonSchema({"type": "string"})]
-"""An element of the canvas, validated to the selection that it shows, or None."""
+"""An element of the canvas; validation returns the selection that it shows, or None."""
 SocketElement: TypeAlias = Annotated[ShortText, AfterValidator(_read_socket)]
-"""The element of a socket, validated to the socket's id."""
+"""The element of a socket; validation returns the socket's id."""
 TargetElement: TypeAlias = Annotated[ShortText, AfterValidator(_read_target)]
 """The element of a socket or of the end."""
 Pixels: TypeAlias = Annotated[float, Field(strict=True, ge=-1e6, le=1e6)]
@@ -217,7 +217,7 @@ class GraphPanel(Panel):
         return GraphElements(self.graph, placed)
 
     def tidy(self) -> None:
-        """Forget the positions of cards during the design; the layout places them."""
+        """Forget the card positions set in the designer, so that the layout places the cards."""
         self._positions = {}
         self._draw_anew(fresh=True)
 
@@ -248,7 +248,7 @@ class GraphPanel(Panel):
         self._draw_anew(fresh=True)
 
     def select(self, kind: Kind, key: str) -> None:
-        """Select a part like a click, and clear the marks of sockets.
+        """Select a part as a click does, and clear the marks of sockets.
 
         Args:
             kind: ``socket``, ``edge``, ``exit`` or ``loop``.
@@ -274,7 +274,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def mark_sockets(self, ids: Iterable[str]) -> None:
-        """Mark several sockets, like a frame that the user draws around them."""
+        """Mark several sockets, as a frame drawn around them does."""
         self._marked = tuple(ids)
         self.refresh()
 
@@ -342,7 +342,7 @@ class GraphPanel(Panel):
         return replace(marks, working=True) if moment.working else marks
 
     def _moment(self) -> _Moment | None:
-        """Return the moment to draw: the owner's, else the present; None if the panel shows only a graph."""
+        """Return the moment to draw: the owner's, else the present; None if there is no cast."""
         if self._led is not None or self.cast is None:
             return self._led
         working = runs_of(self.cast).busy_for(self)

@@ -49,7 +49,7 @@ class Element(NamedTuple):
 
 
 def require_element(cast: Snapshot, kind: object, key: object) -> Element:
-    """Return an element that the cast has.
+    """Return an element of the cast.
 
     Raises:
         MateriaError: it has no such element (``unknown_part``).
@@ -139,7 +139,7 @@ def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Bloc
 
 
 def _worked_on(step: StepRecord) -> list[Block]:
-    """Return the item of a step as the step received it; empty if the step had no item."""
+    """Return the item that a step received; empty if the step had no item."""
     item = step.at.item
     if item is None:
         return []
@@ -153,7 +153,7 @@ def _worked_on(step: StepRecord) -> list[Block]:
 
 
 def prompt_content(title: str, prompt: Prompt, key: str, *, edit: bool) -> dict[str, Any]:
-    """Return the content of a prompt tab; texts are unchanged if they can be edited, else made harmless."""
+    """Return the content of a prompt tab; editable texts are unchanged, other texts are made safe to display."""
     names = [part.name for part in prompt.parts]
     first = names.index("task") if "task" in names else 0
     layers = [
@@ -253,7 +253,7 @@ def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs)
 
 @dataclass(frozen=True, slots=True)
 class _Tabs:
-    """The subject of the tabs, and the content of each."""
+    """The subject of the tabs, and the content of each tab."""
 
     snapshot: Snapshot
     record: StepRecord | None
@@ -265,7 +265,7 @@ class _Tabs:
     at_present: bool = False
 
     def content(self, name: str) -> dict[str, Any]:
-        """Return the content of a tab other than that of the state."""
+        """Return the content of a tab except the state tab."""
         if name in ("answer", "prompt"):
             return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
@@ -308,7 +308,7 @@ class _Tabs:
         return prompt_content(title, record.prompt, f"{cast.id} step {record.number}", edit=False)
 
     def _preview(self, socket: str, *, edit: bool) -> dict[str, Any]:
-        """Return the prompt that an agent would get if its socket were entered now, or why there would be none."""
+        """Return the prompt that an agent would get if its socket were entered now, or the reason why there is none."""
         cast = self.snapshot
         if cast.graph.sockets[socket].is_utility:
             return blocks_content([Line(_NO_PROMPT, "quiet")])

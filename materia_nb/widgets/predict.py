@@ -70,7 +70,7 @@ _TRIES: Final = 2
 
 
 class PredictPanel(Panel):
-    """A question, the graph, and a button for each place that the next step could lead to; a click is a guess.
+    """A question, the graph, and a button for each possible target of the next step; a click is a guess.
 
     A click on a socket in the picture is also a guess. After a wrong guess the panel explains the mistake; after the
     second wrong guess it also shows the answer. A button then asks about the following step, so that the learner can
@@ -197,7 +197,7 @@ class PredictPanel(Panel):
         self.next.layout.display = None if on_the_way else "none"
 
     def _mark(self, target: str) -> tuple[str, str]:
-        """Return style and icon of a button: the answer once it has been revealed, or a wrong guess."""
+        """Return style and icon of a button: marked as the revealed answer, or as a wrong guess."""
         answer = self.answer
         if answer is not None and answer.told and target == answer.outcome:
             return "success", "check"

@@ -108,12 +108,12 @@ OLD: Final = "old"
 
 
 def edge_selection(kind: Kind, owner: str, index: int | str) -> Selection:
-    """Return an edge of a socket, or an exit route of a loop, as a part."""
+    """Return the selection of a socket's edge or of a loop's exit."""
     return kind, f"{kind}:{index}:{owner}"
 
 
 def owner_of(pick: Selection) -> tuple[str, int | None]:
-    """Return the socket of an edge or the loop of an exit, and its place; None for the older ``exit``.
+    """Return the socket of an edge or the loop of an exit, and the index (None for the older ``exit``).
 
     For a socket or a loop, return its own id without a place.
     """
@@ -128,19 +128,19 @@ ENDS: Final[dict[Kind, tuple[str, str]]] = {"edge": ("when", "to"), "exit": ("co
 
 
 def written(document: Object, kind: Kind, id_: str) -> Object:
-    """Return a socket or loop as the loadout writes it; an empty object if it cannot be read."""
+    """Return a socket or loop as written in the loadout; an empty object if it cannot be read."""
     return as_object(as_object(document.get(f"{kind}s")).get(id_))
 
 
 def edges_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
-    """Return the edges of a socket, or the exit routes of a loop, as a loadout writes them."""
+    """Return the edges of a socket, or the exit routes of a loop, as written in the loadout."""
     if kind == "edge":
         return as_list(written(document, "socket", owner).get("edges"))
     return as_list(written(document, "loop", owner).get("exits"))
 
 
 def members_of(document: Object, loop: str) -> list[str]:
-    """Return the members of a loop that are text."""
+    """Return the members of a loop, without values that are not text."""
     return [member for member in as_list(written(document, "loop", loop).get("sockets")) if isinstance(member, str)]
 
 
@@ -238,7 +238,7 @@ class Inspector:
         return self._line(self._links[key])
 
     def definition(self, kind: str, key: str) -> JSON:
-        """Return a socket with its materia, or a loop, as the loadout writes it; None for an edge or exit."""
+        """Return a socket with its materia, or a loop, as written in the loadout; None for an edge or exit."""
         document = as_object(as_object(self.graph.document.get("loadouts")).get(self.graph.name))
         if kind == "socket":
             materia = dict(self.graph.sockets[key].materia.raw)
@@ -316,7 +316,7 @@ class Inspector:
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
     def _used(self, link: Link, marks: Marks) -> str:
-        """Return the used part of an edge's budget, for the current item if it is counted per item."""
+        """Return the used part of an edge's limit; for the current item if the use is counted per item."""
         used = marks.budgets.get((link.source, -1 if link.place is None else link.place))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
 
@@ -394,7 +394,7 @@ def _command(socket: Socket) -> list[Block]:
 
 
 def _chose(decision: Decision, link: Link) -> bool:
-    """Return True if a decision took a line."""
+    """Return True if the decision took this line."""
     if link.kind == "implied":
         return decision.by == "implied end"
     chosen = decision.chosen

@@ -44,7 +44,7 @@ _CastData = dict[str, JSON]
 
 
 def state_nodes(data: _CastData) -> list[dict[str, Any]]:
-    """Return the state as nodes: name, path, kind, value or children; at most some thousand, the rest is counted."""
+    """Return the state as nodes: name, path, kind, value or children; nodes above a limit are only counted."""
     left = [_BUDGET]
     twins = aliases(data)
     folded = {name for others in twins.values() for name in others}
@@ -109,7 +109,7 @@ _VALUE_CHARS: Final = 200
 
 
 class WatchList:
-    """The watched paths of one panel; the changes of each path are cached, so that each step is examined once."""
+    """The watched paths of a panel; the changes of each path are cached, so that each step is examined once."""
 
     def __init__(self) -> None:
         self._paths: dict[str, None] = {}
@@ -231,13 +231,13 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
 
 
 def _shortened(texts: list[str], limit: int) -> list[str | int]:
-    """Return texts shortened to ``limit`` characters; if any text is longer, also the length of each longer text, else 0."""
+    """Return the texts, each cut to ``limit`` characters; if any was cut, also each full length, or 0 if not cut."""
     cut = [len(text) if len(text) > limit else 0 for text in texts]
     return [*(text[:limit] for text in texts), *(cut if any(cut) else ())]
 
 
 def json_digest(value: JSON) -> str:
-    """Return a digest of a value, such as of the list of items that edits were made from."""
+    """Return a digest of a value, for example to identify the list of items on which edits are based."""
     return sha256(compact(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -300,7 +300,7 @@ def preview_edit(
     again: Sequence[int],
     abandon: bool,
 ) -> tuple[list[str], list[int] | None]:
-    """Return the effects of applying a list, and the order of its rows, or None if it would be refused."""
+    """Return the effects of applying a list, and the order of its rows (None if the edit would be refused)."""
     known = origins_of(cast.work_items, items) if origins is None else origins
     edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(again), abandon)}
     items = [frozen(item) for item in items]  # frozen once, so that each item can be found by its identity

@@ -235,7 +235,7 @@ def _whole_keys(line: re.Match[str]) -> str:
 
 
 def _problem(ended: ProcessResult) -> str:
-    """Return why a search was not completed, or an empty string."""
+    """Return the reason why a search was not completed, or an empty string."""
     if ended.ok:
         return ""
     if ended.stopped:
@@ -270,7 +270,7 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def _in_form_of(target: OpenPath, text: str) -> str:
-    """Return text with the byte order mark and the CR LF line ends of the file that it replaces."""
+    """Return text with the byte order mark and the CR LF line endings of the file that it replaces."""
     with target.open_file() as file:
         old = file.read(MAX_WRITTEN_BYTES)
     if b"\0" in old:
@@ -320,7 +320,7 @@ class _TextLines(NamedTuple):
         return first + "".join(end + line for end, line in zip(self.ends, lines, strict=True))
 
     def replace(self, old: str, new: _TextLines) -> _TextLines:
-        """Replace each ``old``; a new line ends like the line that it replaces, or else like the line before it."""
+        """Replace each ``old``; a new line gets the ending of the replaced line, or else of the line before it."""
         first, *others = self.text.split(old)
         height, number = old.count("\n"), first.count("\n")
         ends = list(self.ends[:number])
@@ -458,7 +458,7 @@ class Toolbox:
         self._files = threading.Lock()
 
     def call(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
-        """Run a tool and wait for it. May be called from several threads.
+        """Run a tool and wait for its result. May be called from several threads.
 
         If the call is refused or fails, the result is not ``ok``, and its text is the reason.
 

@@ -183,7 +183,7 @@ def _result_text(value: object) -> str:
 
 
 def is_known(name: str, more: MoreTools) -> bool:
-    """Return True if a name is that of a function, or begins with the name of a server. No server is started."""
+    """Return True if a name is a function's name, or begins with a server's name. No server is started."""
     return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
 
 
@@ -200,7 +200,7 @@ class ToolFinder:
         self.notes: list[str] = []
 
     def __call__(self, name: str) -> Iterable[Tool]:
-        """Return the tool of a name, or all tools for ``server.*``; nothing for an unknown name.
+        """Return the tool with this name, or all tools for ``server.*``; empty for an unknown name.
 
         Raises:
             AgentError: the server cannot be started or reached (``tool_server``), or the library is missing (``not_installed``).
@@ -259,7 +259,7 @@ _OPEN: Final[dict[tuple[str, ...], _Server]] = {}  # changed on the loop alone
 
 
 def close_servers(cast: str | None = None) -> None:
-    """End the servers of the cast with a run directory, or all servers; equal ids of casts do not matter (R69)."""
+    """Stop the servers of the cast with this run directory (casts may have equal ids, R69), or all servers."""
     if any(cast in (None, key[0]) for key in tuple(_OPEN)):
         _LOOP.run(_end_servers(cast))
 

@@ -89,7 +89,7 @@ class OpenPath:
 
     @property
     def is_folder(self) -> bool:
-        """True if it is a directory."""
+        """True if the target is a directory."""
         return self.status is not None and stat.S_ISDIR(self.status.st_mode)
 
     def open_file(self) -> BinaryIO:
@@ -275,7 +275,7 @@ def _outside_error(path: str) -> Refused:
 
 
 def _fold_name(name: str) -> str:
-    """Return a name as file systems compare it that ignore case or invisible characters."""
+    """Return a name in the form that file systems compare if they ignore case or invisible characters."""
     return "".join(sign for sign in name if unicodedata.category(sign) != "Cf").casefold()
 
 

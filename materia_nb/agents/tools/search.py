@@ -41,7 +41,7 @@ SKIPPED: Final = frozenset(
 """Directories that are skipped, unless the search begins in them."""
 
 RECORD: Final = frozenset({"events.jsonl", "config.resolved.json"})
-"""The files of the record of a cast; a directory with both is skipped."""
+"""The files that mark a cast's record; a directory with both files is skipped."""
 
 MOVED, BAD_PATTERN = 3, 4
 """Exit codes: the directory was replaced; the pattern is not a regular expression."""

@@ -1,1 +1,1 @@
-"""Views of casts and loadouts, which display themselves as text, SVG or escaped HTML. They do not need a kernel."""
+"""Views of casts and loadouts, which display themselves as text, SVG or escaped HTML and do not need a kernel."""

@@ -1,4 +1,4 @@
-"""Views of comparisons, replays and blame: tables, and the graph with what only one of two casts did."""
+"""Views of comparisons, replays and blame: tables, and the graph marked with what only one of two casts did."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from materia_nb.insight.values import BlameEntry
 
 _MAX_ALIKE: Final = 3
-"""Maximum number of equal steps in a row that are shown at each end."""
+"""Maximum number of steps shown at each end of a sequence of equal steps."""
 _MAX_CHANGES: Final = 20
 _MAX_LATER: Final = 20
 """Maximum number of steps after the first difference that are compared word by word."""
@@ -64,18 +64,18 @@ class CompareView(Shown, Comparison):
 
     @property
     def picture(self) -> GraphPicture:
-        """The graph of the first with the sockets and routes that only one of the two took."""
+        """The graph of the first cast, with the sockets and routes marked that only one of the two casts took."""
         return GraphPicture(self.a.rules.graph, Marks(only=_only(self.sockets), only_routes=_only(self.routes)))
 
     @property
     def pictures(self) -> tuple[GraphPicture, ...]:
-        """The graph with what only one of them took; of casts of different loadouts, the graph of each."""
+        """The graph with what only one cast took marked; for two different loadouts, both graphs."""
         if not self.loadouts.differences:
             return (self.picture,)
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
 
     def _difference(self, names: Mapping[str, str]) -> tuple[Heading, list[str]]:
-        """Return a sentence about the first difference, and lines about what differs and why."""
+        """Return a sentence about the first difference, and lines about the differences and their reasons."""
         first = self.first
         if first is None:
             steps = counted(len(all_steps(self.a.session)), "step")
@@ -95,7 +95,7 @@ class CompareView(Shown, Comparison):
         return Heading(f"They first differ in {first.place}: {headline}", tone="warn"), more
 
     def rows(self, names: Mapping[str, str] = FrozenDict()) -> list[tuple[str, ...]]:
-        """Return the steps side by side; of equal steps in a row only the first and last few.
+        """Return the steps side by side; only the first and last few of a sequence of equal steps.
 
         Args:
             names: the names of sockets; their ids if left out.
@@ -120,7 +120,7 @@ class CompareView(Shown, Comparison):
         return Table(_SIDE_COLUMNS, [*rows, ("time", *map(format_work_time, self.time))])
 
     def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Return the blocks apart from the pictures; ``names`` are the names of sockets."""
+        """Return all blocks except the pictures; ``names`` are the names of sockets."""
         rows = self.rows(names)
         differing = (index for index, row in enumerate(rows) if row[-1] and self.stands is None)
         headline, why = self._difference(names)
@@ -162,7 +162,7 @@ class StepCompareView(Shown, StepComparison):
     """Two steps side by side."""
 
     def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Return the differences of their answers, prompts and states: A's text struck out, B's marked.
+        """Return the differences of answers, prompts and states: text only in A struck out, text only in B marked.
 
         Args:
             names: the names of sockets; their ids if left out.
@@ -191,7 +191,7 @@ class StepCompareView(Shown, StepComparison):
         return blocks
 
     def all_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Return the reasons of the difference, and what differs."""
+        """Return the reasons for the difference, and the differences."""
         did = ["A and B did the same."] if self.first is None else self.first.lines
         return [*lines(_with_names(line, names) for line in did), *self.in_words(names)]
 
@@ -214,7 +214,7 @@ def _changed_tree(a: JSON, b: JSON) -> Block:
 
 
 def _changed_value(a: JSON, b: JSON) -> Block:
-    """Compare two texts by their words and other values as trees; an absent value is an empty text."""
+    """Compare two texts word by word and other values as trees; a missing value counts as an empty text."""
     a, b = ("" if value is None else value for value in (a, b))
     if isinstance(a, str) and isinstance(b, str):
         return WordDiff(a, b)
@@ -224,7 +224,7 @@ def _changed_value(a: JSON, b: JSON) -> Block:
 def _changed_parts(
     a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str] = ("", "")
 ) -> list[Block]:
-    """Compare the named parts of two prompts by their words."""
+    """Compare the named parts of two prompts word by word."""
     left, right = (prompt_part_texts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
     return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in parts]
 
@@ -234,7 +234,7 @@ class LoadoutCompareView(Shown, LoadoutComparison):
 
     @property
     def pictures(self) -> tuple[GraphPicture, GraphPicture]:
-        """Both graphs, each with the sockets and routes marked that only it has."""
+        """Both graphs, each with the sockets and routes marked that exist only there."""
         return self._picture("A", self.a), self._picture("B", self.b)
 
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
@@ -254,14 +254,14 @@ _Cast = TypeVar("_Cast")
 
 
 class ReplayView(Shown, Replay, Generic[_Cast]):
-    """A cast as it would have gone in another loadout; ``onward`` makes a cast of it."""
+    """A recorded cast replayed in another loadout; ``onward`` creates a cast from the replay."""
 
     def __init__(self, replay: Replay, onward: Callable[[Replay], _Cast] | None = None) -> None:
         super().__init__(replay.original, replay.replayed, replay.needs, replay.left_out, replay.events)
         self._onward = onward
 
     def go_on(self) -> _Cast:
-        """Make a cast in the other loadout that continues where the recorded answers end.
+        """Create a cast in the other loadout that continues after the recorded answers.
 
         It has a run directory of its own next to that of the original. Nothing of the replayed part is asked again.
 
@@ -307,7 +307,7 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
 
 
 class ReplaysView(TableOf[ReplayView[Any]]):
-    """Replays of many casts; iterating gives the replays."""
+    """Replays of many casts; iterating yields the replays."""
 
     def __init__(self, replays: Sequence[ReplayView[Any]], problems: Sequence[tuple[str, str]] = ()) -> None:
         self.problems = tuple(problems)
@@ -317,12 +317,12 @@ class ReplaysView(TableOf[ReplayView[Any]]):
 
     @property
     def otherwise(self) -> list[ReplayView[Any]]:
-        """The replays that go elsewhere."""
+        """The replays that take another route."""
         return [replay for replay in self if replay.first is not None]
 
 
 class BlameView(TableOf["BlameEntry"]):
-    """The changes of a value in the state, the latest first; iterating gives the changes."""
+    """The changes of a value in the state, latest first; iterating yields the changes."""
 
     def __init__(self, path: str, entries: Sequence[BlameEntry]) -> None:
         self.path = path
@@ -379,7 +379,7 @@ def compare_view(a: Any, b: Any) -> Compared:
 
 
 def replayed_words(replay: ReplayView[Any]) -> tuple[str, str, str]:
-    """Return whether a replay goes otherwise, from which step, and why."""
+    """Return texts that tell whether a replay takes another route, from which step on, and why."""
     if replay.first is None:
         difference = replay.beside
         step, why = ("", "") if difference is None else (difference.place.removeprefix("step "), difference.why)
@@ -396,7 +396,7 @@ def _pair_row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
-    """Return the socket of a step, where it went and its output, as the timeline shows them."""
+    """Return the socket, the target and the output of a step, as shown in the timeline."""
     if step is None:
         return ""
     name, target = _place(step, names), step_target(step) or "failed"
@@ -418,7 +418,7 @@ _SENTENCE_START: Final = re.compile(r"^(\s*(?:[AB] took (?:edge|exit) \S+ to |[A
 
 
 def _with_names(line: str, names: Mapping[str, str]) -> str:
-    """Replace the id of the socket that a sentence is about by its name; quoted text stays."""
+    """Replace the socket id at the subject of a sentence by the socket's name; quoted text is unchanged."""
     return _SENTENCE_START.sub(lambda match: match[1] + names.get(match[2], match[2]), line)
 
 

@@ -1,4 +1,4 @@
-"""Views of loadouts, materia and agents, and of results without a cast: exploration, odds, estimate, prompts."""
+"""Views of loadouts, materia and agents, and of results that need no cast: exploration, odds, estimate, prompts."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class LoadoutView(Shown):
         self.name, self.origin, self.graph, self.report, self.notes = name, origin, graph, report, tuple(notes)
 
     def noting(self, *notes: str) -> LoadoutView:
-        """Return a copy of the view with important notes as its first lines."""
+        """Return a copy of the view that begins with important notes."""
         return LoadoutView(self.name, self.origin, self.graph, self.report, (*self.notes, *notes))
 
     @property
     def picture(self) -> GraphPicture:
-        """The graph as ``svg``, ``text`` and ``mermaid`` source; raises MateriaError when there are problems."""
+        """The graph as ``svg``, ``text`` and ``mermaid`` source; raises MateriaError if the loadout has problems."""
         if self.graph is None:
             message = f"The loadout {self.name!r} has problems, so it has no graph."
             raise MateriaError(message, hint="list them with %materia check")
@@ -86,7 +86,7 @@ class LoadoutView(Shown):
 
 
 def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
-    """Return the loadouts with their layers, and the definitions that were left out because they are invalid."""
+    """Return the loadouts with their layers, and the definitions that were omitted because they are invalid."""
     definitions = as_object(config.document.get("loadouts"))
     rows = [
         (
@@ -133,7 +133,7 @@ def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name
 
 
 def _layers(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> str:
-    """Return the names of the layers that the fields came from, the lowest first."""
+    """Return the names of the layers that define the fields, lowest first."""
     layers = {layer.name for layer in config.origins(kind, name).values()}
     return ", ".join(layer.name for layer in config.layers if layer.name in layers)
 
@@ -151,7 +151,7 @@ _ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
 _MAX_ROWS: Final = 60
 """Maximum number of rows of a table that are shown."""
 _DECIMAL_BELOW: Final = 100
-"""A mean below this is shown with one decimal."""
+"""A mean below this value is shown with one decimal."""
 
 
 class _View(Shown):
@@ -210,7 +210,7 @@ class ExploreView(_View, Exploration):
 
     @cached_property
     def _estimate(self) -> list[str]:
-        """A line with the estimate of a cast over the longest lists; empty without an estimator."""
+        """A line with the estimate of a cast over the longest lists; empty if there is no estimator."""
         if self._estimated is None:
             return []
         try:
@@ -263,7 +263,7 @@ class ExploreView(_View, Exploration):
 
     @property
     def marks(self) -> Marks:
-        """The edges and sockets that no route uses; empty if the search was cut off, since they are unknown then."""
+        """The edges and sockets that no route uses; empty if the search was cut off, since the result is incomplete."""
         if not self.complete_search:
             return NO_MARKS
         ids = {self._route_name(route): (route.source, route.edge_id) for route in self._routes()}
@@ -345,7 +345,7 @@ class OddsView(_View, Odds):
         yield from _first_rows(("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows)
 
     def _says(self, socket: str) -> str:
-        """Return the probability that a socket says ``satisfied: true``, or the reason why it has none."""
+        """Return the probability that a socket outputs ``satisfied: true``, or the reason why there is none."""
         if socket in self.satisfied:
             return f"{self.satisfied[socket]:.2f}"
         return "not asked" if socket in self.nothing else "decides nothing"
@@ -452,7 +452,7 @@ def _dollars(spread: Spread) -> str:
 
 
 class PromptsView(_View):
-    """The prompts of a scripted cast with their sizes; those of several ``castContext`` are shown side by side.
+    """The prompts of a scripted cast with their sizes; several values of ``castContext`` are shown side by side.
 
     Attributes:
         graph: the loadout.
@@ -468,7 +468,7 @@ class PromptsView(_View):
         return Marks(visits={prompt.socket: len(self.sides[0].of(prompt.socket)) for prompt in self.sides[0].prompts})
 
     def __getitem__(self, step: int) -> Prompt:
-        """Return the prompt of a step; with several ``castContext``, that of the first.
+        """Return the prompt of a step; with several values of ``castContext``, the prompt for the first value.
 
         Raises:
             MateriaError: no agent is asked in that step (``unknown_step``).
@@ -506,7 +506,7 @@ class PromptsView(_View):
 
 
 def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:
-    """Yield a line about each socket that may give no verdict."""
+    """Yield a line about each socket that may output no verdict."""
     for socket, chance in nothing.items():
         chance_words = f" in {chance:.0%}" if chance < 1 else ": it is not asked"
         yield Line(f"{socket} says nothing of satisfied{chance_words}")

@@ -30,7 +30,7 @@ from materia_nb.loadout.graph import END, Route
 
 _MAX_CONCLUSION_LINES: Final = 40
 _MAX_LINE: Final = 1_000
-"""Maximum size of the conclusion in a status."""
+"""Maximum length of the conclusion in a status, in characters."""
 _MAX_STEPS: Final = 12
 _MAX_LOOPS: Final = 4
 _MAX_WARNINGS: Final = 8
@@ -50,7 +50,7 @@ def cast_view(cast: Snapshot) -> View:
 
 
 def status_view(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> View:
-    """Return the status of a cast, its latest steps, and the draft or prompt that waits; arguments as in :func:`status_lines`."""
+    """Return a cast's status, latest steps, and waiting draft or prompt; arguments as in :func:`status_lines`."""
     steps, draft = steps_view(cast), draft_of(cast)
     blocks = lines(status_lines(cast, pause, hit))
     if steps.rows:
@@ -64,7 +64,7 @@ def status_view(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoi
 
 
 def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> tuple[str, ...]:
-    """Return the status of a cast as lines; the last one is about what to do next.
+    """Return the status of a cast as lines; the last line says what to do next.
 
     Args:
         cast: the cast.
@@ -122,7 +122,7 @@ def _offered(cast: Snapshot) -> Iterator[str]:
 
 
 def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
-    """Return why a run stopped here; a breakpoint before the next socket needs no description."""
+    """Return the reason why a run stopped here; a breakpoint before the next socket needs no description."""
     if pause == "breakpoint" and any(breakpoint_.kind != "before" or breakpoint_.nth for breakpoint_ in hit):
         return f" (breakpoint: {'; '.join(breakpoint_.words(cast.graph) for breakpoint_ in hit)})"
     return {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
@@ -182,7 +182,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
 
 
 def _pinned(cast: Snapshot) -> Iterator[str]:
-    """Yield the pins, and which of their functions were lost with their kernel (R40)."""
+    """Yield a line about each pin, with a note if its function was lost when the kernel ended (R40)."""
     for name, pin in cast.pins.items():
         is_lost = cast.writable and name in cast.pins_gone
         lost = ", which is gone with its kernel: pin it again, or unpin it" if is_lost else ""
@@ -190,7 +190,7 @@ def _pinned(cast: Snapshot) -> Iterator[str]:
 
 
 def tried_words(cast: Snapshot) -> str:
-    """Return how often the failed socket was tried; empty if once."""
+    """Return how often the failed socket was tried; empty for a single try."""
     if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
         return ""
     tries = cast.steps[-1].tries
@@ -284,7 +284,7 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
 
 
 def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
-    """Return the number of items that are done by their visits (R46), and of all items, for every loop over items."""
+    """Return the number of done items (R46) and of all items, for every loop over items."""
     progress = {}
     for loop in cast.graph.loops.values():
         if loop.iterator is not None:
@@ -305,7 +305,7 @@ def _begun(cast: Snapshot, loop: str) -> bool:
 
 
 def _loops(cast: Snapshot) -> str:
-    """Return the progress of the latest loops that were entered, and the number of the others."""
+    """Return the progress of the loops entered most recently, and the number of other loops."""
     progress = {loop: (done, total) for loop, (done, total) in loop_progress(cast).items() if total}
     entered = [f"loop {loop}: {done} of {total} done" for loop, (done, total) in progress.items() if _begun(cast, loop)]
     rest = [loop for loop in progress if not _begun(cast, loop)]
@@ -369,7 +369,7 @@ def marks_of(cast: Snapshot) -> Marks:
 
 
 def _latest(cast: Snapshot) -> dict[str, StepRecord]:
-    """Return the latest step of each socket; of lanes that have joined, that of the last lane of the schedule."""
+    """Return the latest step of each socket; for joined lanes, from the last lane of the schedule."""
     if not cast.session.streams:
         return {step.at.socket: step for step in cast.session.steps if step.turns}
     own = [(step.number, 0, 0, step) for step in cast.steps]

@@ -57,7 +57,7 @@ _MOST_FILES = 2_000
 
 
 def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> View:
-    """Return the latest step of a cast: its output, the decision made on it, and the status.
+    """Return the latest step of a cast: its output, the resulting decision, and the status.
 
     Args:
         cast: the cast.
@@ -83,7 +83,7 @@ def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> V
 
 
 def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = ()) -> View:
-    """Return a prompt with each part named, and the prompts of the later turns of a step that is done.
+    """Return a prompt with each part named, and the prompts of the later turns of a finished step.
 
     Args:
         step: the step that the prompt belongs to.
@@ -112,7 +112,7 @@ def counted_tokens(step: StepRecord) -> str:
 
 
 def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
-    """Return how the prompt differs from that of the previous visit of the socket; empty at its first visit, or for a later turn."""
+    """Return the changes since the prompt of the socket's previous visit; empty for a first visit or a later turn."""
     if not prompt.begins:
         return ""
     earlier = (record for record in reversed(steps) if record.number < step.number and record.socket == step.socket)
@@ -169,7 +169,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
 
 
 def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Block]:
-    """Return one output: its request, who answered, the text, and how it was read."""
+    """Return one output: its request, who answered, the text, and its reading."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
     blocks = lines([f"asked for: {turn.message}"] if turn.message is not None else [])
     blocks += lines(_answered_by(turn), "quiet")
@@ -189,7 +189,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
 
 
 def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list[Section]:
-    """Return the layout of a reading; empty without a layout, and for an unreadable output."""
+    """Return the layout of a reading; empty if the reading has no layout or the output is unreadable."""
     protocol = cast.rules.sockets[step.socket].protocol
     if reading is None or not isinstance(reading.value, dict):
         return []
@@ -197,7 +197,7 @@ def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list
 
 
 def way_of(cast: Snapshot, step: StepRecord) -> list[Section]:
-    """Return the statuses that a visit went through, in a protocol that has statuses."""
+    """Return the statuses that a visit went through, if its protocol has statuses."""
     protocol = cast.rules.sockets[step.socket].protocol
     return protocol.status_sections([turn.reading for turn in step.turns if turn.reading is not None])
 
@@ -277,11 +277,11 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
 
 _MAX_BARS: Final = 200
 _IMMEDIATE_MS: Final = 100
-"""A lane that begins sooner after the items were distributed did not wait."""
+"""Maximum delay after the distribution of items for which a lane counts as started at once, in milliseconds."""
 
 
 def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> list[Block]:
-    """Return the status of each lane that the cast has, or had last.
+    """Return the status of each of the cast's current lanes or, if all have joined, of its latest lanes.
 
     ``now`` is the time in milliseconds, the end of the time axis of a running cast; ``past`` is the moment that is shown.
     """
@@ -395,7 +395,7 @@ def _placed(scale: TimeScale, bar: Bar) -> PlacedBar:
 
 
 def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[Bar]:
-    """Yield the bars of steps: first the working time of each, then its waiting time."""
+    """Yield the bars of steps: for each step its working time, then its waiting time."""
     for step in steps[-_MAX_BARS:]:
         item, time = step.at.item, step_time(step)
         label = cast.names.get(step.socket, step.socket) + (f" {item.position + 1}" if item is not None else "")

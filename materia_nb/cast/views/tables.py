@@ -1,4 +1,4 @@
-"""Tables of casts, quests, work items, breakpoints, usage and allowed tools, and views of the files that steps changed."""
+"""Tables of casts, quests, work items, breakpoints, usage and allowed tools, and views of changed files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def budget_view(cast: Snapshot) -> Table:
 
 
 def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, str]:
-    """Return a maximum as text, and how much of it is used."""
+    """Return a maximum and its used share, both as text."""
     if maximum is None:
         return "none", ""
     share = "unknown" if used is None else f"{used / maximum:.0%}" if maximum else ""
@@ -102,7 +102,7 @@ def found_view(matches: Sequence[OutputMatch]) -> Table:
 
 
 class FoundView(TableOf[tuple[str, "OutputMatch"]]):
-    """The matches of a query in many casts; iterating gives pairs of a cast's id and a match."""
+    """The matches of a query in many casts; iterating yields pairs of a cast's id and a match."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ def _name_of(cast: CastEntry | Snapshot) -> str:
 
 
 class SpentView(TableOf[UsageRow]):
-    """The usage of time, tokens and cost; iterating gives :class:`~materia_nb.insight.estimate.UsageRow` rows."""
+    """The usage of time, tokens and cost; iterating yields :class:`~materia_nb.insight.estimate.UsageRow` rows."""
 
     def __init__(self, by: Sequence[str], usage: Sequence[UsageRow]) -> None:
         self.by = tuple(by)
@@ -148,7 +148,7 @@ class SpentView(TableOf[UsageRow]):
 
 
 def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
-    """Return the functions that make the cells, by column; columns that would be empty are left out."""
+    """Return the functions that make the cells, by column; empty columns are omitted."""
     priced, left = bool(total.usage.cost), total.left.tokens != 0
     all_ = total.usage.cost if priced else total.usage.tokens
 
@@ -209,7 +209,7 @@ def quest_row(quest: Quest) -> tuple[str, ...]:
 
 
 def items_table(cast: Snapshot) -> Table:
-    """Return the work items, with the standing (R46) and the lane of each."""
+    """Return the work items, each with its standing (R46) and its lane."""
     rows, lanes = [], cast.lane_of_item
     for index, (item, standing) in enumerate(zip(cast.work_items, cast.standings, strict=True)):
         title = item.get("title", "") if isinstance(item, dict) else pretty(item)
@@ -226,7 +226,7 @@ def items_view(cast: Snapshot, notes: Sequence[str] = ()) -> View:
 
 
 def allowed_view(cast: Snapshot) -> Table:
-    """Return the tools that change something, and whether each asks first."""
+    """Return the tools that change something, and whether each tool needs approval."""
     rows = [
         (tool, "runs without asking" if allowed else "asks each time") for tool, allowed in cast.approvals.tools.items()
     ]
@@ -244,14 +244,14 @@ class FilesView(Shown):
     """The files that the steps of a cast changed; iterating yields the steps that changed at least one file."""
 
     def __init__(self, cast: Snapshot) -> None:
-        """Show the files as of the moment of ``cast``."""
+        """Create a view of the files at the moment of ``cast``."""
         self._cast = cast
 
     def __iter__(self) -> Iterator[StepRecord]:
         return (step for step in self._cast.steps if step.files is not None and step.files.changed)
 
     def changes(self, step: int) -> tuple[Change, ...]:
-        """Return what a step changed, file by file, with the number of lines.
+        """Return the files that a step changed, each with the number of lines.
 
         Raises:
             MateriaError: there is no such step (``no_step``), or its files were not kept (``not_kept``).
@@ -260,7 +260,7 @@ class FilesView(Shown):
         return changes(self._git_dir, files.before, files.after)
 
     def difference(self, step: int, path: str | None = None) -> str:
-        """Return how a step changed the files, or one of them, as a patch; raises as :meth:`changes`."""
+        """Return the changes of a step to all files or to one file, as a patch; raises as :meth:`changes`."""
         files = self._files(step)
         return file_snapshots.difference(self._git_dir, files.before, files.after, path)
 
@@ -283,7 +283,7 @@ class FilesView(Shown):
         return self.in_words()
 
     def in_words(self) -> list[Block]:
-        """Return the table of steps, and the differences of the latest."""
+        """Return the table of steps, and the differences of the latest step."""
         cast = self._cast
         if not cast.session.keeps:
             hint = "This cast does not keep the files of the project. Set files='kept' in wb.cast or in the config."
@@ -308,7 +308,7 @@ class FilesView(Shown):
         return blocks
 
     def lane(self, name: str) -> FilesView:
-        """Return the files of a lane that works in a directory of its own; raises MateriaError (``unknown_lane``)."""
+        """Return the files of a lane that works in its own directory; raises MateriaError (``unknown_lane``)."""
         return FilesView(self._cast.lane(name))
 
     def _of(self, step: StepRecord) -> list[Block]:
@@ -337,7 +337,7 @@ def _table(changed: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ..
 
 
 def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[Block]:
-    """Return a table of the files that differ between two casts; nothing if they do not differ or were not kept."""
+    """Return a table of the files that differ between two casts; empty if there are none or files were not kept."""
     if before is None or after is None or before == after:
         return []
     try:
@@ -373,7 +373,7 @@ def _patch_blocks(patch: str) -> list[Block]:
 
 
 def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
-    """Return the blocks of the files tab; at an earlier moment with an action that restores the files of then."""
+    """Return the blocks of the files tab; for an earlier moment, with an action that restores its files."""
     blocks: list[Block] = []
     number = len(cast.steps)
     of_cast = cast is not now and cast.engine.lane is None
@@ -397,7 +397,7 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
 
 
 def line_blame(cast: Snapshot, path: str, line: int) -> View:
-    """Return who wrote a line of a file as it is now: the step, with its socket, item and prompt.
+    """Return the author of a line in the current file: the step, with its socket, item and prompt.
 
     Raises:
         MateriaError: files are not kept (``not_kept``), or there is no such file or line (``bad_path``).
@@ -428,7 +428,7 @@ def line_blame(cast: Snapshot, path: str, line: int) -> View:
 
 
 def _line_before(saved: Sequence[str], present: Sequence[str], line: int) -> int | None:
-    """Return the number of a line in an earlier version of the text, or None if it is new."""
+    """Return the number of a line in an earlier version of the text, or None if the line is new."""
     if saved == present:
         return line
     for block in SequenceMatcher(None, saved, present, autojunk=False).get_matching_blocks():

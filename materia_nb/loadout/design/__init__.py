@@ -92,9 +92,9 @@ class Design:
         self._report: tuple[DesignChange, Object, Report] | None = None
         self._graph: tuple[Report, Graph] | None = None
         self.keep: Keep | None = None
-        """Saves a draft after each change."""
+        """Function that saves a draft after each change."""
         self.not_kept = ""
-        """The reason why the last change has no saved draft, or ""."""
+        """Reason why the draft of the last change was not saved, or ""."""
 
     # -- the document -----------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class Design:
 
     @property
     def now(self) -> DesignChange:
-        """The current step; another object after each change, undo and redo."""
+        """The current step; each change, undo and redo replaces it with a different object."""
         return self._steps[-1]
 
     def changed_by(self, *steps: FixStep) -> DesignChange:
@@ -175,7 +175,7 @@ class Design:
         return change.summary
 
     def take_up(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
-        """Append the steps of a draft, and allow redoing its ``undone`` steps, the last step first."""
+        """Append the steps of a draft, and make its ``undone`` steps available for redo, starting with the last one."""
         for step in (*steps, *undone):
             for id_ in step.materia:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
@@ -203,7 +203,7 @@ class Design:
         return summary
 
     def undo(self) -> str:
-        """Undo the last step and return its summary; raises MateriaError without such a step."""
+        """Undo the last step and return its summary; raises MateriaError if there is no such step."""
         if len(self._steps) == 1:
             raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=DESIGN_KIND)
         self._undone.append(self._steps.pop())
@@ -211,7 +211,7 @@ class Design:
         return self._undone[-1].summary
 
     def redo(self) -> str:
-        """Redo the step that was undone last and return its summary; raises MateriaError without such a step."""
+        """Redo the step that was undone last and return its summary; raises MateriaError if there is no such step."""
         if not self._undone:
             raise MateriaError("There is nothing to redo.", hint="undo a step first", kind=DESIGN_KIND)
         self._steps.append(self._undone.pop())

@@ -98,7 +98,8 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         "an object with a column and a row for each socket",
     ),
 }
-"""Check and expected type in words, by the annotation of a parameter; operations check arguments of other types."""
+"""Check and expected type in words, by the annotation of a parameter; an operation checks its arguments of other
+types."""
 
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
@@ -146,7 +147,7 @@ def with_field(owner: Object, name: str, value: JSON) -> Object:
 
 
 def with_value(owner: Object, name: str, field: str, value: JSON, where: str) -> tuple[Object, str]:
-    """Return ``owner``, called ``name``, with a field set or, for None, without the field; and a summary of the change.
+    """Return ``owner`` with a field set (removed for None), and a summary that refers to ``owner`` as ``name``.
 
     Raises:
         MateriaError: the value is not JSON.
@@ -249,7 +250,7 @@ def check_new_id(document: Object, id_: JSON) -> None:
 
 
 def counted_words(*counts: tuple[int, str]) -> str:
-    """Return the counts above 0 in words, such as ``, with 2 edges and 1 exit``; "" if all counts are 0."""
+    """Return the nonzero counts in words, such as ``, with 2 edges and 1 exit``; "" if all counts are 0."""
     *others, last = [counted(count, noun) for count, noun in counts if count] or [""]
     return f", with {', '.join(others)} and {last}" if others else f", with {last}" if last else ""
 

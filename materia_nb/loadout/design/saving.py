@@ -51,7 +51,7 @@ class _Node:
     starts: list[int] = field(default_factory=list)
 
     def walk(self) -> Iterator[_Node]:
-        """Yield the node and all nodes inside it."""
+        """Yield the node and all nodes inside the node."""
         yield self
         for part in self.parts:
             yield from part.walk()
@@ -188,7 +188,7 @@ class _Writer:
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool:
-        """True if a new object or list in a node goes on one line, like its siblings or, without siblings, like the text."""
+        """True if new objects and lists in a node go on one line, as its siblings do, or else the text."""
         inline = [self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
         return all(inline) if inline else self.compact
 
@@ -245,7 +245,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _below(config: LayeredConfig, layer: LayerName) -> Object:
-    """Return the materia as defined without a layer and the layers above; all materia if the layer does not exist."""
+    """Return the materia as defined by the layers below a layer; all materia if the layer does not exist."""
     known = as_object(config.document.get("materia"))
     return {id_: raw for id_ in known if (raw := config.below("materia", id_, layer))}
 
@@ -388,7 +388,7 @@ def _read_strictly(path: Path, text: str) -> JSON:
 
 
 def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: bool) -> Object:
-    """Return the document with the one loadout in ``own``."""
+    """Return the document with the loadout that ``own`` contains."""
     loadouts, materia = (as_object(document).get(group) for group in ("loadouts", "materia"))
     if not is_object(document) or not (isinstance(loadouts, dict | None) and isinstance(materia, dict | None)):
         raise design_error(
@@ -409,7 +409,7 @@ def _own(design: Design) -> Object:
 
 
 def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
-    """Return the document with the changed materia, each without the fields that the lower layers define equally."""
+    """Return the document with the changed materia; fields that lower layers define equally are omitted."""
     if not changed:
         return document
     definitions = dict(as_object(document.get("materia")))

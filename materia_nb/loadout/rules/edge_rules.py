@@ -81,7 +81,7 @@ def _two_lists(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "cursor-for-each")
 def _cursor_for_each(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """An iterator without a cursor in a loop of several members, which then have separate cursors."""
+    """An iterator without a cursor in a loop with several members: each member keeps its own position."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
         yield Hint(
@@ -298,7 +298,7 @@ def _edges(facts: LoadoutFacts, id_: str) -> tuple[EdgeFacts, ...]:
 
 
 def _meet(edge: Condition | None, advance: Condition) -> bool:
-    """True if an edge or an exit can be taken after a result that moves the advance."""
+    """True if an edge or an exit can be taken after a result that also moves the cursor."""
     return edge is not None and described(edge).meets(described(advance))
 
 
@@ -330,7 +330,7 @@ def targets_of(facts: LoadoutFacts) -> dict[str, set[str]]:
 
 
 def visited(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
-    """Return the sockets that are reachable from the entry; empty without an entry."""
+    """Return the sockets that are reachable from the entry; empty if there is no entry."""
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return set()

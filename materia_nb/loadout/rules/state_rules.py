@@ -252,7 +252,7 @@ def _targets(facts: LoadoutFacts) -> dict[str, list[str]]:
 
 
 def _without(entry: str, targets: Mapping[str, list[str]], passed: set[str]) -> dict[str, str | None]:
-    """Return the sockets that are reachable without leaving any of ``passed``, each with its predecessor."""
+    """Return the sockets reachable from the entry if no path continues after ``passed``, with their predecessors."""
     arrived_from: dict[str, str | None] = {entry: None}
     waiting = deque([entry])
     while waiting:

@@ -346,7 +346,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
 
 
 def _value(text: str) -> JSON:
-    """Parse JSON or YAML; a bare word is a text."""
+    """Parse JSON or YAML; a bare word counts as a text."""
     try:
         return json.loads(text)
     except ValueError:

@@ -76,7 +76,7 @@ export interface ToCast {
   dismiss: {};
   /** Show the original cast, or a fork of it. */
   show_cast: { cast: number };
-  /** Continue the cast, or design its loadout. */
+  /** Switch between the cast and the designer. */
   mode: { mode: "cast" | "design" };
   /** Answer instead of the agent. */
   reply: { text: string };
@@ -94,7 +94,7 @@ export interface ToCast {
   decide: { satisfied?: boolean | null; target?: string | null };
   /** Approve the calls that are asked for; with ``always`` later calls of the same tools as well. */
   allow: { first?: Array<Record<string, unknown>>; always?: boolean };
-  /** Refuse the calls that are asked for. */
+  /** Deny the tool calls that wait for approval. */
   deny: { first?: Array<Record<string, unknown>>; reason: string };
   /** Require approval for a tool again. */
   disallow: { tool: string };
