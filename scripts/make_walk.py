@@ -41,7 +41,7 @@ STATIONS: Final = (
     Station("agents/notebook_agents.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."),
     Station("store/journal.py", "Journal.append", "writes `socket_start` before anybody is asked."),
     Station("agents/interface.py", "make_turn", "makes the `Turn`, everything an agent may know."),
-    Station("agents/function_agent.py", "FunctionAgent.answer", "calls the function of the notebook."),
+    Station("agents/notebook_agents.py", "FunctionAgent.answer", "calls the function of the notebook."),
     Station("agents/interface.py", "validate_reply", "checks that the agent returned a reply."),
     Station("cast/work.py", "Work.handle_reply", "handles the reply, whichever agent it came from."),
     Station("errors.py", "scrubbed", "removes keys before anything is saved."),

@@ -1,7 +1,6 @@
 """The agents that can answer a socket: a model, a person, a function, a script, a recording or a command."""
 
 from materia_nb.agents.command_agent import CommandAgent, JsonOutput
-from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import (
     Agent,
     AgentError,
@@ -18,6 +17,7 @@ from materia_nb.agents.model_agent import ModelAgent
 from materia_nb.agents.notebook_agents import (
     AgentLike,
     AgentTable,
+    FunctionAgent,
     PersonAgent,
     RecordedAgent,
     ScriptedAgent,

@@ -10,9 +10,8 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any, Final, NamedTuple
 
-from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import Agent, name_of, validate_reply
-from materia_nb.agents.notebook_agents import RecordedAgent, needs_name
+from materia_nb.agents.notebook_agents import FunctionAgent, RecordedAgent, needs_name
 from materia_nb.cast.breakpoint import amount_of, path_segments
 from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner

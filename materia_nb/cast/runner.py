@@ -17,9 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from materia_nb.agents.function_agent import FunctionAgent
 from materia_nb.agents.interface import Agent, name_of
-from materia_nb.agents.notebook_agents import AgentTable, needs_agent
+from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, needs_agent
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import BreakpointSet
 from materia_nb.cast.lanes import Lanes
