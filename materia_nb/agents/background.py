@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from materia_nb import platform
 from materia_nb.agents.interface import AgentError, ignore_telling
-from materia_nb.library_logs import log_unhandled
+from materia_nb.errors import log_unhandled
 from materia_nb.platform import HeldInterrupts, Stop
 
 T = TypeVar("T")

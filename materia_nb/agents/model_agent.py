@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
-from materia_nb.errors import close_match, one_of_words, register_key_variable, scrubbed
-from materia_nb.library_logs import redact_library_logs
+from materia_nb.errors import close_match, one_of_words, redact_library_logs, register_key_variable, scrubbed
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
 

@@ -14,7 +14,7 @@ import pytest
 from materia_nb.agents.background import BackgroundLoop
 from materia_nb.agents.tools import MoreTools
 from materia_nb.agents.tools.more_tools import ToolFinder, close_servers
-from materia_nb.library_logs import LIBRARIES, redact_library_logs
+from materia_nb.errors import LIBRARIES, redact_library_logs
 from model_helpers import agent, failed, turn
 from model_server import refuses, serving
 

@@ -25,8 +25,7 @@ from materia_nb.agents import AgentError, CommandAgent, Reply
 from materia_nb.agents.interface import Called, Noted, ToolCall
 from materia_nb.cast.exports import recording_of
 from materia_nb.cast.views.step_views import cast_page_html
-from materia_nb.errors import MateriaError
-from materia_nb.library_logs import redact_library_logs
+from materia_nb.errors import MateriaError, redact_library_logs
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.inspector_tabs import TABS
 from model_helpers import agent as model
@@ -297,7 +296,7 @@ CELLS = (
 import json, logging, os
 import materia_nb
 from materia_nb.agents.interface import Noted
-from materia_nb.library_logs import redact_library_logs
+from materia_nb.errors import redact_library_logs
 
 key = os.environ["CANARY_LOG_API_KEY"]
 

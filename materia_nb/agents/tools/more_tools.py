@@ -34,9 +34,8 @@ from materia_nb.agents.tools import (
     named,
     readable,
 )
-from materia_nb.errors import MateriaError, named_error, register_key_variable, scrubbed_part
+from materia_nb.errors import MateriaError, named_error, redact_library_logs, register_key_variable, scrubbed_part
 from materia_nb.jsonvalue import JSON, as_list, as_object, compact
-from materia_nb.library_logs import redact_library_logs
 from materia_nb.platform import HeldInterrupts, Stop
 
 if TYPE_CHECKING:
