@@ -17,10 +17,10 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 196,
-    "lines of code": 54_900,  # Python, TOML and JavaScript together
+    "files": 190,
+    "lines of code": 54_480,  # Python, TOML and JavaScript together
     "lines of code in one module": 450,
-    "public names that stand for two things": 41,
+    "public names that stand for two things": 38,
 }
 STORED_RECORDS = 600_000
 """Bytes of tests/data/shown: outputs that somebody reviews when they change."""
