@@ -1,4 +1,4 @@
-"""What a cast is told is its own (R47), and what it gives out cannot change it."""
+"""A cast owns its data (R47): what it returns cannot change it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wb(tmp_path):
 
 
 def _two():
-    """Two loadouts: say and judge; and one with a utility."""
+    """Return two loadouts: say and judge, and one with a utility."""
     made = h.config(
         {"Socket-1": h.at("Say", ("always", "Socket-2")), "Socket-2": h.at("Judge", parse="json")},
         {"Say": h.agent(), "Judge": h.agent(), "Run": h.python("print(1)", parse="text")},
@@ -39,7 +39,7 @@ def said(cast):
 
 
 def speak(*words):
-    """Agents by materia: Say says these words, Judge is satisfied."""
+    """Return agents: Say gives this text, Judge is satisfied."""
     return {"Say": lambda: " ".join(words), "Judge": lambda: YES}
 
 

@@ -1,4 +1,4 @@
-"""A real MCP server, a model and the stand-ins of the coding agents in one cast: consent, a crash, money, and going on."""
+"""A real MCP server, a model and stand-ins for coding agents in one cast: approval, a crash, cost, and continuing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOON = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Toky
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Stand-ins that print what each program is known to; codex first ends the kernel that asked it, as a crash would."""
+    """Install stand-ins with the output of each program; codex first kills the kernel, as a crash would."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in team_caster.PROGRAMS:

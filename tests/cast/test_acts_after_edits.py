@@ -1,4 +1,4 @@
-"""Every act that continues a failed cast keeps the edits of a person, or asks, and grants exactly what its words say (R71)."""
+"""Every action that continues a failed cast keeps a person's edits, or asks, and does exactly what it says (R71)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A turn asked several times: side by side, nothing of it in the cast before one is taken."""
+"""Ask a turn several times in parallel; nothing enters the cast before one answer is chosen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 
 
 class Counting:
-    """Says something else each time; the second answer is not JSON."""
+    """Gives a different answer each time; the second is not JSON."""
 
     name = "counting"
 

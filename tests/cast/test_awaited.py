@@ -1,4 +1,4 @@
-"""Casts that an event loop awaits: it goes on meanwhile, and cancelling is an interrupt."""
+"""Awaited casts do not block the event loop, and cancelling one is an interrupt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stream_helpers import stream_agents, streams_config
 
 
 def coroutines(agents):
-    """The same agents as coroutine functions."""
+    """Return the same agents as coroutine functions."""
 
     def one(function):
         @wraps(function)

@@ -1,4 +1,4 @@
-"""A cast kept as a test: its answers, sent through the loadout, lead where they led."""
+"""A cast saved as a test: its answers lead the same way through the loadout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where runs stop, each kind of breakpoint; those of a loadout, those of one cast, and what files keep over kernels."""
+"""Every kind of breakpoint: those of a loadout, those of one cast, and how files store them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from materia_nb.errors import MateriaError
 
 @pytest.fixture
 def checked(tmp_path):
-    """Two items; the first check is not satisfied, and asks for the build again."""
+    """Return a cast of two items; the first check is not satisfied and sends the build back."""
     return h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=(1,)))
 
 
 def stops(cast):
-    """Run to the end, and return behind how many steps it stopped."""
+    """Run to the end and return after how many steps the run stopped."""
     found = []
     while cast.run() == "breakpoint":
         found.append(len(cast.steps))
@@ -29,12 +29,12 @@ def stops(cast):
 
 
 def sockets(cast):
-    """The sockets that its runs stop in front of."""
+    """Return the sockets before which the runs stop."""
     return {one.socket for one in cast.breakpoints if one.kind == "before"}
 
 
 def one_judge(tmp_path):
-    """An agent that is refused twice before its third output is taken."""
+    """Return a cast whose agent is refused twice before its third output is accepted."""
     document = h.config({"A": h.at("M", parse="json")}, {"M": h.agent("x")}, limits={"repairAttempts": 3})
     said = iter(["no JSON", "nor this", h.YES])
     return h.start(tmp_path, document, lambda: next(said))

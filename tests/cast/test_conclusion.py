@@ -1,4 +1,4 @@
-"""What a person is told at the end of a cast: the agents' own summary, and what there is to remember."""
+"""The conclusion of a cast: the agents' own summary, and suggested memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copying a loadout into the project's config file, where it can be edited."""
+"""Copy a loadout into the project's config file to edit it there."""
 
 from __future__ import annotations
 
@@ -111,7 +111,6 @@ def test_unwritable_file_is_reported(wb, project):
 
 
 def test_copy_finds_scripts_next_to_the_config(wb, project, tmp_path):
-    """R24."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "tell.py").write_text('print(\'{"state": {"told": true}}\')')

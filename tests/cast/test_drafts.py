@@ -1,4 +1,4 @@
-"""Multi-turn sockets: drafts stay drafts until a person says so, and none of them is lost."""
+"""Drafts of multi-turn sockets stay drafts until a person finishes them, and none is lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DONE = '{"satisfied": true, "context": "done"}'
 
 
 def drafting(tmp_path, *replies):
-    """A cast of one multi-turn socket behind which another follows, and the turns that its agent was asked."""
+    """Return a cast of a multi-turn socket followed by another, and the turns of its agent."""
     left, turns = list(replies), []
 
     def agent(turn):
@@ -49,7 +49,7 @@ def test_valid_handoff_in_a_draft_is_still_a_draft(tmp_path):
 
 @pytest.mark.parametrize("go_on", ["run", "step"])
 def test_only_a_person_continues_from_a_draft(tmp_path, go_on):
-    """To run again neither finalizes nor asks, and pays for, the same once more."""
+    """Running again neither finishes the draft nor asks, and pays, again."""
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
     before = h.types_of(cast)

@@ -1,4 +1,4 @@
-"""Every command in every state of a cast: what it does, or why it is refused and what to do instead, whole."""
+"""Stored record of every command in every state of a cast: its effect, or why it is refused and what to do."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ COMMANDS = {
 
 
 def outcome(cast, command):
-    """What a command does or why it does not, and how the cast stands then."""
+    """Return the effect of a command, or why it is refused, and the resulting status."""
     try:
         gave = command(cast)
     except MateriaError as error:

@@ -1,4 +1,4 @@
-"""What is asked of a workbench beside casting, one after the other, and what it gives or why it refuses; whole."""
+"""Stored record of the workbench's other methods: their results, or why they refuse."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BROKEN = {"entry": "Socket-1", "sockets": {"Socket-1": at("Nobody", edge("Nowher
 
 
 def asked(requests, said=lambda value: value):
-    """What each request gives, or why it is refused."""
+    """Return the result of each request, or why it is refused."""
     for words, act in requests.items():
         try:
             gave = said(act())

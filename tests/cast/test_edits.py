@@ -1,4 +1,4 @@
-"""What a person changes between steps: items, state, outputs, the place to go on from."""
+"""A person's edits between steps: items, state, outputs, the step to continue from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAN = [item("a"), item("b"), item("c")]
 
 
 def rebuilt(bench, cast):
-    """The cast as its journal tells it."""
+    """Return the cast rebuilt from its journal."""
     return open_cast(cast.run_dir)
 
 
@@ -324,7 +324,7 @@ def test_aborted_cast_can_be_shown(cast):
 
 
 def test_a_long_list_is_edited_in_time_that_grows_with_its_length(tmp_path):
-    """Where each of 20,000 items stood is found without comparing it with all the others."""
+    """The old position of each of 20,000 items is found without comparing it with all others."""
     cast = start(tmp_path, one_config())
     cast.edit.items([item(f"old {n}") for n in range(20_000)])
     began = time.process_time()

@@ -1,4 +1,4 @@
-"""A cast that fails behind an output which was accepted: R48, what a utility reports of itself, and R54, assignments."""
+"""Casts that fail after an accepted output: failures reported by a utility (R48), and assignments (R54)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PUSH = {"ok": False, "error": "no remote"}
 
 
 def reporting(said, *edges, **fields):
-    """A utility that says ``said``, and a text agent behind it."""
+    """Return a utility that prints ``said``, followed by a text agent."""
     return h.config(
         {"Socket-1": h.at("Push", *edges), "Socket-2": h.at("Tell")},
         {

@@ -1,4 +1,4 @@
-"""A cast goes on by a ``failed`` edge, its journal tells it, and a resumed cast is the same (R60)."""
+"""A cast continues along a ``failed`` edge, its journal records it, and a resumed cast is equal (R60)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sockets with ``finalize``: the agent works first, and is asked for its handoff in a turn of its own."""
+"""Sockets with ``finalize``: the agent works first and is asked for its handoff in a separate turn."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ DONE = '{"context": "done"}'
 
 
 def scripted(*replies):
-    """Answer one after another, raising what is an error, and keep the turns."""
+    """Return an agent that gives the answers in order, raises exceptions among them, and records the turns."""
     left, turns = list(replies), []
 
     def agent(turn: Turn):
@@ -246,7 +246,7 @@ def test_a_corrected_output_is_the_handoff_not_the_work(tmp_path):
 
 
 def test_a_recording_without_the_extra_turn_can_be_opened(tmp_path):
-    """An engine that does not know the field takes the first answer for the handoff."""
+    """An engine without the field takes the first answer as the handoff."""
     cast = h.start(tmp_path, h.one_config(parse="json"), scripted(DONE))
     cast.run()
     path = cast.run_dir / "config.resolved.json"
@@ -290,7 +290,7 @@ def test_envelope_is_requested_after_the_work(tmp_path):
 
 
 def test_unfinished_contract_works_and_is_asked_again(tmp_path):
-    """What is in progress is gone on with as work, and handed over in a turn of its own again."""
+    """Work in progress is continued and handed over in a separate turn again."""
     me = {"agent_status__agent_id": agent_id("the widget", "Socket-1")}
     on = contract(**me, agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     agent = scripted("part one", block(on), "part two", block(contract(**me)))

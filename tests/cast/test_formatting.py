@@ -1,4 +1,4 @@
-"""The steps of a cast and the casts of a project show themselves, and are data frames on demand."""
+"""Lists of steps and casts display themselves and convert to data frames."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_missing_pandas_error_names_the_extra(bench, monkeypatch):
 
 
 def at(*when):
-    """A moment of this machine's time zone, in seconds."""
+    """Return a local time in seconds."""
     return datetime(*when).timestamp()  # noqa: DTZ001 - days are those of this machine
 
 

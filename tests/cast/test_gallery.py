@@ -1,4 +1,4 @@
-"""The gallery: every card does what it says, its tests hold, and its notebook runs."""
+"""Every card of the gallery does what it says, its tests pass, and its notebook runs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_saved_tests_of_a_card_pass(card):
 
 @each([card for card in CARDS if card.graph is not None])
 def test_stored_tests_of_a_card_are_those_of_explore(card, tmp_path):
-    """The same ways to end, no more and no fewer; a loadout that is changed is to be explored anew (make_docs.py)."""
+    """All ways to end and no others; after a change of the loadout, make_docs.py explores it again."""
     written = ExploreView(card.graph, range(4), document=card.document).save_tests(tmp_path)
     stored = [path for path in card.cases if path.parent != card.folder]
     assert [path.name for path in stored] == sorted(path.name for path in written)

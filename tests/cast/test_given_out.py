@@ -1,4 +1,4 @@
-"""What a cast, a turn and a workbench give out cannot change them (R47)."""
+"""Values returned by a cast, a turn or a workbench cannot change it (R47)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ASKED = (
 
 
 class Meddler:
-    """Tries to change everything that it comes to."""
+    """Tries to change everything that it receives."""
 
     def __init__(self):
         self.seen = {}
@@ -171,7 +171,7 @@ def begun(wb, seen=lambda turn: None):
 
 
 def without_ids(cast):
-    """What a cast knows, but for its id and times; also as it is on disk."""
+    """Return the content of a cast, in memory and on disk, without its id and times."""
     cast.export.derived_files()
     lines = [{"type": line["type"], **line["data"]} for line in h.lines_of(cast)]
     for line in lines:

@@ -1,4 +1,4 @@
-"""Casts whose agents ask for something else than a route: another turn, a person, a detour."""
+"""Agents that ask for another turn, a person or a detour instead of a route."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_decision_for_an_unknown_socket_is_refused(tmp_path):
 
 
 def test_the_loop_is_capped_by_the_edge(tmp_path):
-    """Envelope rules, section 4: the cap is that of the edge."""
+    """The limit is that of the edge (envelope rules, section 4)."""
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "LOOP")] * 3)
     cast.run()
     assert sockets(cast) == ["Work", "Check"] * 3
@@ -156,7 +156,7 @@ def test_detour_to_an_unknown_socket_escalates(tmp_path):
 
 
 def test_three_invalid_envelopes_escalate(tmp_path):
-    """Envelope rules, section 5: three tries, then the fallback."""
+    """Three attempts, then the fallback (envelope rules, section 5)."""
     cast = start(tmp_path, "envelope", ["no", "no {", '{"status": "DONE"}'])
     cast.run()
     assert cast.now.held.action == "escalate"
@@ -170,7 +170,7 @@ def test_three_invalid_envelopes_escalate(tmp_path):
 
 
 def test_fallback_envelope_names_files_changed_by_the_agent(tmp_path):
-    """Envelope rules, section 5: evidence from the runtime's own diff, from every turn of the visit."""
+    """The evidence is the runtime's own diff over all turns of the visit (envelope rules, section 5)."""
     (tmp_path / "old.txt").write_text("before")
     made = iter(["made.txt", "old.txt", "later.txt"])
 
@@ -259,7 +259,7 @@ def test_file_names_of_steps_are_unique_and_parsable(sockets):
 
 
 def test_work_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
-    """Agent contract rules, section 11: a third IN_PROGRESS in a row is refused."""
+    """A third IN_PROGRESS in a row is refused (agent contract rules, section 11)."""
     cast = start(tmp_path, "agent-contract", [report("IN_PROGRESS"), report("COMPLETE")])
     assert cast.run() == "complete"
     assert [turn.mode for turn in cast.steps[1].turns] == ["work", "resume"]
@@ -312,7 +312,7 @@ def test_approval_covers_one_exact_command_in_one_turn(tmp_path):
 
 
 def cut_off_after_consent(tmp_path):
-    """A cast whose agent fails right after the person consented, and is to be asked once more."""
+    """Return a cast whose agent failed right after the approval and is to be asked again."""
 
     def lost(turn):
         if turn.approval is None:
@@ -400,7 +400,7 @@ def test_approval_after_a_day_is_too_late(tmp_path, monkeypatch):
 
 
 def test_unfinished_work_without_an_edge_back_runs_again(tmp_path):
-    """Agent contract rules, section 14: without a not_satisfied edge the node runs again."""
+    """Without a not_satisfied edge the node runs again (agent contract rules, section 14)."""
     failing = contract(agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     cast = start(
         tmp_path,

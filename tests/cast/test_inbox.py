@@ -1,4 +1,4 @@
-"""The inbox: the casts that wait for a person, answered from the list, and what a changed loadout makes of them."""
+"""The inbox: answer waiting casts from the list; the effect of a changed loadout on them."""
 
 from __future__ import annotations
 

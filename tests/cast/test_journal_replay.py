@@ -1,4 +1,4 @@
-"""The journal always gives back the state that the cast had (idea 2 of the design; R29)."""
+"""The journal always reproduces the state of the cast (R29)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from materia_nb.utilities.utility_step import UtilityFailure, UtilityResult
 
 
 def check_everywhere(cast: h.WatchedCast, folder: Path) -> None:
-    """Open the cast, resume it, and open it as of each change that it made."""
+    """Open the cast, resume it, and open it as of each of its changes."""
     h.assert_same(open_cast(cast.run_dir), cast)
     lines = h.lines_of(cast)
     sessions = dict(cast.seen)

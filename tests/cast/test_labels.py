@@ -1,4 +1,4 @@
-"""Names, tags, notes and verdicts: kept in the journal, told by the list of casts, and no part of what a cast does."""
+"""Names, tags, notes and verdicts: stored in the journal, shown in the list, without effect on the cast."""
 
 from __future__ import annotations
 

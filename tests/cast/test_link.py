@@ -1,4 +1,4 @@
-"""Casts of several loadouts, and casts that go on from an earlier one."""
+"""Casts of several loadouts, and casts that continue an earlier one."""
 
 from __future__ import annotations
 

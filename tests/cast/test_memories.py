@@ -1,4 +1,4 @@
-"""What agents suggest to remember, kept by a person only; and files that an envelope names and nobody made."""
+"""Memories suggested by agents are kept only by a person; files that an envelope names may not exist."""
 
 from __future__ import annotations
 

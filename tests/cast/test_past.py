@@ -1,4 +1,4 @@
-"""The cast as it was after an earlier step, of the present line and of an abandoned one."""
+"""The cast as it was after an earlier step, on the current or an abandoned line."""
 
 from __future__ import annotations
 

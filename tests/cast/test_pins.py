@@ -1,4 +1,4 @@
-"""Pins (R40): a person chooses the answer of a socket or materia, utilities too."""
+"""Pins: a person fixes the answer of a socket or materia, including utilities (R40)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIN = {"state": {"by": "pin"}}
 
 @pytest.fixture
 def bench(project):
-    """A utility, then an agent that is told what the utility left in the state."""
+    """Return a utility, then an agent whose prompt has the utility's result."""
     made = Workbench(project, bundled=False)
     made.load(
         config(
@@ -321,7 +321,7 @@ def test_output_of_a_complete_cast_is_pinned_for_the_next(bench):
 
 
 def magic(bench, verb, body=None, /, **given):
-    """Call a verb as the magic does."""
+    """Return a function that calls a verb as the magic does."""
     return find_verb(verb).handler(Call(bench, given, body, {}))
 
 

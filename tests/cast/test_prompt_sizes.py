@@ -1,4 +1,4 @@
-"""R50: how much the agents of the bundled loadouts are told in a whole cast."""
+"""The prompt sizes of the bundled loadouts over a whole cast (R50)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from materia_nb import Workbench
 
 
 def told(tmp_path, name, count, context=450):
-    """The prompts of a cast over ``count`` items, by socket."""
+    """Return the prompts of a cast over ``count`` items, by socket."""
     workbench, prompts = Workbench(tmp_path / f"{name}-{count}"), []
 
     def answer(turn):

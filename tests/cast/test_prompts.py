@@ -1,4 +1,4 @@
-"""Prompts seen before anything is paid: those of a scripted cast, and one socket asked alone."""
+"""Prompts can be read before any cost: those of a scripted cast, and that of one socket."""
 
 from __future__ import annotations
 

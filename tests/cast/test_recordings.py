@@ -1,4 +1,4 @@
-"""Recordings: a cast is answered again from a file, offline and the same way."""
+"""Recordings: a cast is answered again from a file, offline, with the same result."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_recorded_approvals_are_not_requested_again(wb, tmp_path):
 
 
 class Lines:
-    """Says one line after the other for ten tokens each; None in place of a line fails, which costs three."""
+    """Gives one line after another for ten tokens each; None fails and costs three."""
 
     name = "lines"
 
@@ -121,7 +121,7 @@ def said(cast):
 
 
 def same_again(cast, tmp_path, *, most=None):
-    """Start the cast once more, answered from its recording as it is read from a file."""
+    """Run the cast again, answered from its recording file."""
     agent = agent_of(json.loads(json.dumps(recording_of(cast.now))), "recording")
     again = h.start(tmp_path / "again", cast_config(cast), agent)
     if most is not None:

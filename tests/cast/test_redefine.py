@@ -1,4 +1,4 @@
-"""A changed definition of a materia is taken into a running cast, as an event, and is there after resuming."""
+"""A changed definition of a materia enters a running cast as an event, and is kept when it is resumed."""
 
 from __future__ import annotations
 

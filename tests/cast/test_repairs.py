@@ -1,4 +1,4 @@
-"""Where a cast failed: each kind of failure has a row of acts, and each act goes on, is journalled and explained."""
+"""Failed casts: each kind of failure offers actions, and each action continues, is recorded and explained."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_FAILURE = {"interrupted", "pin_gone"}
 
 
 def kinds_in_the_code() -> set[str]:
-    """The kinds that failures are made with: in the engine, by processes, by agents."""
+    """Return the kinds of failure that the code can produce: engine, processes, agents."""
     asking = tomllib.loads((SOURCE / "agents" / "failures.toml").read_text("utf-8"))
     found: set[str] = {"aborted", *(row["kind"] for row in asking.values())}
     for path in [one for part in ("engine", "agents", "utilities") for one in (SOURCE / part).rglob("*.py")]:
@@ -82,7 +82,7 @@ def test_unknown_failure_kind_has_the_generic_headline():
 
 @pytest.fixture
 def failed(tmp_path):
-    """A cast whose first socket, a utility, failed."""
+    """Return a cast whose first socket, a utility, failed."""
     cast = h.start(tmp_path, UTILITY, {"Tell": lambda: "told"})
     assert cast.run() == "failed"
     return cast

@@ -1,4 +1,4 @@
-"""Stepping, running, and where a run stops."""
+"""Stepping and running, and where a run stops."""
 
 from __future__ import annotations
 
@@ -358,7 +358,6 @@ def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
     ids=["step", "fork", "recast", "undo", "edit", "blame", "replay", "back", "test"],
 )
 def test_uncastable_cast_refuses_to_continue(act):
-    """R41."""
     with pytest.raises(MateriaError, match=r"cannot be cast here.*Socket-9\.parse") as caught:
         act(open_cast(NOT_CASTABLE))
     assert caught.value.kind == "not_castable"

@@ -1,4 +1,4 @@
-"""P8: a utility's output says where utilities and agents work from there on."""
+"""A utility's output sets the working directory of the following utilities and agents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BACK = {"scopeTransition": {"kind": "base"}}
 
 
 def config(*outputs):
-    """Utilities that say these outputs, each followed by one that says where it is; then an agent."""
+    """Return utilities with these outputs, each followed by one that prints its directory; then an agent."""
     sockets, materia = {}, {"Look": h.python(LOOKS, parse="json"), "Tell": h.agent()}
     for number, output in enumerate(outputs, 1):
         materia[f"Say{number}"] = h.python(SAYS, parse="json", params={"says": json.dumps(output)})

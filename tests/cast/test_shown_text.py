@@ -1,4 +1,4 @@
-"""R62: what a socket assigns from `$.text` is shown as its output, as prose; what is kept stays the raw JSON."""
+"""A socket that assigns from `$.text` shows prose as its output (R62); the stored output stays raw JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R39: the side channel ``event`` of a sparse output, in the journal, in lists and after a replay."""
+"""The ``event`` field of a sparse output in the journal, in lists and after a replay (R39)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def told(cast):
 
 
 def loop_of_events(tmp_path):
-    """A utility generator that tells an event, then two items whose check tells one each."""
+    """Return a utility generator with an event, then two items whose check reports one each."""
     document = h.loop_config()
     plan = {"workItems": h.items("a", "b"), "event": [{"type": "planned", "severity": "debug"}]}
     code = f"import sys;sys.stdin.read();print({json.dumps(json.dumps(plan))})"

@@ -1,4 +1,4 @@
-"""Casts whose items are worked on in lanes: fork, barrier, failing, going on, persons, budget (P3 to P9)."""
+"""Casts with lanes: fork, join, failures, continuing, persons, budget."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_utilities_in_lanes_receive_the_name_of_their_lane(tmp_path):
 
 
 def failing(times):
-    """A builder that fails so often for the item of lane api."""
+    """Return a builder that fails this many times for the item of lane api."""
     left = [times]
 
     def build(item, lane):
@@ -363,7 +363,7 @@ def test_person_answers_in_a_lane_while_others_run(tmp_path):
 
 
 class AsksFirst:
-    """Asks in lane api for leave to run a command, and answers when it has it."""
+    """Asks in lane api for approval of a command, and answers when it has it."""
 
     name = "asks"
 

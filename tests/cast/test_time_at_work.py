@@ -1,4 +1,4 @@
-"""How long a step was worked on, and how long it waited: told by the journal, read by all that shows time (R56)."""
+"""The working and waiting time of a step, recorded in the journal and shown everywhere (R56)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.widgets.cast_slices import StepRows, bar_state, timeline_state
 
 
 class Clock:
-    """A time that passes only when it is told to."""
+    """A clock that advances only when the test says so."""
 
     def __init__(self, monkeypatch):
         self.ms = 1_000_000
@@ -34,7 +34,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def paused(tmp_path, clock):
-    """A function of 0.2 s, one that fails at once and is recast 46 s later, and a person who takes 30 s."""
+    """Return a cast with a function of 0.2 s, one that fails and is retried 46 s later, and a person who takes 30 s."""
 
     def first():
         clock.passes(0.2)
@@ -86,7 +86,7 @@ def test_bar_and_usage_show_the_total_work_time(paused):
 
 
 def test_short_steps_stay_visible_next_to_a_long_pause(paused):
-    """Waiting is folded: the axis is as long as the work, and every wait is equally short on it."""
+    """Waiting is folded: the axis is as long as the work, and every wait has the same short width."""
     shown = timeline_state(paused.now, StepRows(), None, busy=False)
     assert shown["span"] == [300, 2]
     assert [row[9] for row in shown["tail"]] == [
@@ -106,7 +106,7 @@ def test_time_axis_follows_a_cast_that_went_back(paused):
 
 
 def test_unrecorded_time_is_unknown_not_zero(paused):
-    """As in a cast that was made before the time was kept."""
+    """As in a journal without recorded times."""
     paused.close()
     kept = []
     for line in h.lines_of(paused):

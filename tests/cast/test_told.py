@@ -1,4 +1,4 @@
-"""R50 in a cast: what reaches an agent, what is shown of it."""
+"""The prompt context of a cast (R50): what an agent gets, and what is shown of it."""
 
 from __future__ import annotations
 

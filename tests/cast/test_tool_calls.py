@@ -1,4 +1,4 @@
-"""Agents that use tools: what they call, spend and note is journaled, and what needs leave waits for a person."""
+"""Agents with tools: calls, cost and notes are recorded, and calls that need approval wait for a person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAKE = ToolCall(id="2.1", tool="bash", args={"command": "make"}, round=2)
 
 
 class Toolsmith:
-    """Reads, then wants to run a command, then answers with what it was let do."""
+    """Reads, then asks to run a command, then answers with the decision."""
 
     name = "toolsmith"
 
@@ -59,7 +59,7 @@ def spent_by_turn(cast):
 
 
 def reopened(cast):
-    """The cast as its journal has it; it must be the same in everything that tools leave."""
+    """Reopen the cast from its journal and assert that everything from tools is equal."""
     other = open_cast(cast.run_dir)
     h.assert_same(other, cast)
     assert other.approvals.asking == cast.approvals.asking

@@ -1,4 +1,4 @@
-"""Of two casts of any kind, what is done to one leaves the other as it is, in memory and on disk (R47)."""
+"""Changing one of two casts leaves the other unchanged, in memory and on disk (R47)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wb(tmp_path):
 
 
 def to_an_item(cast):
-    """Work off the first item, and wait at the second."""
+    """Finish the first item, and wait at the second."""
     cast.run(steps=3)
     cast.step(ask=False)
     return cast
@@ -165,7 +165,7 @@ LOOKS = {
 
 
 def known(cast):
-    """All that is known of a cast in memory."""
+    """Return the content of a cast in memory."""
     return {
         "known": h.facts(cast),
         "agents": [cast.agents.for_turn(name, one.materia.id) for name, one in cast.graph.sockets.items()],
@@ -177,7 +177,7 @@ def known(cast):
 
 
 def kept(cast):
-    """Every byte that is on disk of a cast."""
+    """Return every byte of a cast on disk."""
     cast.export.derived_files()
     return {
         one.relative_to(cast.run_dir): one.read_bytes()

@@ -1,4 +1,4 @@
-"""R56: what nobody reported is unknown and not zero; and a budget in money stops a cast too (R20)."""
+"""Unreported usage is unknown, not zero (R56); a budget in money also stops a cast (R20)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_turn_budget_counts_drafts_and_repairs_but_no_process(tmp_path):
 
 
 def seconds_pass(monkeypatch):
-    """Let a second pass with each thing that is said, and none otherwise."""
+    """Let a second pass with each answer, and none otherwise."""
     clock = [1_000_000]
     monkeypatch.setattr("materia_nb.cast.work.now", lambda: clock[0])
 

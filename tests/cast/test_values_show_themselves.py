@@ -1,4 +1,4 @@
-"""What the public calls of a cast and a workbench return shows itself."""
+"""Values returned by the public API display themselves."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ DATA = (Mapping, MappingView, Sequence, Iterator, Why)
 
 
 def samples(root, name, depth=2):
-    """What the public properties of a value, and its methods that need no argument, give."""
+    """Yield the values of public properties and of methods without required arguments."""
     for member in dir(type(root)):
         if member.startswith("_") or member in COMMANDS | LEFT_OUT:
             continue

@@ -1,4 +1,4 @@
-"""Every bundled loadout through the real engine, with scripted agents and real utilities: each way it can go."""
+"""Every route of every bundled loadout in the real engine, with scripted agents and real utilities."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUILT = ["built"] * 9
 
 @pytest.fixture
 def jj(tmp_path, monkeypatch):
-    """The stand-in for jj, before everything else on PATH."""
+    """Put the stand-in for jj first on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     made = StandIn(folder)
@@ -42,12 +42,12 @@ def wb(project):
 
 
 def flat(route):
-    """A route as the numbers of its sockets; written with a blank where a round begins."""
+    """Return a route as socket numbers; a blank in its text marks the start of a round."""
     return route.replace(" ", "")
 
 
 def play(wb, loadout, replies, *, ends="complete"):
-    """Cast a loadout with replies by materia, and return the cast and the numbers of the sockets it visited."""
+    """Cast a loadout with replies by materia; return the cast and the numbers of the visited sockets."""
     cast = wb.cast("improve it", loadout=loadout, agents={"*": replies})
     while (pause := cast.run()) == "person":
         cast.accept()
@@ -213,7 +213,7 @@ def test_release_stops_if_titles_stay_wrong(wb):
 
 
 def blackbelt_replies(wb, verdicts):
-    """Builders that leave a file each time, so that there is something to keep."""
+    """Return builders that write a file each time, so that there is something to commit."""
 
     def build(turn):
         (wb.project / f"built-{turn.visit}").write_text("x")

@@ -1,4 +1,4 @@
-"""Loading and checking a loadout takes few calls, and what is remembered of a config never outlives it."""
+"""Loading and checking a loadout takes few calls, and cached results never outlive their config."""
 
 from __future__ import annotations
 

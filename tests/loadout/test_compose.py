@@ -1,4 +1,4 @@
-"""Loadouts put one behind the other: nothing of a part changes but where it ends."""
+"""Loadouts joined one after another: a part changes only where it ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUNDLED = load_layers(project="/nonexistent", env={"MATERIA_PROFILE_DIR": "/none
 
 
 def both(one, other):
-    """Two configs of :func:`builders.config` as one, with the loadouts A and B."""
+    """Return two configs of :func:`builders.config` as one, with the loadouts A and B."""
     top = {key: value for key, value in one.items() if key not in ("loadouts", "materia")}
     return {
         **top,
@@ -125,7 +125,7 @@ def test_ends_of_a_part_continue_in_the_next_part():
 
 
 def test_composed_utility_must_return_what_its_guards_read():
-    """R7: an always edge would free it of that, so it gets the other guard."""
+    """An always edge would lift that requirement (R7), so it gets the opposite guard."""
     one = config({"X": at("U", edge("end", "satisfied"))})
     made = linked(both(one, config({"Y": at("P")})))
     assert Play(made.document, NO).at == "Socket-2"
@@ -206,7 +206,7 @@ def test_loop_without_a_known_end_is_refused():
 
 
 def test_cycles_of_exits_through_empty_lists_are_refused():
-    """R16: a cast ends when it comes to an empty list for the second time in a row."""
+    """A cast ends when it meets an empty list for the second time in a row (R16)."""
     one = retries([exit_route("Build", "always", "Build")])
     with pytest.raises(MateriaError, match="leads back into empty lists"):
         compose(both(one, config({"Y": at("P")})), ["A", "B"])
@@ -247,7 +247,7 @@ def test_materia_is_copied_once_per_cursor():
 
 
 def test_both_parts_iterate_a_list_of_rows():
-    """State is shared; a cursor that the first part left at the end would hide the rows from the second."""
+    """State is shared; a cursor left at the end by the first part would hide the rows from the second."""
     rows = config({"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X")
     seed = config({"Seed": at("U", edge("end"))})
     document = both(seed, rows)
@@ -301,7 +301,7 @@ def say_for(seed, part, here, visit):
 
 
 def walk(rules, seed, parts, data=None):
-    """Run to the end; ``parts`` gives for a socket its part and its rules there. The route and the last state."""
+    """Run to the end and return route and last state; ``parts`` gives the part and rules of a socket."""
     state, route, prompt = entering.begin(rules, "r", None, data), [], None
     while state.status in ("ready", "waiting"):
         if state.status == "ready":
@@ -319,7 +319,7 @@ def walk(rules, seed, parts, data=None):
 
 
 def composed(one, other):
-    """The composition, where there is one."""
+    """Return the composition, if there is one."""
     try:
         return compose(both(one, other), ["A", "B"])
     except MateriaError as error:

@@ -1,4 +1,4 @@
-"""A condition is described once: its predicate, its word and its look (R3)."""
+"""A condition is defined once: its predicate, its word and its look (R3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Config files: read strictly, every fault with its place; written back as they were read (R28)."""
+"""Config files are read strictly, every error has its location, and they are written back unchanged (R28)."""
 
 from __future__ import annotations
 

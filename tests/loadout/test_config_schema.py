@@ -1,4 +1,4 @@
-"""The JSON Schema of a config: editors accept what is accepted here, and underline what a field cannot be (R26, R33)."""
+"""The JSON Schema of a config: editors accept what the package accepts, and mark invalid fields (R26, R33)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_schema_is_valid():
 
 
 def has_strange_fields(document):
-    """Whether a field is not one of the object that it stands on, which only a hint says (R28)."""
+    """Return whether a field is unknown to its object, which only a hint reports (R28)."""
     hints = check_config(document).hints
     return any(one.code == "unknown-field" or "has no effect here" in one.message for one in hints)
 
@@ -88,7 +88,7 @@ def whole(**changed):
 
 
 def broken(given):
-    """The whole config with one thing in it changed, or taken away."""
+    """Return the whole config with one value changed or removed."""
     document = whole()
     *way, last = given["at"]
     owner = document

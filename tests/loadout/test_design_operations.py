@@ -1,4 +1,4 @@
-"""Editing a loadout: what each operation does to the document, and what it leaves alone."""
+"""The operations of a design: what each changes in the document, and what it leaves unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def design(document=None) -> Design:
 
 
 def text(value) -> str:
-    """A value as written: the order of keys counts."""
+    """Return a value as written, because the order of keys counts."""
     return json.dumps(value)
 
 
@@ -569,7 +569,7 @@ _operation = st.one_of(
 
 
 def do(draft: Design, operation) -> None:
-    """Do an operation; a refusal is fine if it changes nothing."""
+    """Apply an operation; a refused one must change nothing."""
     before = text(draft.document)
     try:
         getattr(draft, operation[0])(*operation[1:])

@@ -1,4 +1,4 @@
-"""Saving a design: the file changes where the loadout did and nowhere else, or not at all."""
+"""Saving a design changes the file only where the loadout changed, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/problems-and-hints.md: each code of check with a loadout that has it and one that has not; and what can be fixed."""
+"""docs/problems-and-hints.md has, for each code of check, a loadout with it and one without; and the fixes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shared():
 
 
 def whole(text):
-    """The config of an example, and the name of its loadout: a loadout is put into one, with the materia it places."""
+    """Return the config of an example and the name of its loadout; a bare loadout gets the materia that it places."""
     given = read_text(text, "yaml", where="problems-and-hints.md")
     own = given.pop("materia", {})
     document = given if "loadouts" in given else {"activeLoadout": "T", "loadouts": {"T": given}}
@@ -41,7 +41,7 @@ def whole(text):
 
 
 def findings(document, code, project):
-    """All findings; those of the machine are known to the workbench alone."""
+    """Return all findings, including those that only the workbench finds on this machine."""
     found = check_config(document)
     if code != report.MISSING_COMMAND:
         return [*found.problems, *found.hints]

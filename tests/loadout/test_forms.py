@@ -1,4 +1,4 @@
-"""Forms from the field models: each field has an input, what it shows is what it takes, and nothing else is taken."""
+"""Forms from the field models: each field has an input that shows and accepts exactly its values."""
 
 from __future__ import annotations
 

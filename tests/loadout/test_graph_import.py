@@ -1,4 +1,4 @@
-"""Graphs of other tools become loadouts that load without problems; what has no twin is said node by node."""
+"""Graphs of other tools become valid loadouts; nodes without an equivalent are listed."""
 
 from __future__ import annotations
 

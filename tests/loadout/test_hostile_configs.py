@@ -1,4 +1,4 @@
-"""Malformed configs and impossible names: every one ends in a clear error, never in one of a library."""
+"""Malformed configs and impossible names end in a clear error, never in a library's exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of configs: what wins, where it came from, and what a fault in one of them does."""
+"""Layers of configs: which wins, where a value comes from, and the effect of an error in one layer."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_an_unknown_name_has_no_origin(project, env):
 
 
 def test_import_and_build_load_no_slow_library():
-    """What checks fields comes with the first config that is checked, and not before."""
+    """The validation library is imported with the first config that is checked."""
     program = (
         "import sys, materia_nb.loadout as loadout;"
         "document = loadout.read_config(sys.argv[1]);"

@@ -1,4 +1,4 @@
-"""Hints: each for what it is about, and none where nothing is odd (R4, R18, R21, R26, R28)."""
+"""Each hint appears where it applies, and none in a faultless loadout (R4, R18, R21, R26, R28)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plain(**fields):
 
 
 def reached(document):
-    """The loop config with its last socket reached, so that only what a test is about is left."""
+    """Return the loop config with its last socket reached, so that only the tested hint remains."""
     loadout = document["loadouts"]["T"]
     loadout["loops"]["L"].setdefault("exits", [route("Socket-3", "always", "Socket-4")])
     loadout["sockets"]["Socket-3"].setdefault("advance", ADVANCE)
@@ -98,7 +98,7 @@ def test_ignored_fields_get_a_hint_r4_r21():
 
 
 def idle(count):
-    """A loadout with sockets that each say ``parse`` for a utility, and one colour that is none."""
+    """Return a loadout whose utility sockets have a useless ``parse``, and one invalid colour."""
     document = config({f"Socket-{n}": {"materia": "U", "parse": "text"} for n in range(1, count)})
     document["materia"]["U"]["color"] = "tael"
     return document
@@ -313,7 +313,7 @@ def test_always_advancing_member_without_edges_gets_a_hint():
 
 
 def nested_lists(between=None):
-    """Rows, for each its subs; ``between`` is put between the two sockets that iterate."""
+    """Return rows with subs; ``between`` is inserted between the two iterating sockets."""
     sockets = {
         "Socket-1": {
             "materia": "A",

@@ -1,4 +1,4 @@
-"""Hints about handoff protocols: each for what it is about, and none where nothing is odd."""
+"""Hints about handoff protocols: each where it applies, and none in a faultless loadout."""
 
 from __future__ import annotations
 

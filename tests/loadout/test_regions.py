@@ -1,4 +1,4 @@
-"""The region of a parallel generator: its prelude, its loop, its one continuation; and that every materia there is safe."""
+"""The region of a parallel generator: its prelude, its loop, its one continuation, and the safety of its materia."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The resolved graph: what is in effect, what is derived, and that it says so (R1, R4, R12-R15)."""
+"""The resolved graph: the values in effect, and the derived ones with their marks (R1, R4, R12 to R15)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def told(graph):
 
 
 def undone(graph):
-    """The graph without the marks of what was derived."""
+    """Return the graph without the marks of derived values."""
     sockets = {
         id_: replace(s, parse_derived=False, advance=s.advance and replace(s.advance, derived=False))
         for id_, s in graph.sockets.items()

@@ -13,7 +13,7 @@ GRAPHS = st.integers(1, 6).flatmap(
 
 
 def reachable_in_steps(targets, start):
-    """All nodes that one or more steps lead to, found by repeating the steps once per node."""
+    """Return all nodes reachable in one or more steps, found by brute force."""
     reached = set(targets[start])
     for _ in targets:
         reached |= {to for node in reached for to in targets[node]}

@@ -1,4 +1,4 @@
-"""The vectors of configs that are checked, through the public API."""
+"""The conformance vectors of config checks, through the public API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which step changed which files, how, and where a line of a file comes from."""
+"""The files changed by each step, the changes, and the origin of each line of a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def start(project, document, agents, files="kept"):
 
 @pytest.fixture
 def cast(tmp_path):
-    """Three steps: one writes a file, one adds to it, one changes nothing; a person changes it between."""
+    """Return a cast of three steps: write a file, extend it, change nothing; a person changes it in between."""
     (tmp_path / "a.py").write_text("old = 0\n")
 
     def agent(turn):

@@ -1,4 +1,4 @@
-"""What is known before a cast, shown: as text, HTML and a picture, and by the magics."""
+"""Views of a loadout before a cast: as text, HTML and picture, and in the magics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_workbench_returns_odds_of_an_exploration(wb):
 
 
 def guarded_text():
-    """A guard on text, which never matches."""
+    """Return a loadout with a guard on text, which never matches."""
     return build_graph(config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P", edge("C")), "C": at("P")}))
 
 

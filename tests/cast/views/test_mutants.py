@@ -1,4 +1,4 @@
-"""The tests that explore writes notice changes of a loadout: single edges and exits changed, one at a time.
+"""The tests that explore writes notice changes of single edges and exits.
 
 A mutant counts when casts of it can come to something else, or come to it otherwise: its ends, what is never taken or
 visited, or its odds differ. ``MATERIA_NB_MUTANTS=all`` tries every loadout of the package and prints the score of each.
@@ -37,7 +37,7 @@ if ALL:
 
 
 def mutants(document) -> Iterator[dict]:
-    """Give the document with one thing changed: an edge or exit leads elsewhere, on another word, once more, or is gone."""
+    """Yield the document with one change: an edge or exit with another target or condition, doubled, or removed."""
     loadout = document["loadouts"][document["activeLoadout"]]
     places = [*loadout["sockets"], "end"]
     ways = [("sockets", name, "edges") for name in loadout["sockets"]]
@@ -66,7 +66,7 @@ def mutants(document) -> Iterator[dict]:
 
 
 def does(document):
-    """What casts of it can come to, and how likely: by this a mutant is another loadout."""
+    """Return the possible ends of casts and their odds, which distinguish a mutant from the original."""
     e = ExploreView(build_graph(document), range(3), 20_000, document=document)
     odds = e.odds(0.6, 2)
     ends = {end: sorted(sockets) for end, sockets in e.ends.items()}
@@ -80,7 +80,7 @@ def does(document):
 
 
 def score(document, folder):
-    """How many of the mutants there are, how many the tests notice; of those with a new end, the same."""
+    """Return the number of mutants and how many the tests notice; the same for those with a new end."""
     view = ExploreView(build_graph(document), range(3), document=document)
     cases = [read_case(path) for path in view.save_tests(folder)]
     assert [case.check() for case in cases] == [[]] * len(cases)

@@ -1,4 +1,4 @@
-"""A view says the same in a terminal, in a cell, on the page and in the panel."""
+"""A view has the same content in a terminal, in a cell, on the page and in the panel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def wb(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cast(wb):
-    """A cast whose second step was refused once, by a model that says what it used."""
+    """Return a cast whose second step was refused once, by a model that reports its usage."""
     answers = iter(["no object", '{"satisfied": true, "context": "fine"}'])
     facts = {"model": "m-1", "attempt": {"number": 1, "of": 3, "agent": "first"}}
     check = lambda turn: Reply(next(answers), Usage(11, 7), meta=facts)  # noqa: E731
@@ -72,7 +72,7 @@ def words(text):
 
 
 def words_of_json(value):
-    """The words in what the panel draws; kinds, tones and what is open are none."""
+    """Return the words that the panel draws, without kinds, tones and open states."""
     if isinstance(value, dict):
         said = [one for name, one in value.items() if name not in ("is", "svg", "dark", "tone", "kind")]
         return set().union(*map(words_of_json, said))

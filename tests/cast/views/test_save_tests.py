@@ -1,4 +1,4 @@
-"""One case for each way to end, and one of all ways, written from what explore found."""
+"""Explore writes one test case for each way to end, and one of all routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is shown of casts in each state, and of loadouts, whole; see ``shown_texts``."""
+"""Stored records of all views of casts in each state, and of loadouts; see ``shown_texts``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RECORDED = Path(__file__).parents[2] / "data" / "recorded-casts"
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that agents move on: seconds of work are known."""
+    """Replace the clock by one that agents advance, so that working times are known."""
     now = [1_700_000_000_000]
     monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0] * 1_000_000)
 
@@ -67,19 +67,19 @@ def clock(monkeypatch):
 
 
 def page_words(cast):
-    """The words of the page of a cast, each on its line."""
+    """Return the words of a cast's page, one per line."""
     without = re.sub("<s(vg|tyle).*?</s(vg|tyle)>", "", cast_page_html(cast), flags=re.DOTALL)
     return "\n".join(line for line in re.sub("<[^>]*>", "\n", unescape(without)).splitlines() if line.strip())
 
 
 def fields_of(value):
-    """The fields of a dataclass, the elements of a set in order."""
+    """Return the fields of a dataclass; elements of a set are sorted."""
     found = ((name, getattr(value, name)) for name in value.__dataclass_fields__)
     return [(name, sorted(one) if isinstance(one, frozenset) else one) for name, one in found]
 
 
 def of_cast(cast):
-    """What is shown of a cast as it is now."""
+    """Return all views of a cast in its current state."""
     now = cast.now
     yield "status", status_view(now)
     yield "in a run", status_lines(now, "until", cast.now.breakpoints_hit)
@@ -108,7 +108,7 @@ def of_cast(cast):
 
 
 def in_a_loop(tmp_path, clock):
-    """One visit is refused once, one verdict leads back; tokens, cost and time of one agent are known."""
+    """Return a cast with one refused visit and one verdict that leads back; usage and time of one agent are known."""
     answers = iter(["no object", h.YES, h.NO, '{"satisfied": true, "event": [{"type": "seen", "message": "m"}]}'])
 
     def check(turn):

@@ -1,4 +1,4 @@
-"""What a person sees of an envelope and of an agent contract: text, HTML, links, the statuses."""
+"""The views of an envelope and of an agent contract: text, HTML, links, statuses."""
 
 from __future__ import annotations
 

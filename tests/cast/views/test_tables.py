@@ -1,4 +1,4 @@
-"""Tables of what a workbench and a cast have: each row says what is so, and an empty one says that."""
+"""Tables of a workbench and a cast: the facts in each row, and the text of an empty table."""
 
 from __future__ import annotations
 
