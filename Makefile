@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model ladder test kills lab notebooks front pictures bench bench-awaited bench-browser docs lite lite-test binder dist release-check wheel-test \
+.PHONY: help demo demo-model ladder test kills lab notebooks front pictures bench bench-awaited bench-browser bench-faults docs lite lite-test binder dist release-check wheel-test \
 	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Where it is set, each of the many Pythons that are started here would compile everything anew.
@@ -73,6 +73,9 @@ bench-awaited: env-test ## measure the delays of a hundred casts in one event lo
 bench-browser: env-test ## from a call in the kernel to the frame in the browser that shows it
 	@$(PY) scripts/chromium.py
 	PYTHONPATH=tests:tests/helpers:scripts $(PY) benchmarks/browser_frames.py
+
+bench-faults: env-test ## plant faults in the engine and count those that the comparison with a second engine finds
+	$(PY) benchmarks/planted_faults.py
 
 docs: env-docs ## build the site of the documentation into build/site; a broken link is an error
 	@$(PY) scripts/make_site.py

@@ -26,7 +26,7 @@ from materia_nb.errors import counted
 from materia_nb.handoff.base import Issue, Reading
 from materia_nb.jsonvalue import JSON, FrozenDict
 from materia_nb.loadout.graph import END, Edge, ExitRoute
-from materia_nb.loadout.vocabulary import DESCRIBED, TAKEN, WITHOUT_OUTPUT, Condition, Result
+from materia_nb.loadout.vocabulary import DESCRIBED, TAKEN, WITHOUT_OUTPUT, Condition, Result, described
 
 By: TypeAlias = Literal[
     "edge",
@@ -63,7 +63,7 @@ class Look(NamedTuple):
 
     def reason(self, result: Result) -> str:
         """Return why the edge matched or not for this result of a visit, in words."""
-        condition = DESCRIBED[self.when]
+        condition = described(self.when)
         if not condition.whatever or result not in TAKEN:
             return f"{result.words}; {self.when} needs {condition.asked}"
         if self.matched:

@@ -85,7 +85,8 @@ class CastSurface(Panel):
         self.alone = PARTS.get(alone)
         self._tabs: list[list[str]] = []
         self._bench, self._forked = bench, forked
-        self.aborting = self._ticking = self._asked = self._joined = False
+        self.aborting = self._ticking = self._joined = False
+        self._asked: frozenset[object] = frozenset()
         self._said: dict[str, Any] = {}
         self.without_edits: dict[str, Any] = {}
         self._identity = ""
@@ -375,10 +376,12 @@ class CastSurface(Panel):
         if wanting and not busy and not self.lane:
             self.lane = wanting[0]
         self._joined = joined
-        asks = not busy and bool(wanting or now.approvals.asking or now.held or now.status == "failed")
-        if asks and not self._asked:
-            self.tab, self.selected = "answer", None  # show the question that waits for the user
-        self._asked = asks
+        if not busy:
+            asks = bool(wanting or now.approvals.asking or now.held or now.status == "failed")
+            questions = _questions(now, wanting) if asks else frozenset()
+            if questions - self._asked:
+                self.tab, self.selected = "answer", None  # show the new question
+            self._asked = questions
         if self.past is not None and self.rows.line is None and not _is_part(self.past, now):
             self.past = None  # going back removed the viewed moment
         frame = self._frame(casts, busy=busy)
@@ -485,6 +488,17 @@ def _positions(now: Snapshot) -> frozenset[object]:
     """Return the positions of a cast and its lanes: lane, visit and turn of each."""
     visits = ((name, now.lane(name).engine.at) for name in ("", *now.lanes))
     return frozenset((name, visit.step, visit.turn) for name, visit in visits if visit is not None)
+
+
+def _questions(now: Snapshot, wanting: Sequence[str]) -> frozenset[object]:
+    """Return an identity for each question to the user: that of its visit and turn, in each waiting lane (R69)."""
+    parts = {name: now.lanes[name].now for name in wanting} or {"": now}
+    questions = []
+    for name, part in parts.items():
+        step = part.session.steps.latest
+        tries = step and (step.tries, len(step.turns))
+        questions.append((name, len(now.abandoned), len(part.steps), tries, part.status))
+    return frozenset(questions)
 
 
 def _at_work(now: Snapshot) -> str:

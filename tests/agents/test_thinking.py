@@ -280,4 +280,4 @@ def test_usable_truncated_answer_is_accepted_with_a_warning(tmp_path, document, 
         cast = h.start(tmp_path, document, agent(server))
         assert cast.run() == "complete"
     assert [one.code for one in cast.steps.at(1).reading.warnings] == ["answer_cut"]
-    assert "cut off by the most tokens" in str(cast.why(1))
+    assert "cut off by its maximum number of tokens" in str(cast.why(1))

@@ -52,7 +52,7 @@ def test_notebook_runs_in_the_requested_kernel(lab: Lab, kernel: str):
     home, release = (
         (sys.prefix, metadata.version("ipykernel"))
         if kernel == NEWEST
-        else (oldest_kernel.HOME, oldest_kernel.oldest())
+        else (oldest_kernel.HOME, oldest_kernel.oldest_version())
     )
     assert Path(prefix).resolve() == Path(home).resolve()
     assert Version(version) == Version(release)

@@ -33,7 +33,7 @@ def test_query_verbs_show_table_and_state(shell, bench):
     assert run(shell, "%materia state \"$.workItems[?(@.title == 'b')].title\"").value == "b"
     assert run(shell, "%materia state workItems.2.title").value == "c"
     assert "nothing found" in text(run(shell, "%materia steps ask $.nothing"))
-    with pytest.raises(MateriaError, match="nothing at"):
+    with pytest.raises(MateriaError, match="no value at"):
         run(shell, "%materia state $.nothing[*]")
 
 

@@ -24,7 +24,7 @@ def test_a_witness_is_a_cast_that_works_in_one_lane(explored, tmp_path):
     cast.agents.default = witness.answers
     cast.run()
     assert cast.status == "complete"
-    assert any("further lane" in note for note in explored.notes)
+    assert any("additional lane" in note for note in explored.notes)
 
 
 def test_a_plan_takes_as_long_as_its_slowest_lane(explored):

@@ -17,7 +17,7 @@ from materia_nb.magics.magic import candidates
 from materia_nb.magics.registry import help_text
 
 EDITS = {
-    "magics/words.toml": ('answers" = "load', 'answers" = "load rename-socket'),
+    "magics/words.toml": ('"Loadouts and agents" = "load', '"Loadouts and agents" = "load rename-socket'),
     "magics/verbs/loadouts.py": (
         'from_method(\n    "gallery",\n',
         '''@verb(

@@ -126,7 +126,7 @@ def test_agents_that_really_wait_are_refused_without_threads(bare):
 
     async def page():
         assert SHARED.run(quick()) == "answer"
-        with pytest.raises(AgentError, match="takes a thread"):
+        with pytest.raises(AgentError, match="needs a thread"):
             SHARED.run(slow())
 
     asyncio.run(page())

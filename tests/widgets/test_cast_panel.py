@@ -510,6 +510,23 @@ def test_text_calls_and_notes_are_shown_while_the_agent_works(tmp_path, make):
     assert content(panel, "answer")["live"].get("words", "") == ""
 
 
+def test_each_new_failure_opens_the_answer_tab_without_frames_in_between(tmp_path, make):
+    def fails(turn):
+        raise ValueError("no")
+
+    cast = h.start(tmp_path, h.one_config(), {"M": fails})
+    panel = make(cast)
+    panel.draw = lambda: None  # no timer draws while the cast runs
+    for _ in range(2):
+        cast.run() if cast.status == "ready" else cast.retry()
+        assert cast.status == "failed"
+        CastPanel.draw(panel)
+        assert panel.tab == "answer"
+        panel.tab = "why"
+        CastPanel.draw(panel)
+        assert panel.tab == "why", "the same failure lets the user look elsewhere"
+
+
 def test_failure_is_shown_first_with_its_actions(tmp_path, make):
     tries = []
 
@@ -861,7 +878,7 @@ def test_show_and_panel_verbs_open_panels(project, monkeypatch):
     assert alone.front.surface["alone"] == "items"
     assert run("show items") is not alone
     assert alone.closed
-    with pytest.raises(MateriaError, match="no panel 'item'") as raised:
+    with pytest.raises(MateriaError, match="panel 'item' does not exist") as raised:
         run("show item")
     assert "items" in raised.value.hint
 
