@@ -78,49 +78,40 @@ def test_random_casts_take_the_same_route_to_the_same_end(part):
 
 
 @in_parts
-def test_explore_finds_exactly_the_possible_visits_routes_and_ends(part):
+def test_explore_and_odds_are_those_of_all_casts(part):
     complete = 0
     for seed in seeds(part):
-        second = SecondEngine(document_of(seed))
-        explored = Exploration(build_graph(document_of(seed)), LENGTHS, MAX_STATES)
+        second, count = SecondEngine(document_of(seed)), seed % 3
+        explored = Exploration(build_graph(document_of(seed)), count, MAX_STATES)
         if not explored.complete_search:
             continue
         complete += 1
-        visited, taken, ends = everything_possible(second)
+        visited, taken, ends = everything_possible(second, count)
         edges = {
             (name, number) for name, socket in second.sockets.items() for number, _ in enumerate(socket["edges"], 1)
         }
         assert set(explored.unreached) == set(second.sockets) - visited, seed
         assert set(explored.never) == (edges | {route["id"] for route in second.exits}) - taken, seed
         assert set(explored.ends) == ends, seed
+        odds = explored.odds(0.6, count, failed=0.1).ends
+        expected = second.odds({name: chances(second, name) for name in second.sockets}, count)
+        assert {end: chance for end, chance in odds.items() if chance} == pytest.approx(expected), seed
     assert complete > 0.9 * len(seeds(part))
 
 
-def everything_possible(second: SecondEngine) -> tuple[set[str], set[Edge | str], set[str]]:
+def everything_possible(second: SecondEngine, count: int) -> tuple[set[str], set[Edge | str], set[str]]:
     """Return the sockets that are visited, the edges and exits that are taken, and the ends, in any cast."""
     begin, routes = second.begin()
     known, taken = {begin}, set(routes)
     waiting: list[State] = [begin]
     while waiting:
         state = waiting.pop()
-        for _, target, routes in second.moves(state, LENGTHS) if not state.end else ():
+        for _, target, routes in second.moves(state, [count]) if not state.end else ():
             taken.update(routes)
             if target not in known:
                 known.add(target)
                 waiting.append(target)
     return {state.socket for state in known if not state.end}, taken, {state.end for state in known} - {""}
-
-
-@in_parts
-def test_odds_are_the_weights_of_all_casts(part):
-    for seed in seeds(part):
-        second = SecondEngine(document_of(seed))
-        explored = Exploration(build_graph(document_of(seed)), 2, MAX_STATES)
-        if not explored.complete_search:
-            continue
-        odds = explored.odds(0.6, 2, failed=0.1)
-        expected = second.odds({name: chances(second, name) for name in second.sockets}, 2)
-        assert {end: chance for end, chance in odds.ends.items() if chance} == pytest.approx(expected), seed
 
 
 def chances(second: SecondEngine, socket: str) -> dict[str, float]:
