@@ -141,7 +141,7 @@ def _program(area: str, name: str, result: ProcessResult | None, advice: str) ->
         return Finding(area, name, "optional", "not installed", advice)
     if result.ok:
         return Finding(area, name, "ok", _version_line(result))
-    problem = result.start_error or f"asked for its version it ended with {result.ending}"
+    problem = result.start_error or f"its version command ended with {result.ending}"
     if result.timed_out:
         problem = f"it did not print its version within {VERSION_TIMEOUT_S:g} s"
     details = summarize(f"installed, but {problem}", 2 * _MAX_VERSION_CHARS)

@@ -533,7 +533,7 @@ class Approvals(ApprovalsNow):
         request = self.request
         if request is None:
             needs = self.cast.held.needs or "a decision"
-            message = f"The agent does not ask for approval of a command but for {needs}."
+            message = f"The agent asks for {needs}, not for approval of a command."
             raise MateriaError(message, hint="reply, or accept its output", kind="not_asked")
         return request
 

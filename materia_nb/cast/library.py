@@ -132,7 +132,10 @@ class Loadouts(Mapping[str, str], Shown):
             raise
         self.refused = None
         self._gone = {name: label for name, label in {**self._gone, **lost}.items() if name not in config.loadout_names}
-        notes = (f"{name} of {label} is no longer loaded: one file at a time is" for name, label in lost.items())
+        notes = (
+            f"{name} from {label} is no longer loaded, because only one file can be loaded at a time"
+            for name, label in lost.items()
+        )
         return view.noting(*notes)
 
     def _show_chosen(self) -> LoadoutView:

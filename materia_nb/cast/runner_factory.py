@@ -31,7 +31,7 @@ from materia_nb.store.opening import (
     as_recorded,
     cast_start,
     check_resumable,
-    damages,
+    damage_messages,
     fork_files,
     read_recorded,
     refuse_broken,
@@ -156,7 +156,7 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
     recorded = read_recorded(files, to_look=True)
     rules, lines = recorded.rules, recorded.contents.lines
     messages = [] if cast_start(recorded.contents) else ["The journal does not say how the cast began."]
-    messages += damages(recorded.contents)
+    messages += damage_messages(recorded.contents)
     if recorded.contents.torn:
         messages.append("The last line of the journal is torn; it was left out.")
     if recorded.problems:

@@ -255,7 +255,7 @@ class _Segment:
 
 def _segments_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axis: int) -> list[_Segment]:
     """Return all segments at a fixed x (axis 0) or y (axis 1), sorted."""
-    pieces = []
+    segments = []
     for key, points in paths.items():
         for index in range(len(points) - 1):
             a, b = points[index], points[index + 1]
@@ -264,25 +264,25 @@ def _segments_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], a
             fixed = index == 0 or index == len(points) - 2
             leaning = 0.0 if fixed else points[index - 1][axis] + points[index + 2][axis] - 2 * a[axis]
             low, high = sorted((a[1 - axis], b[1 - axis]))
-            pieces.append(_Segment(key, nets[key], index, a[axis], low, high, leaning, fixed))
-    return sorted(pieces, key=lambda piece: (piece.at, piece.low))
+            segments.append(_Segment(key, nets[key], index, a[axis], low, high, leaning, fixed))
+    return sorted(segments, key=lambda segment: (segment.at, segment.low))
 
 
 def _separate_segments(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int) -> None:
     """Move overlapping segments apart, as far as the boxes next to them allow."""
     for group in _overlapping_groups(_segments_along(paths, nets, axis)):
-        moving = [piece for piece in group if not piece.fixed]
-        if not moving or len({piece.net for piece in group}) == 1:
+        moving = [segment for segment in group if not segment.fixed]
+        if not moving or len({segment.net for segment in group}) == 1:
             continue
-        room = [_movable_range(piece, solid, axis) for piece in moving]
+        room = [_movable_range(segment, solid, axis) for segment in moving]
         low, high = max(low for low, _ in room), min(high for _, high in room)
-        pinned = any(piece.fixed for piece in group)
+        pinned = any(segment.fixed for segment in group)
         for side in (-1, 1) if pinned else (0,):
-            pieces_here = [piece for piece in moving if not side or (piece.leaning >= 0) == (side > 0)]
-            lanes = _assign_lanes(pieces_here, outward=side)
+            segments_here = [segment for segment in moving if not side or (segment.leaning >= 0) == (side > 0)]
+            lanes = _assign_lanes(segments_here, outward=side)
             if not lanes:
                 continue
-            middle = sum(piece.at for piece in group) / len(group)
+            middle = sum(segment.at for segment in group) / len(group)
             if side:
                 step = min(_LANE, max(0.0, (high - middle if side > 0 else middle - low) / (lanes + 0.5)))
                 first = middle + side * step
@@ -290,61 +290,64 @@ def _separate_segments(paths: dict[str, list[Point]], nets: Mapping[str, str], s
                 step = min(_LANE, max(0.0, (high - low) / (lanes + 0.5)))
                 wide = step * (lanes - 1)
                 first = min(max(middle - wide / 2, low), max(low, high - wide))
-            for piece in pieces_here:
-                _move_segment(paths[piece.key], piece.index, axis, first + (side or 1) * step * piece.lane)
+            for segment in segments_here:
+                _move_segment(paths[segment.key], segment.index, axis, first + (side or 1) * step * segment.lane)
 
 
-def _overlapping_groups(pieces: Sequence[_Segment]) -> Iterator[list[_Segment]]:
+def _overlapping_groups(segments: Sequence[_Segment]) -> Iterator[list[_Segment]]:
     """Yield groups of segments that overlap on nearly the same line."""
     groups: list[list[_Segment]] = []
-    for piece in pieces:
+    for segment in segments:
         near = [
             group
             for group in groups
             if any(
-                piece.at - other.at < CLEARANCE and piece.low < other.high - 1 and other.low < piece.high - 1
+                segment.at - other.at < CLEARANCE and segment.low < other.high - 1 and other.low < segment.high - 1
                 for other in group
             )
         ]
-        merged = [piece, *(other for group in near for other in group)]
+        merged = [segment, *(other for group in near for other in group)]
         groups = [group for group in groups if group not in near]
         groups.append(merged)
-        done = [group for group in groups if piece.at - max(other.at for other in group) > CLEARANCE]
+        done = [group for group in groups if segment.at - max(other.at for other in group) > CLEARANCE]
         yield from done
         groups = [group for group in groups if group not in done]
     yield from groups
 
 
-def _assign_lanes(pieces: Sequence[_Segment], *, outward: int) -> int:
+def _assign_lanes(segments: Sequence[_Segment], *, outward: int) -> int:
     """Assign each segment the lane of its net, different from overlapping nets; return the number of lanes."""
-    ordered = sorted(pieces, key=lambda piece: (piece.leaning, piece.net), reverse=outward < 0)
+    ordered = sorted(segments, key=lambda segment: (segment.leaning, segment.net), reverse=outward < 0)
     if outward:  # the segments that turn away furthest are outermost
-        ordered.sort(key=lambda piece: abs(piece.leaning))
+        ordered.sort(key=lambda segment: abs(segment.leaning))
     lane_of: dict[str, int] = {}
-    for piece in ordered:
+    for segment in ordered:
         overlapping = [
             lane_of[other.net]
-            for other in pieces
-            if other.net != piece.net and other.net in lane_of and piece.low < other.high and other.low < piece.high
+            for other in segments
+            if other.net != segment.net
+            and other.net in lane_of
+            and segment.low < other.high
+            and other.low < segment.high
         ]
-        lane_of[piece.net] = max(lane_of.get(piece.net, 0), max(overlapping, default=-1) + 1)
-    for piece in pieces:
-        piece.lane = lane_of[piece.net]
+        lane_of[segment.net] = max(lane_of.get(segment.net, 0), max(overlapping, default=-1) + 1)
+    for segment in segments:
+        segment.lane = lane_of[segment.net]
     return max(lane_of.values(), default=-1) + 1
 
 
-def _movable_range(piece: _Segment, solid: Sequence[Box], axis: int) -> tuple[float, float]:
+def _movable_range(segment: _Segment, solid: Sequence[Box], axis: int) -> tuple[float, float]:
     """Return the range in which a segment can move without touching a box."""
-    low, high = piece.at - 60, piece.at + 60
+    low, high = segment.at - 60, segment.at + 60
     for box in solid:
         sides, ends = (box.x, box.right), (box.y, box.bottom)
         (near_side, far_side), (start, end) = (ends, sides) if axis else (sides, ends)
-        if start - CLEARANCE < piece.high and piece.low < end + CLEARANCE:
-            if far_side <= piece.at:
+        if start - CLEARANCE < segment.high and segment.low < end + CLEARANCE:
+            if far_side <= segment.at:
                 low = max(low, far_side + CLEARANCE)
-            elif near_side >= piece.at:
+            elif near_side >= segment.at:
                 high = min(high, near_side - CLEARANCE)
-    return min(low, piece.at), max(high, piece.at)
+    return min(low, segment.at), max(high, segment.at)
 
 
 def _move_segment(points: list[Point], index: int, axis: int, at: float) -> None:

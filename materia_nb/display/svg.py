@@ -120,7 +120,7 @@ def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: st
 
 
 def svg_image(piece: str, w: float, h: float) -> str:
-    """Return a complete SVG of a piece drawn from (0, 0)."""
+    """Return a complete SVG image of ``w`` by ``h`` pixels that contains SVG elements drawn from (0, 0)."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
         f'font-family="{CARD_FONT}">{piece}</svg>'
@@ -352,9 +352,9 @@ def graph_svg(
     for socket_id, box in placed.nodes.items():
         socket = graph.sockets[socket_id]
         tooltip = socket_title(socket, marks)
-        drawn = socket_card(socket, box, placed.level, marks, colours)
+        card = socket_card(socket, box, placed.level, marks, colours)
         title = f"<title>{esc(tooltip)}</title>"
-        parts.append(f'<g data-socket="{esc(shorten(socket_id, 200))}">{title}{drawn}</g>')
+        parts.append(f'<g data-socket="{esc(shorten(socket_id, 200))}">{title}{card}</g>')
     parts += [_arrow_head(line, marks, colours) for line in placed.edges if not line.stub]
     parts.append("</svg>")
     return "".join(parts)

@@ -490,7 +490,7 @@ def our_reason(session: Session, step: Transition | None, recorded_error: str = 
         return f"the output of {decision.socket} cannot be used: {summarize_issues(decision.issues, 5)}"
     reason = _choice(decision)
     if step is not None and step.decision is not None and step.decision.skipped_sockets:
-        reason += f"; {', '.join(step.decision.skipped_sockets)} has no item left and is skipped"
+        reason += f"; skipped because no item is left: {', '.join(step.decision.skipped_sockets)}"
     limit = _limit(session.state, decision, recorded_error)
     return f"{limit}; {reason}" if limit else reason
 

@@ -295,8 +295,8 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
 def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
     """Return the prompt that the agent would get if its socket were entered now, or None and the reason."""
     entered = enter(rules, state._replace(status="ready", next=socket))
-    at = entered.state.at
-    if entered.prompt is not None and at is not None and at.socket == socket:
+    visit = entered.state.at
+    if entered.prompt is not None and visit is not None and visit.socket == socket:
         return entered.prompt, ""
     if entered.state.failure is not None:
         return None, f"Entering it now would stop the cast: {entered.state.failure.message}"

@@ -371,37 +371,37 @@ OfTurn: TypeAlias = Annotated[_T, "of turn"]
 
 
 class Session(NamedTuple):
-    """Everything that a cast knows. Each field declares its value after the cast goes back to an earlier step.
+    """The complete record of a cast. The annotation of each field determines its value after the cast goes back.
 
     Attributes:
         state: the engine's state.
         start: the state before the first step.
-        steps: every step on the way to the present.
-        prompt: what an agent is, or was last, asked.
-        mode: what the turn that is owed, or came last, is for.
-        wish: what the person wants changed in a draft, asked in place of the prompt.
-        spoken: the turns of the conversation of the current visit, before what is asked now.
-        calls: the tool calls of the turn that waits, so far.
-        asking: those that wait for approval, or were approved and have not run.
-        noted_before: how many notes of the latest step belong to turns before the one that waits.
-        spent: what the turn that waits has cost without an output.
-        allowed: the tools that change something and yet need not ask.
-        turns: how many turns each socket, and each materia (``materia <id>``), has had.
-        edits: what a person changed and did not undo.
-        abandoned: the steps that going back left behind, one branch each.
+        steps: the steps of the current branch.
+        prompt: the prompt of the waiting turn, or of the last turn.
+        mode: the purpose of the waiting turn, or of the last turn.
+        wish: the change to a draft that the person asks for; it replaces the prompt.
+        spoken: the earlier turns of the conversation in the current visit.
+        calls: the tool calls of the waiting turn so far.
+        asking: the tool calls that wait for approval, or are approved but have not run.
+        noted_before: number of notes of the latest step that belong to turns before the waiting one.
+        spent: the usage of the waiting turn before it has an output.
+        allowed: the tools with side effects that run without approval.
+        turns: number of turns by socket and by materia (``materia <id>``).
+        edits: the edits of a person that were not undone.
+        abandoned: the steps abandoned by going back, one entry per branch.
         kept: the suggestions that a person kept.
-        pins: what answers in the place of sockets and materia because a person chose it, by name (R40).
+        pins: by name, the pinned answers of sockets and materia (R40).
         ending: the decision that skipped empty loops to the end.
-        labels: what people say of the cast and of its steps.
-        labels_before: what each change of these took away, the latest last.
-        keeps: how the files of the project are kept, empty where they are not.
-        files: the commit that holds them as they were last.
-        folder: the folder of the run directory that the cast works in; empty where that is the project.
-        streams: each time that items were handed to lanes, on the way to the present; the last may still run.
-        streams_left: those of the branches that going back left behind.
-        forks: how often that was in all, also in branches that were left.
-        asks: number of times that tool calls waited for approval, also in branches that were left.
-        prefix: where its files stand in the run directory: "" for the cast itself, else that of a lane.
+        labels: the labels of the cast and of its steps.
+        labels_before: the labels that each change of labels replaced, the latest last.
+        keeps: the way in which project files are saved; empty if they are not saved.
+        files: the commit of the latest saved files.
+        folder: the folder in the run directory where the cast works; empty if it works in the project.
+        streams: each distribution of items to lanes in the current branch; the last may still run.
+        streams_left: the distributions in abandoned branches.
+        forks: number of distributions, including those in abandoned branches.
+        asks: number of times that tool calls waited for approval, including abandoned branches.
+        prefix: folder of the session's files in the run directory: "" for the cast itself, else the folder of its lane.
     """
 
     state: Annotated[CastState, FollowsSteps(state_after)]

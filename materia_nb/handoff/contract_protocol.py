@@ -229,7 +229,7 @@ def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
 
 
 def _evidence_texts(contract: contract_fields.Contract, name: str) -> list[str]:
-    """Return a list of evidence as texts: an object as its command, output or content, any other value as ""."""
+    """Return evidence as lower-case texts: a text itself, an object's command, output or content, or else ""."""
     evidence = contract.evidence_report
     entries = evidence.get(name, evidence.get(name.upper()))
     return [_evidence_text(entry) for entry in entries] if isinstance(entries, list) else []
@@ -266,7 +266,7 @@ _SAMPLE_ID: Final = "a000000"
 
 
 class ContractProtocol(HandoffProtocol):
-    """The agent contract protocol."""
+    """A protocol in which the agent writes prose that ends with JSON, and may ask for approval of a command."""
 
     name = "agent-contract"
     ask = staticmethod(contract_fields.contract_form)

@@ -161,7 +161,7 @@ def _targets(facts: TurnFacts) -> list[str]:
 
 
 class EnvelopeProtocol(HandoffProtocol):
-    """The envelope protocol."""
+    """A protocol in which an output has a status, evidence, concerns and a recommended route."""
 
     name = "envelope"
     needs_changed_files = True  # the fallback envelope lists the changed files

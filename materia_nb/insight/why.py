@@ -332,7 +332,7 @@ def judge_guess(
         lines += _explain_failure(onward.failure)[:1]
     if onward is not None and onward.skipped_sockets:
         names = ", ".join(onward.skipped_sockets)
-        lines.append(f"{names} has no item left, so it is skipped; the loop is left towards {outcome}.")
+        lines.append(f"Skipped because no item is left: {names}. The loop is left towards {outcome}.")
     if guess == outcome:
         return Prediction(guess, outcome, title, tuple(filter(None, lines)), tuple(lines[:1]))
     against = _reason_against(rules, decision, outcome, guess)

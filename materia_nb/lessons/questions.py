@@ -371,7 +371,7 @@ class Patient(Shown):
         )
 
     def fix(self, loadout: str | Mapping[str, JSON]) -> Text:
-        """Pass if a changed loadout has the intended behavior with the same answers.
+        """Check that a changed loadout behaves as intended when the agents give the same answers.
 
         Args:
             loadout: a loadout in the form used in a cell (JSON or YAML text, or a mapping), with or without
@@ -402,7 +402,9 @@ class Patient(Shown):
             intended = dict(cast.now.engine.visits)
         with cast_once(document, self.card.request, self.card.answers) as (cast, end):
             if end != "complete":
-                return [f"The cast ends as {end}: {cast.failure.message if cast.failure else ''}"]
+                return [
+                    f"The cast does not complete: {cast.failure.message if cast.failure else f'it stops with {end}'}"
+                ]
             faults = [f"The cast has a warning: {fault}" for fault in cast.now.warnings if fault.code != "empty-loop"]
             visits = {socket: cast.now.engine.visits.get(socket, 0) for socket in intended}
         for socket, count in intended.items():

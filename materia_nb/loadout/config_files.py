@@ -60,7 +60,9 @@ def _parse_json(text: str) -> JSON:
         message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise ParseError(message, _advice(text, error), error.lineno, error.colno) from error
     except RecursionError as error:
-        raise ParseError("the JSON is nested too deeply", "remove levels, since a config has only a few") from error
+        raise ParseError(
+            "the JSON is nested too deeply", f"flatten the config: at most {_MAX_DEPTH} levels are allowed"
+        ) from error
     except ValueError as error:  # a number with thousands of digits
         raise ParseError(f"this is not JSON that can be kept: {error}", "write a number that JSON can hold") from error
     if repeated:
@@ -99,7 +101,9 @@ def parse_yaml(text: str) -> JSON:
         position = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
         raise ParseError(f"this is not YAML: {message}", hint, *position) from error
     except RecursionError as error:
-        raise ParseError("the YAML is nested too deeply", "remove levels, since a config has only a few") from error
+        raise ParseError(
+            "the YAML is nested too deeply", f"flatten the config: at most {_MAX_DEPTH} levels are allowed"
+        ) from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         # the library does not wrap errors of its constructors, such as an impossible date
         message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
@@ -136,7 +140,9 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
     characters = 0
     for count, (keys, value) in enumerate(_walk(document)):
         if len(keys) > _MAX_DEPTH:
-            raise ParseError("the config is nested too deeply", "remove levels, since a config has only a few")
+            raise ParseError(
+                "the config is nested too deeply", f"flatten the config: at most {_MAX_DEPTH} levels are allowed"
+            )
         if isinstance(value, dict):
             wrong_keys = [key for key in value if not isinstance(key, str)]
             if wrong_keys:

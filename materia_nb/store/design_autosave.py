@@ -149,7 +149,7 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
         root: the directory of the project's casts.
         name: the name of a loadout; None for all loadouts.
     """
-    readable = (_read_free(path) for path in _files(root, name))
+    readable = (_read_unlocked_draft(path) for path in _files(root, name))
     drafts = [draft for draft in readable if draft is not None and draft.steps and name in (None, draft.name)]
     return tuple(sorted(drafts, key=lambda draft: draft.at, reverse=True))
 
@@ -187,8 +187,8 @@ def _files(root: Path, name: str | None) -> list[Path]:
     return [path for path, form in listed if form and (name is None or form[1] == _stem(name))]
 
 
-def _read_free(path: Path) -> SavedDraft | None:
-    """Read a draft, unless a design is writing it."""
+def _read_unlocked_draft(path: Path) -> SavedDraft | None:
+    """Return the draft in a file, or None if a design is writing the draft or the file cannot be read."""
     try:
         with HeldInterrupts():
             handle = open_plain(path, os.O_RDONLY)

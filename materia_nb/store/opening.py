@@ -500,7 +500,7 @@ def verify(files: RunDir) -> Verified:
         MateriaError: there is no readable journal (``no_journal``).
     """
     contents = read_journal(files.journal, known=written_mark(files.path), lenient=True)
-    problems, good = damages(contents), len(contents.lines) if contents.broken is None else contents.broken
+    problems, good = damage_messages(contents), len(contents.lines) if contents.broken is None else contents.broken
     for index, line in enumerate(contents.lines):
         if index < good and (problem := _of_artifact(files, line)) is not None:
             problems.append(f"Line {index + 1}: {problem}")
@@ -514,8 +514,8 @@ def verify(files: RunDir) -> Verified:
     )
 
 
-def damages(contents: Contents) -> list[str]:
-    """Return the damages of a journal: lines with wrong links, and a missing end."""
+def damage_messages(contents: Contents) -> list[str]:
+    """Return messages about the damage to a journal: its first changed line, or else a missing end."""
     if contents.broken is not None:
         steps = _good_steps(contents.lines, contents.broken)
         upto = f"up to step {steps}" if steps else "for no step"
@@ -528,7 +528,7 @@ def refuse_broken(files: RunDir, contents: Contents) -> None:
     """Raise MateriaError (``damaged_journal``) if the links do not confirm every line."""
     if contents.broken is not None:
         raise MateriaError(
-            damages(contents)[0],
+            damage_messages(contents)[0],
             where=f"{files.journal}:{contents.broken + 1}",
             hint="restore the file from a copy, or remove that line and all later lines to continue from there",
             kind="damaged_journal",

@@ -336,7 +336,7 @@ def written_mark(path: Path) -> Mark | None:
 
 
 def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
-    """Return True if the files were written when the journal ended at ``mark``."""
+    """Return True if the manifest was written when the journal ended at ``mark`` and no output file is missing."""
     steps = (step for part in parts_of(session) for step in part.steps)
     outputs = (turn.artifact for step in steps for turn in step.turns if turn.artifact)
     return written_mark(files.path) == mark and all(files.has(name) for name in outputs)

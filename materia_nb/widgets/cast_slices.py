@@ -196,9 +196,9 @@ def _counts(now: Snapshot) -> str:
 
 
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
-    """Return the identity of the offer or question that a cast shows (R69).
+    """Return a string that identifies the offer or question that a cast shows (R69).
 
-    The identity is the id of the cast, a dot, and the position with a digest of the shown content.
+    The string is a digest of the run directory, a dot, and a digest of the position and the shown content.
 
     It changes with every step, turn, edit and branch. It does not depend on times, list positions or objects in
     memory, nor on call numbers of an agent, which may repeat.

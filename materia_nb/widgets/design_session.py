@@ -51,13 +51,13 @@ class DesignSession(DesignState):
             where = f" ({error.where})" if error.where and "/" in error.where else ""
             self.note = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))
         except Exception as error:  # noqa: BLE001 - a message may hold anything
-            _log.warning("the design could not do %r", shorten(str(kind), 60), exc_info=error)
-            self.note = "alert", f"That could not be done: {type(error).__name__}."
+            _log.warning("the designer could not handle the message %r", shorten(str(kind), 60), exc_info=error)
+            self.note = "alert", f"The change failed with {type(error).__name__}."
         else:
             if summary is not None or (self.note[0] == "alert" and kind != "news"):
                 self.note = "status", summary or ""
         if self.design.not_kept not in ("", not_kept):
-            self.note = "alert", f"{summary or 'done'}; {self.design.not_kept}: save it to be sure of it"
+            self.note = "alert", f"{summary or 'done'}; {self.design.not_kept}. Save the design, or it may be lost."
         self._tidy()
 
     def _tidy(self) -> None:

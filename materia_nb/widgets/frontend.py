@@ -83,9 +83,9 @@ class FrontWidget(anywidget.AnyWidget):
 
 
 class Front(FrontWidget):
-    """Everything around the graph in one widget, which gets slices of state and sends messages.
+    """The widget of all parts of a panel except the graph; it receives slices of state and sends messages.
 
-    A slice is a JSON object. Only those that changed are sent, all of one update in one message.
+    A slice is a JSON object. Only slices that changed are sent, all of one update in one message.
 
     Args:
         slices: names of the slices besides ``surface`` and ``design``.

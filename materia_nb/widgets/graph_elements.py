@@ -166,8 +166,8 @@ class GraphElements:
         if line.stub or source == target:
             # The line does not end at another node, so it ends at a new invisible point.
             (x, y), (dx, dy) = points[-1], line.heading
-            away = 1 if line.stub else -1
-            end = (x + away * _AWAY * dx, y + away * _AWAY * dy)
+            sign = 1 if line.stub else -1
+            end = (x + sign * _AWAY * dx, y + sign * _AWAY * dy)
             target = self._anchor(f"end of {link.key}", end)
         label = line.label
         bent = bend_segments(points, start, end, (label.cx, label.cy) if label is not None else None)

@@ -184,16 +184,16 @@ def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
         if route.derived:
             drawn["exit", link.key] = edge_selection("exit", loop, OLD)
             continue
-        ends = (route.source, route.condition, route.target)
+        route_key = (route.source, route.condition, route.target)
         for index, raw in enumerate(edges_of(document, "exit", loop)):
-            if _ends(raw) == ends and (loop, index) not in matched:
+            if _route_key(raw) == route_key and (loop, index) not in matched:
                 matched.add((loop, index))
                 drawn["exit", link.key] = edge_selection("exit", loop, index)
                 break
     return drawn
 
 
-def _ends(route: JSON) -> tuple[JSON, JSON, JSON]:
+def _route_key(route: JSON) -> tuple[JSON, JSON, JSON]:
     raw = as_object(route)
     return raw.get("from"), raw.get("condition"), raw.get("targetSocketId")
 

@@ -178,11 +178,11 @@ def _words(data: Mapping[str, JSON], path: str) -> str:
     return "not there" if value is MISSING else shorten(part(as_text(value), _VALUE_CHARS), _VALUE_CHARS)
 
 
-_ITEM_CHARS: Final = 1_000
-_MOST_ITEMS: Final = 10_000
-_ITEMS_CHARS: Final = 400_000
+_MAX_CHARS_OF_ITEM: Final = 1_000
+_MAX_ITEMS: Final = 10_000
+_MAX_CHARS_OF_ITEMS: Final = 400_000
 """Maximum size of all items sent to a page and saved in a notebook, in characters; longer texts are shortened."""
-_LEAST_CHARS: Final = 80
+_MIN_CHARS: Final = 80
 
 
 class ItemTexts:
@@ -197,8 +197,8 @@ class ItemTexts:
         items = cast.state.get(WORK_ITEMS)
         if items is not self._list:
             items_ = cast.work_items
-            limit = min(_ITEM_CHARS, max(_LEAST_CHARS, _ITEMS_CHARS // (2 * len(items_) or 1)))
-            rows = [_shortened(texts(item), limit) for item in items_[:_MOST_ITEMS]]
+            limit = min(_MAX_CHARS_OF_ITEM, max(_MIN_CHARS, _MAX_CHARS_OF_ITEMS // (2 * len(items_) or 1)))
+            rows = [_shortened(texts(item), limit) for item in items_[:_MAX_ITEMS]]
             self._list, self._made = items, (rows, json_digest(items_))
         return self._made
 
@@ -215,14 +215,14 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
     at, count = cast.engine.at, len(cast.work_items)
     return {
         "items": rows,
-        "more": max(0, count - _MOST_ITEMS),
+        "more": max(0, count - _MAX_ITEMS),
         "base": digest,
-        "stands": standings[:_MOST_ITEMS],
+        "stands": standings[:_MAX_ITEMS],
         "lanes": {str(index): f"{part(lane.name, 40)}, {lane.status}" for index, lane in cast.lane_of_item.items()},
         "done": standings.count("done"),
         "current": _current(cast, standings),
         "at": at.socket if at is not None and at.item is not None else None,
-        "can": cast.writable and not busy and count <= _MOST_ITEMS and not cast.lanes_go_on,
+        "can": cast.writable and not busy and count <= _MAX_ITEMS and not cast.lanes_go_on,
         "frozen": cast.lanes_go_on,
         "busy": busy,
         "undo": cast.can_undo and not busy,

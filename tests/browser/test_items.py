@@ -174,7 +174,7 @@ print(wb.loadouts.save(design, "notebook"))
 """
 
 
-def test_an_applied_edit_survives_correct_back_ask_again_and_retry(lab: Lab):
+def test_applied_edit_survives_a_correction_going_back_and_retries(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", AGENTS + LIMITED, "%materia cast a guide", "%materia show"))
     lab.run_all()
     panel = Surface(lab, 3)

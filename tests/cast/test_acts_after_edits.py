@@ -149,7 +149,7 @@ def test_retry_past_the_limit_grants_the_announced_passes(tmp_path):
     assert sum(step.socket == "Socket-2" for step in cast.steps) == builds + 3
 
 
-def test_retry_past_the_repair_limit_asks_the_announced_times(tmp_path):
+def test_retry_past_the_repair_limit_asks_as_often_as_announced(tmp_path):
     asked = []
 
     def prose():

@@ -50,7 +50,7 @@ def test_escaping_ordinary_text_loses_nothing(text):
     assert html.unescape(esc(text)) == text
 
 
-def test_controls_become_visible():
+def test_control_characters_become_visible():
     assert plain("a\x00b\x1bc\x7f") == "a␀b␛c␡"
     assert plain("\ud800") == "\ufffd"
     assert plain("x\u202ey") == "x[U+202E]y"

@@ -151,7 +151,7 @@ def test_r34_lists_nest_three_levels_deep():
     assert told == ["a 1", "a 2", "a 3", "b 4", "b 5"]
 
 
-def test_r34_counts_of_earlier_pairs_are_dropped():
+def test_r34_records_of_inner_items_are_dropped_with_their_outer_item():
     play, _ = play_all(nested())
     assert all(item[0] == "o" for item in play.state.items)
 

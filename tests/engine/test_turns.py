@@ -262,7 +262,7 @@ def test_retry_of_a_multi_turn_socket_begins_with_a_draft():
 # -- failing and aborting -----------------------------------------------------------------
 
 
-def test_outside_failure_stops_the_cast_and_a_retry_asks_again():
+def test_process_failure_stops_the_cast_and_a_retry_repeats_the_visit():
     for again in (Play.retry, Play.raise_limit):
         play = Play(config({"Run": at("U", edge("Next")), "Next": at("P")}))
         play.take(recovery.fail(play.rules, play.state, Failure("utility_timeout", "too slow", "Run")))

@@ -200,7 +200,7 @@ def test_3_meta_is_filled_compared_and_demanded_of_a_file():
         ("\ud800", False),
     ],
 )
-def test_3_a_time_that_is_not_iso_8601_is_a_warning(text, fine):
+def test_section_3_time_not_in_iso_8601_causes_a_warning(text, fine):
     reading = read(envelope(meta={"timestamp": text}))
     assert reading.accepted
     assert codes(reading.warnings) == ([] if fine else ["TIMESTAMP_NOT_ISO8601"])
@@ -227,7 +227,7 @@ def test_3_hostile_values_in_any_field_give_codes_and_never_raise(path):
 # -- sections 4 and 8: projecting ---------------------------------------------------------
 
 
-def test_4_the_cap_of_the_loop_is_that_of_the_edge():
+def test_section_4_loop_cap_is_the_limit_of_the_edge():
     loop = envelope(status="UNVERIFIED", routing__recommendation="LOOP")
     assert read(loop, rounds=2, max_rounds=3).satisfied is False
     capped = read(loop, rounds=1, max_rounds=1)

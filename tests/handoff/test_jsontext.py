@@ -93,7 +93,7 @@ def test_r5_byte_order_mark_and_white_space_are_dropped():
 
 
 @pytest.mark.parametrize("tag", ["", "json", "JSON", "python", "json5", "c++", "a b"])
-def test_r5_the_first_fence_whatever_its_tag(tag):
+def test_r5_first_fence_is_read_whatever_its_tag(tag):
     assert found(f'Here:\n```{tag}\n{{"a": 1}}\n```\nDone.') == ({"a": 1}, "fence")
 
 

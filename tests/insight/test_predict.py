@@ -90,7 +90,7 @@ def test_r16_prediction_skips_empty_loops():
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
     assert only_right(play, "Tell")
     text = told(play, "Do")
-    assert "Do has no item left, so it is skipped; the loop is left towards Tell." in text
+    assert "Skipped because no item is left: Do. The loop is left towards Tell." in text
     assert "No edge" not in text
 
 

@@ -455,7 +455,7 @@ def test_variables_written_by_a_critic_are_not_hinted():
     assert not only("never-written", made)
 
 
-def test_variables_of_lanes_are_written_after_the_join():
+def test_parallel_results_count_as_written_only_in_a_loadout_with_lanes():
     made = streams_config()
     assert "state.parallelResults" in made["materia"]["Tell"]["prompt"]
     assert not only("never-written", made)

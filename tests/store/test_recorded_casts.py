@@ -205,7 +205,7 @@ def test_refused_recorded_output_is_shown_with_its_issues(copied):
     assert cast.status == "complete"
 
 
-def test_a_changed_item_is_realigned(copied):
+def test_engine_follows_the_recording_again_after_a_repeated_item(copied):
     """The recording repeated its second item; after that the engine follows it again."""
     path = copied("foreach-advance")
 

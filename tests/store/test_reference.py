@@ -52,7 +52,7 @@ def test_a_skipped_socket_is_named():
     cast = Folded(retry_loop()).answers(items())
     way, why = ours(cast, enters=True)
     assert way == "ends"
-    assert why.endswith("; Build has no item left and is skipped")
+    assert why.endswith("; skipped because no item is left: Build")
 
 
 @pytest.mark.parametrize(

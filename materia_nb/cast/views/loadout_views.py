@@ -352,7 +352,7 @@ class OddsView(_View, Odds):
 
 
 def _without(sockets: Sequence[str]) -> str:
-    return f", without {', '.join(sockets)}, of which none is given" if sockets else ""
+    return f", not counting {', '.join(sockets)}, which have no given value" if sockets else ""
 
 
 class SimulationView(_View, Simulation):

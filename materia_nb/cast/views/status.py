@@ -311,7 +311,7 @@ def _loops(cast: Snapshot) -> str:
     rest = [loop for loop in progress if not _begun(cast, loop)]
     phrases = entered[-_MAX_LOOPS:]
     if len(entered) > len(phrases):
-        phrases.insert(0, f"{len(entered) - len(phrases)} loops before")
+        phrases.insert(0, f"{len(entered) - len(phrases)} earlier loops")
     if rest:
         phrases.append(f"loop {rest[0]}: not begun" if len(rest) == 1 else f"{len(rest)} loops not begun")
     return ", ".join(phrases)

@@ -404,13 +404,15 @@ def line_blame(cast: Snapshot, path: str, line: int) -> View:
     """
     session, git_dir = cast.session, cast.run_dir.parent / REPOSITORY
     if session.files is None:
-        raise MateriaError("This cast keeps no files.", hint="cast with files='kept'", kind="not_kept")
+        raise MateriaError("This cast does not save files.", hint="cast with files='kept'", kind="not_kept")
     try:
         present = read_plain(cast.project / path).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError):
         present = []
     if not 0 < line <= len(present):
-        message = f"{path} has {counted(len(present), 'line')}." if present else f"{path} has no text."
+        message = (
+            f"{path} has {counted(len(present), 'line')}." if present else f"{path} is missing, unreadable or empty."
+        )
         hint = "name a file of the project and a line of it"
         raise MateriaError(message, where=f"{path}:{line}", hint=hint, kind="bad_path")
     saved = (file_snapshots.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()

@@ -110,13 +110,13 @@ class _Read(NamedTuple):
     """A value that is read from the state.
 
     Attributes:
-        where: the path of the reading part of the config.
+        reader_path: the path of the reading part of the config.
         path: the path in the state.
         then: the effect of a missing value.
         shared: True if other loadouts may use the same part of the config and write the value.
     """
 
-    where: str
+    reader_path: str
     path: StatePath
     then: str
     shared: bool = False
@@ -139,7 +139,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     noted: set[tuple[str, StatePath]] = set()  # several sockets can place the same prompt
     for id_, socket in facts.sockets.items():
         for read in _reads(socket):
-            if read.path[0] in known or (read.where, read.path) in noted:
+            if read.path[0] in known or (read.reader_path, read.path) in noted:
                 continue
             if read.path not in writers_of:
                 of_name = by_name.get(read.path[0], ())
@@ -152,7 +152,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
                 before[id_] = _without(entry, targets, {id_})
             if writers and not (writers - {id_}) & before[id_].keys():
                 continue  # written only after this socket, for its next visit, such as a critic's feedback
-            noted.add((read.where, read.path))
+            noted.add((read.reader_path, read.path))
             yield _unwritten(read, writers - {id_}, list(_line(arrived_from, id_))[::-1])
 
 
@@ -174,7 +174,7 @@ def _unwritten(read: _Read, others: set[str], route: list[str]) -> Hint:
         verb = "writes" if len(others) == 1 else "write"
         advice = f"assign the value on every path; so far only {named} {verb} it"
     path = ".".join(("state", *read.path))
-    return Hint(read.where, f"{path} is not written {when}, so {read.then}", advice)
+    return Hint(read.reader_path, f"{path} is not written {when}, so {read.then}", advice)
 
 
 def _reads(socket: SocketFacts) -> Iterator[_Read]:

@@ -98,7 +98,7 @@ def test_files_view_without_snapshots_explains_how_to_enable_them(tmp_path):
     (tmp_path / "a").write_text("1\n")
     cast = start(tmp_path, h.chain_config(1), lambda _: "x", files="as they are")
     assert "files='kept'" in cast.files.as_text()
-    with pytest.raises(MateriaError, match="keeps no files"):
+    with pytest.raises(MateriaError, match="does not save files"):
         cast.blame("a:1")
 
 
