@@ -332,14 +332,14 @@ def condition_of(text: str) -> Callable[[StateFacts], bool]:
         MateriaError: the text is not a condition (``bad_condition``).
     """
     try:
-        tree = ast.parse(str(text).strip(), mode="eval").body
+        tree = ast.parse(text.strip(), mode="eval").body
         _value_of(tree, dict.fromkeys(_NAMES))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise MateriaError(
             f"This is not a condition: {getattr(error, 'msg', None) or error}.",
-            where=part(str(text), 200),
+            where=part(text, 200),
             hint='write one such as state.score < 3, item.title == "Draft" or "TODO" in output, with '
-            f"{', '.join(_NAMES)}; to stop at a function, use cast.run(until=function)",
+            + ", ".join(_NAMES),
             kind="bad_condition",
         ) from None
     return lambda facts: bool(_value_of(tree, facts))

@@ -569,7 +569,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return self.steps[-1] if self.steps else None
 
     def skip(self, note: str, *, item: bool = False) -> StepRecord:
-        """Continue a failed cast after skipping the socket where it failed, or, with ``item``, the whole work item.
+        """Continue a failed cast after skipping the socket where it failed, or, with item, the whole work item.
 
         The state stays as it is, and the first ``always`` edge is taken (R3). The journal has the note.
 

@@ -116,10 +116,11 @@ class EditableBreakpoints(BreakpointSet, ABC):
             MateriaError: there is no such socket (``unknown_socket``) or edge, several events are given (``usage``), or the
                 text is not a condition (``bad_condition``).
         """
-        if condition is not None:
-            condition_of(condition)
+        where = None if condition is None else str(condition)
+        if where is not None:
+            condition_of(where)
         breakpoint_ = self._described(socket, edge, (after, refused, not_satisfied, same_again, empty_answer))
-        self._put(breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=condition))
+        self._put(breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=where))
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
         """Make runs stop after each step, or the n-th step, that changes, adds or removes the value at a path in the state.

@@ -132,10 +132,7 @@ class Loadouts(Mapping[str, str], Shown):
             raise
         self.refused = None
         self._gone = {name: label for name, label in {**self._gone, **lost}.items() if name not in config.loadout_names}
-        notes = (
-            f"{name} from {label} is no longer loaded, because only one file can be loaded at a time"
-            for name, label in lost.items()
-        )
+        notes = (f"{name} from {label} is no longer loaded: the new file replaces it" for name, label in lost.items())
         return view.noting(*notes)
 
     def _show_chosen(self) -> LoadoutView:

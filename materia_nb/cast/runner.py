@@ -349,6 +349,7 @@ class Runner(Work):
             self._unreported = []
             raise
         except BaseException:
+            self.journal.settle()
             self._recover()
             raise
 

@@ -95,8 +95,8 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
     start = _cast_start(graph, request, plan.source, plan.root, plan.project)
     start = start.replace(knowledge=knowledge, state=dict(plan.data), files=files_kept)
     path = new_run_dir(plan.root)
-    rules = rules.in_session(path.name)
-    start = start.replace(session=path.name, place=location_of(path), ts=now())  # the id is not later than its cast
+    # The start is read from the clock after the directory is named after it, so it is not before the time in the id.
+    rules, start = rules.in_session(path.name), start.replace(session=path.name, place=location_of(path), ts=now())
     files = RunDir(path, sync=plan.sync)
     lock: CastLock | None = None
     journal: Journal | None = None

@@ -395,7 +395,8 @@ def attach_lines(
             sides[line.target, (line.into + 2) % 4].arriving.append(line)
     for line in lines:
         source, preferred = boxes[line.source], line.out
-        free = (side for side in _sides_by_preference(preferred) if _has_room(sides, strips, line, side, source, solid))
+        by_preference = ((preferred + turn) % 4 for turn in (0, 1, 3, 2))
+        free = (side for side in by_preference if _has_room(sides, strips, line, side, source, solid))
         if (out := next(free, None)) is not None:
             line.out = out
         else:  # too many lines: drop the chip; the tooltip still has its text
@@ -421,10 +422,6 @@ def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> fl
     low, high, middle = (box.y + 8, box.bottom - 8, box.cy) if axis else (box.x + 12, box.right - 12, box.cx)
     straight = (line.port[axis] for line in arriving if line.out == line.into)
     return min((at for at in straight if low <= at <= high), key=lambda at: abs(at - middle), default=middle)
-
-
-def _sides_by_preference(side: int) -> tuple[int, ...]:
-    return side, (side + 1) % 4, (side + 3) % 4, (side + 2) % 4
 
 
 def _on_side(box: Box, side: int, at: float) -> Point:

@@ -531,7 +531,7 @@ class CastState(NamedTuple):
 
 NEXT: Final[Mapping[Status, str]] = {
     "ready": "continue it with step or run",
-    "waiting": "ask its agent with step, or answer yourself with reply",
+    "waiting": "continue it with step, or answer yourself with reply",
     "complete": "continue from an earlier step with back STEP or fork STEP",
     "failed": "continue it with retry",
     "aborted": "continue it with retry",

@@ -475,7 +475,10 @@ class Numbers(Shown):
 
     @property
     def _table(self) -> Table:
-        rows = [(name, _word(values)) for name, values in self._drawn.items()]
+        rows = [
+            (name, ", ".join(map(str, values)) if isinstance(values, list | tuple) else str(values))
+            for name, values in self._drawn.items()
+        ]
         return Table(("name", f"for {self._learner}" if self._learner else "number"), rows)
 
     def _blocks(self) -> list[Block]:
@@ -522,7 +525,3 @@ def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object])
         if cast.failure is not None and cast.failure.kind == "agent_error":
             queue += [[*verdicts, verdict] for verdict in (True, False)]
     raise ValueError("no verdicts do that")
-
-
-def _word(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

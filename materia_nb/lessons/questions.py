@@ -125,7 +125,7 @@ class Question:
         if cast.runner.busy():
             raise MateriaError(
                 "A step is running, so the next socket is not known yet.",
-                hint="wait until the step ends, or use pause",
+                hint="wait until the step ends, or press Pause in the panel",
                 kind="busy",
             )
         self.places = possible_guesses(cast.now.rules)
@@ -402,9 +402,7 @@ class Patient(Shown):
             intended = dict(cast.now.engine.visits)
         with cast_once(document, self.card.request, self.card.answers) as (cast, end):
             if end != "complete":
-                return [
-                    f"The cast does not complete: {cast.failure.message if cast.failure else f'it stops with {end}'}"
-                ]
+                return [f"The cast does not complete: {cast.failure.message if cast.failure else end}"]
             faults = [f"The cast has a warning: {fault}" for fault in cast.now.warnings if fault.code != "empty-loop"]
             visits = {socket: cast.now.engine.visits.get(socket, 0) for socket in intended}
         for socket, count in intended.items():

@@ -60,9 +60,7 @@ def _parse_json(text: str) -> JSON:
         message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise ParseError(message, _advice(text, error), error.lineno, error.colno) from error
     except RecursionError as error:
-        raise ParseError(
-            "the JSON is nested too deeply", f"flatten the config: at most {_MAX_DEPTH} levels are allowed"
-        ) from error
+        raise ParseError("the JSON is nested too deeply", f"use at most {_MAX_DEPTH} levels") from error
     except ValueError as error:  # a number with thousands of digits
         raise ParseError(f"this is not JSON that can be kept: {error}", "write a number that JSON can hold") from error
     if repeated:
@@ -74,11 +72,6 @@ def _parse_json(text: str) -> JSON:
             *_second_place(text, key, only=len(repeated) == 1),
         )
     return _bounded_json(document)
-
-
-def _parse_jsonc(text: str) -> JSON:
-    """Parse JSON that may have comments and trailing commas. Raises ParseError."""
-    return _parse_json(_blanked(text))
 
 
 def parse_yaml(text: str) -> JSON:
@@ -101,9 +94,7 @@ def parse_yaml(text: str) -> JSON:
         position = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
         raise ParseError(f"this is not YAML: {message}", hint, *position) from error
     except RecursionError as error:
-        raise ParseError(
-            "the YAML is nested too deeply", f"flatten the config: at most {_MAX_DEPTH} levels are allowed"
-        ) from error
+        raise ParseError("the YAML is nested too deeply", f"use at most {_MAX_DEPTH} levels") from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         # the library does not wrap errors of its constructors, such as an impossible date
         message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
@@ -140,9 +131,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
     characters = 0
     for count, (keys, value) in enumerate(_walk(document)):
         if len(keys) > _MAX_DEPTH:
-            raise ParseError(
-                "the config is nested too deeply", f"flatten the config: at most {_MAX_DEPTH} levels are allowed"
-            )
+            raise ParseError("the config is nested too deeply", f"use at most {_MAX_DEPTH} levels")
         if isinstance(value, dict):
             wrong_keys = [key for key in value if not isinstance(key, str)]
             if wrong_keys:
@@ -381,7 +370,7 @@ def read_text(text: str, format_: _Format | None = None, *, where: str = "the te
     text = text.removeprefix("\ufeff")
     if format_ is None:
         format_ = "jsonc" if _LIKE_JSON.match(text) else "yaml"
-    parse = {"json": _parse_json, "jsonc": _parse_jsonc, "yaml": parse_yaml}[format_]
+    parse = {"json": _parse_json, "jsonc": lambda text: _parse_json(_blanked(text)), "yaml": parse_yaml}[format_]
     try:
         return parse(text)
     except ParseError as error:

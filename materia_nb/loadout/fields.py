@@ -95,10 +95,6 @@ _STRINGS: Final = {"type": "array", "items": _STRING}
 _BOOLEAN: Final = {"type": "boolean"}
 
 
-def _is_string(value: JSON) -> bool:
-    return isinstance(value, str)
-
-
 def _is_bool(value: JSON) -> bool:
     return isinstance(value, bool)
 
@@ -226,7 +222,9 @@ Reference: TypeAlias = Annotated[str, ValueKind(_accept_any, _STRING, "socket id
 Key: TypeAlias = Reference
 """A key of an object; any text is allowed."""
 NonBlankText: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, advice="write a name in quotes")]
-AnyText: TypeAlias = Annotated[str, ValueKind(_is_string, _STRING, advice="write text in quotes")]
+AnyText: TypeAlias = Annotated[
+    str, ValueKind(lambda value: isinstance(value, str), _STRING, advice="write text in quotes")
+]
 Texts: TypeAlias = Annotated[list[str], ValueKind(_is_string_list, _STRINGS, "list of texts")]
 TextsByName: TypeAlias = Annotated[
     dict[str, str],

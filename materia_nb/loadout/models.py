@@ -153,19 +153,19 @@ class Config(Model):
         default="full")
     keep_thinking: fields.Flag | None = config_field(
         "True to save the thinking of agents with the cast.", "R49", default=True)
-    active_loadout_id: object = config_field("Kept for the editor of the reference engine.")
+    active_loadout_id: object = config_field("Kept for the reference editor.")
     default_loadout_id: object = config_field("Kept for the reference engine.")
-    default_save_target: object = config_field("Kept for the editor of the reference engine.")
+    default_save_target: object = config_field("Kept for the reference editor.")
     pi_materia: object = config_field("Kept for migrations of the reference engine.", shape="object")
-    role_generation: object = config_field("Kept for the editor of the reference engine.", shape="object")
-    webui: object = config_field("Kept for the editor of the reference engine.", shape="object")
+    role_generation: object = config_field("Kept for the reference editor.", shape="object")
+    webui: object = config_field("Kept for the reference editor.", shape="object")
     compaction: object = config_field(
         "Compaction settings of the reference engine's host.", shape="object", ignored="it belongs to another host")
     finalization: object = config_field(
         "Finalization settings of the reference engine's host.", shape="object", ignored="it belongs to another host")
     eventing: object = config_field(
         "Event sinks of the reference engine's host.", shape="object", ignored="it belongs to another host")
-    quest_default_loadout_id: object = config_field("Kept for the quest board of the reference engine.")
+    quest_default_loadout_id: object = config_field("Kept for the reference quest board.")
     mcp_servers: dict[fields.Key, McpServer] | None = config_field(
         "MCP servers by name. A materia lists their tools in `tools`, as `name.tool` or `name.*`.")
     parallelism: Parallelism | None = config_field(
@@ -300,8 +300,8 @@ class SocketFields(Model):
     limits: SocketLimits | None = config_field("Limits of a socket in other engines.", "R21", apart=True)
     layout: object = config_field(
         "Position in the drawing, unless the layout of the loadout has one.", shape="object with x and y", apart=True)
-    socket_kind: object = config_field("Kept for the editor of the reference engine.", shape="entry or normal")
-    empty: object = config_field("Kept for the editor of the reference engine.", shape="true or false")
+    socket_kind: object = config_field("Kept for the reference editor.", shape="entry or normal")
+    empty: object = config_field("Kept for the reference editor.", shape="true or false")
     label: object = config_field("Display name.", first=2)
 
 
@@ -413,14 +413,14 @@ class Loadout(Model):
     cast_context: fields.Context | None = config_field(
         "Parts of the cast that agents see, unless the socket or materia sets `castContext`. Defaults to the config.",
         "R50", label="context", first=4)
-    origin_default_id: object = config_field("Kept for the editor of the reference engine.")
+    origin_default_id: object = config_field("Kept for the reference editor.")
     layout: object = config_field("Positions of the sockets in the drawing.", shape="object", apart=True)
     description: object = config_field("Purpose of the loadout.", first=1)
     label: object = config_field("Display name.", first=2)
-    id: object = config_field("Kept for the editor of the reference engine.")
-    source: object = config_field("Kept for the editor of the reference engine.")
-    lock_state: object = config_field("Kept for the editor of the reference engine.", shape="locked or unlocked")
-    catalog_origin: object = config_field("Kept for the editor of the reference engine.", shape="object")
+    id: object = config_field("Kept for the reference editor.")
+    source: object = config_field("Kept for the reference editor.")
+    lock_state: object = config_field("Kept for the reference editor.", shape="locked or unlocked")
+    catalog_origin: object = config_field("Kept for the reference editor.", shape="object")
 
 
 class MateriaFields(Model):
@@ -441,8 +441,8 @@ class MateriaFields(Model):
         shape="colour")
     generator: fields.Flag = config_field(
         "True if the materia produces work items, as JSON with `workItems`.", "R4", "R9", label="makes items", first=4)
-    lock_state: object = config_field("Kept for the editor of the reference engine.", shape="locked or unlocked")
-    catalog_origin: object = config_field("Kept for the editor of the reference engine.", shape="object")
+    lock_state: object = config_field("Kept for the reference editor.", shape="locked or unlocked")
+    catalog_origin: object = config_field("Kept for the reference editor.", shape="object")
     parallel: fields.Flag = config_field(
         "True for a generator whose items are processed in parallel lanes. The output also has `parallelSchedule`.",
         label="in streams")

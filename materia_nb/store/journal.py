@@ -182,6 +182,12 @@ class Journal:
                 raise disk_error(self.path, "write the journal", error) from error
             raise
 
+    def settle(self) -> None:
+        """Remove a block whose append was interrupted, so that what is read next is what the next append keeps."""
+        with HeldInterrupts():
+            if self._unsure:
+                self._cut()
+
     def _check_alone(self) -> None:
         """Refuse to write to a journal that was removed, replaced, or written by another process."""
         try:

@@ -189,10 +189,6 @@ def _inspector(frame: Frame) -> _Slice:
     return inspector_state(*looked, busy=frame.activity.busy, only=frame.only)
 
 
-def _timeline(frame: Frame) -> _Slice:
-    return timeline_state(frame.now, frame.rows, frame.past, busy=frame.activity.busy)
-
-
 def _items(frame: Frame) -> _Slice:
     return items_state(frame.now, frame.item_texts, busy=frame.activity.busy)
 
@@ -212,10 +208,6 @@ def _events_title(_: Frame, drawn: _Slice) -> str:
     return f"Events {count}" if count else ""
 
 
-def _state_view(now: Snapshot) -> JsonView:
-    return JsonView("state", dict(now.state))
-
-
 PARTS: Final[dict[str, Part]] = {
     part.name: part
     for part in (
@@ -223,7 +215,7 @@ PARTS: Final[dict[str, Part]] = {
             name="timeline",
             at="dock",
             title="Timeline",
-            state=_timeline,
+            state=lambda frame: timeline_state(frame.now, frame.rows, frame.past, busy=frame.activity.busy),
             reads=("rows", "past"),
             plain=steps_view,
         ),
@@ -268,7 +260,7 @@ PARTS: Final[dict[str, Part]] = {
             while_open=True,
             standalone=False,
         ),
-        Part(name="state", at="inspector", opens="state", plain=_state_view),
+        Part(name="state", at="inspector", opens="state", plain=lambda now: JsonView("state", dict(now.state))),
         Part(name="handoff", at="inspector", opens="output"),
         Part(name="reply", at="inspector", opens="answer"),
         Part(

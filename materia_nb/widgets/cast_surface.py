@@ -492,12 +492,12 @@ def _positions(now: Snapshot) -> frozenset[object]:
 
 def _questions(now: Snapshot, wanting: Sequence[str]) -> frozenset[object]:
     """Return an identity for each question to the user: that of its visit and turn, in each waiting lane (R69)."""
-    parts = {name: now.lanes[name].now for name in wanting} or {"": now}
+    lanes = {name: lane.now for name, lane in now.lanes.items() if name in wanting or not wanting}
     questions = []
-    for name, part in parts.items():
+    for name, part in {"": now, **lanes}.items():
         step = part.session.steps.latest
         tries = step and (step.tries, len(step.turns))
-        questions.append((name, len(now.abandoned), len(part.steps), tries, part.status))
+        questions.append((now.id, len(now.abandoned), name, len(part.steps), tries, part.session.asks, part.status))
     return frozenset(questions)
 
 

@@ -20,7 +20,6 @@ from materia_nb.widgets.frontend import FrontWidget, MessageRegistry, ShortText,
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.loadout.graph import Graph
 
 
 question_messages: Final = MessageRegistry("ToQuestion", "Messages to the picture of a question.")
@@ -140,10 +139,10 @@ class PredictPanel(Panel):
         if self.question is None:
             return
         self._close_earlier_buttons()
-        self._earlier_buttons = [*self.buttons.values()]
+        self._earlier_buttons, sockets = [*self.buttons.values()], self.cast.graph.sockets
         self.buttons = {
             target: button(
-                _named(self.cast.graph, target),
+                f"{target} · {sockets[target].materia.id}" if target in sockets else target,
                 _WORDS.get(target, f"it goes to {target}"),
                 self._guess(target, self.question.number),
             )
@@ -221,11 +220,6 @@ class PredictPanel(Panel):
             return graph_svg(self.cast.graph, marks_of(self.cast.now))
         marks = self.question.after if self.question.told else self.question.before
         return graph_svg(self.cast.graph, marks)
-
-
-def _named(graph: Graph, target: str) -> str:
-    """Return the button label of a target: the socket with its materia, or ``end``."""
-    return f"{target} · {graph.sockets[target].materia.id}" if target in graph.sockets else target
 
 
 def _ask(cast: Cast, name: str) -> tuple[Question | None, str]:

@@ -103,7 +103,7 @@ def test_decision_for_an_unknown_socket_is_refused(tmp_path):
     assert cast.status == "held"
     with pytest.raises(MateriaError, match="blank"):
         cast.reply("  ")
-    with pytest.raises(MateriaError, match="does not ask for approval"):
+    with pytest.raises(MateriaError, match="not for approval of a command"):
         cast.approvals.approve()
     with pytest.raises(MateriaError, match="guarded edges only"):
         cast.accept()

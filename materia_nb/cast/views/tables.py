@@ -410,9 +410,7 @@ def line_blame(cast: Snapshot, path: str, line: int) -> View:
     except (OSError, ValueError):
         present = []
     if not 0 < line <= len(present):
-        message = (
-            f"{path} has {counted(len(present), 'line')}." if present else f"{path} is missing, unreadable or empty."
-        )
+        message = f"{path} has {counted(len(present), 'line')}." if present else f"{path} is missing or empty."
         hint = "name a file of the project and a line of it"
         raise MateriaError(message, where=f"{path}:{line}", hint=hint, kind="bad_path")
     saved = (file_snapshots.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()

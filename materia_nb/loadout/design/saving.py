@@ -215,7 +215,6 @@ class _Writer:
 
 _WRITTEN: Final = ("given", "environment", "project")
 """The layers whose files a person edits; loadouts of other layers are saved as a copy in the project's file."""
-_MOST_COMMENTS: Final = 5
 
 
 def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
@@ -377,6 +376,9 @@ def _read(path: Path, text: str) -> JSON:
 
 def _read_strictly(path: Path, text: str) -> JSON:
     """Return the document of a file before it is rewritten; raises MateriaError if comments would be lost."""
+    document = _read(path, text)
+    if ENDINGS[path.suffix.lower()] == "json":
+        return document
     try:
         return read_text(text, "json", where=str(path))
     except MateriaError as error:

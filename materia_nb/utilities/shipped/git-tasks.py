@@ -58,13 +58,18 @@ TaskResult = tuple[str, dict[str, Any], dict[str, Any]]
 def main() -> int:
     """Run the task and print the result; return 1 if bootstrap fails, since the other tasks report it as ``satisfied``."""
     document = json.load(sys.stdin.buffer)
-    key, task = {
+    tasks = {
         "bootstrap": ("mimeBootstrap", bootstrap),
         "maintain": ("mimeMaintain", maintain),
         "spawn": (EXPORT, spawn),
         "integrate": ("gitIntegration", integrate),
         "finalize": ("gitFinalized", finalize),
-    }[document["params"]["do"]]
+    }
+    # A config that sets other parameters replaces all of them, so the task also follows from names such as Git-Spawn.
+    name = document["params"].get("do") or str(document.get("materiaId")).rpartition("-")[2].lower()
+    if name not in tasks:
+        sys.exit(f"git-tasks: params.do is {name!r}, not one of {', '.join(tasks)}.")
+    key, task = tasks[name]
     try:
         context, state, more = task(document)
         output = {"satisfied": True, "context": context, "state": {key: {"ok": True, **state}}, **more}
