@@ -79,6 +79,7 @@ def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mappi
     if socket_rules.teller is None:
         return {}
     socket = socket_rules.socket
+    provider, colon, _ = (socket.materia.model or "").partition(":")
     task = Task(
         f"{socket.materia.label}: {state.request}",
         agent_id(state.request, socket.id),
@@ -86,14 +87,9 @@ def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mappi
         socket.assignment,
         state.knowledge,
         rules.session,
-        _provider(socket.materia.model),
+        provider if colon else "",
     )
     return socket_rules.teller.assignment(task)
-
-
-def _provider(model: str | None) -> str:
-    """Return the provider in ``provider:model``, or ""."""
-    return model.partition(":")[0] if model and ":" in model else ""
 
 
 def learned_from(

@@ -553,3 +553,15 @@ def test_a_loadout_is_not_added_to_an_unsuitable_file(tmp_path, document, words)
         add_loadout(path, "A", {}, {"P": {}})
     assert caught.value.where == str(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["", '{"loadouts": ', '{"activeLoadout": "A", "activeLoadout": "B"}'])
+def test_unreadable_project_file_is_not_called_one_with_comments(wb, project, text):
+    path = project / ".pi" / "pi-materia.json"
+    path.parent.mkdir(exist_ok=True)
+    wb.use("Plan-Build-Eval")
+    path.write_text(text)
+    with pytest.raises(MateriaError) as caught:
+        wb.loadouts.copy("Plan-Build-Eval")
+    assert "comments" not in str(caught.value)
+    assert path.read_text() == text

@@ -33,6 +33,12 @@ def bootstrap(project, **given):
     return answer["state"]
 
 
+def test_task_follows_from_the_materia_if_a_config_replaces_its_parameters(project):
+    parameters = {"branchName": "mine"}
+    code, answer = call("git-tasks.py", project, materiaId="Mime-Bootstrap", params=parameters)
+    assert (code, answer["state"]["mimeBootstrap"]["branchName"]) == (0, "mime/mine")
+
+
 def maintain(project, title="feat: a", state=None, **given):
     params = {"do": "maintain"}
     code, answer = call("git-tasks.py", project, item={"title": title}, state=state or {}, params=params, **given)

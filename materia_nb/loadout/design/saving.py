@@ -376,12 +376,10 @@ def _read(path: Path, text: str) -> JSON:
 
 def _read_strictly(path: Path, text: str) -> JSON:
     """Return the document of a file before it is rewritten; raises MateriaError if comments would be lost."""
-    document = _read(path, text)
-    if ENDINGS[path.suffix.lower()] == "json":
-        return document
     try:
         return read_text(text, "json", where=str(path))
     except MateriaError as error:
+        _read(path, text)  # raises the actual error of a file that has no comments, or worse faults
         raise design_error(
             "The file has comments or trailing commas, which would be lost.",
             str(path),
