@@ -95,8 +95,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
     start = _cast_start(graph, request, plan.source, plan.root, plan.project)
     start = start.replace(knowledge=knowledge, state=dict(plan.data), files=files_kept)
     path = new_run_dir(plan.root)
-    # The start is read from the clock after the directory is named after it, so it is not before the time in the id.
-    rules, start = rules.in_session(path.name), start.replace(session=path.name, place=location_of(path), ts=now())
+    rules, start = rules.in_session(path.name), start.replace(session=path.name, place=location_of(path))
     files = RunDir(path, sync=plan.sync)
     lock: CastLock | None = None
     journal: Journal | None = None

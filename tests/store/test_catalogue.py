@@ -74,7 +74,8 @@ def test_entry_describes_its_cast(tmp_path, root):
     assert (entry.id, entry.path, entry.loadout, entry.ours) == (cast.id, cast.run_dir, "T", True)
     assert entry.request.startswith("make / it long long")
     assert len(entry.request) == 200
-    assert (entry.started, entry.last_event) == (lines[0]["ts"], lines[-1]["ts"])
+    assert (entry.started, entry.last_event) == (catalogue.creation_time(cast.id), lines[-1]["ts"])
+    assert lines[0]["ts"] <= entry.started, "the id names the first free millisecond after the start"
     assert entry.locked_by.startswith("this kernel")
     cast.run()
     cast.close()
