@@ -349,11 +349,12 @@ class Runner(Work):
             self._unreported = []
             raise
         except BaseException:
-            self.journal.settle()
             self._recover()
             raise
 
     def _recover(self) -> None:
+        assert self.journal is not None  # noqa: S101 - only a cast that can be written goes astray
+        self.journal.settle()
         self._unwritten, self._unreported = [], []
         lines = read_journal(self.files.journal).lines
         self.session = self._written = read_session(self.rules, lines, self.files.text_of).session

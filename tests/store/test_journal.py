@@ -16,6 +16,7 @@ from materia_nb import Workbench
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.runner_factory import start_runner
 from materia_nb.errors import MateriaError
+from materia_nb.store import journal as journal_module
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, JournalLine, read_journal
 from materia_nb.store.reader import read_session
@@ -275,3 +276,28 @@ def test_each_line_is_encoded_once_and_each_step_once_more(tmp_path):
     lines = len(read_journal(cast.run_dir / "events.jsonl").lines)
     assert (len(cast.steps), lines) == (52, 106)
     assert len(encodings) <= lines + len(cast.steps) + 20, Counter(encodings).most_common(5)
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_interrupts_during_a_write_and_its_repair_leave_session_and_journal_equal(count, tmp_path, monkeypatch):
+    cast = h.start(tmp_path, h.chain_config(3), lambda: "x")
+    cast.step()
+    write, cut, interrupts = journal_module.write_all, Journal._cut, iter([True] * count)
+
+    def write_then_interrupt(handle, block):
+        write(handle, block)
+        if next(interrupts, False):
+            raise KeyboardInterrupt
+
+    def interrupt_or_cut(self):
+        if next(interrupts, False):
+            raise KeyboardInterrupt
+        cut(self)
+
+    monkeypatch.setattr(journal_module, "write_all", write_then_interrupt)
+    monkeypatch.setattr(Journal, "_cut", interrupt_or_cut)
+    with pytest.raises(KeyboardInterrupt):
+        cast.step()
+    assert cast.run() == "complete"
+    cast.close()
+    assert [step.output for step in open_cast(cast.run_dir).steps] == [step.output for step in cast.steps] == ["x"] * 3
