@@ -162,31 +162,31 @@ class Journal:
                 took the released lock.
         """
         block, link = encoded(lines, self.mark.link)
-        if self._handle == NO_FILE or os.getpid() != self._process:
-            self.wake()
-        try:
-            if self._unsure:
-                self._cut()
-            self._check_alone()
-            self._unsure = True
-            write_all(self._handle, block)
-            if self.sync:
-                os.fsync(self._handle)
-            self.mark = Mark(self.mark.size + len(block), link)  # at once, so that an interrupt leaves a true mark
-            self._unsure = False
-        except BaseException as error:
-            if self._unsure:
-                with contextlib.suppress(OSError):
+        with HeldInterrupts():
+            if self._handle == NO_FILE or os.getpid() != self._process:
+                self.wake()
+            try:
+                if self._unsure:
                     self._cut()
-            if isinstance(error, OSError):
-                raise disk_error(self.path, "write the journal", error) from error
-            raise
+                self._check_alone()
+                self._unsure = True
+                write_all(self._handle, block)
+                if self.sync:
+                    os.fsync(self._handle)
+                self.mark = Mark(self.mark.size + len(block), link)  # at once, so that an interrupt leaves a true mark
+                self._unsure = False
+            except BaseException as error:
+                if self._unsure:
+                    with contextlib.suppress(OSError):
+                        self._cut()
+                if isinstance(error, OSError):
+                    raise disk_error(self.path, "write the journal", error) from error
+                raise
 
     def settle(self) -> None:
         """Remove a block whose append was interrupted, so that what is read next is what the next append keeps."""
-        with HeldInterrupts():
-            if self._unsure:
-                self._cut()
+        if self._unsure:
+            self._cut()
 
     def _check_alone(self) -> None:
         """Refuse to write to a journal that was removed, replaced, or written by another process."""
