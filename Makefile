@@ -33,7 +33,7 @@ demo: env-lab ## run the quickstart notebook; print the route, the state, where 
 demo-model: env-local-model ## cast with a small language model that runs on this machine (Linux on x86-64)
 	@$(PY) scripts/demo_model.py
 
-ladder: env-local-model ## measure how that model answers each handoff protocol; the table is in docs/agents-and-models.md
+ladder: env-local-model ## measure how that model answers each handoff protocol
 	@nice $(PY) scripts/ladder.py
 
 test: env-test lint ## all checks, all notebooks, all tests

@@ -1,6 +1,6 @@
 """Measure how often a small local language model gives valid answers in each handoff protocol: ``make ladder``.
 
-One socket plans the same requests with each protocol and each prompt form. The printed table belongs into docs/agents-and-models.md.
+One socket plans the same requests with each protocol and each prompt form.
 ``ladder.py 3`` uses only three requests.
 """
 
@@ -122,7 +122,7 @@ def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
 
 
 def table(rungs: Sequence[Rung]) -> Iterator[str]:
-    """Yield the lines of the table in docs/agents-and-models.md."""
+    """Yield the lines of a Markdown table with a row per rung."""
     yield "| protocol | `promptForm` | requests | in the form at first | accepted at first | at last | repairs | form copied | overflows | other failures | tokens in | tokens out |"
     yield "|---" * len(Rung._fields) + "|"
     for rung in rungs:

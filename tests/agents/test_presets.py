@@ -139,7 +139,7 @@ def test_agent_verb_accepts_and_completes_presets(project, monkeypatch):
 
 
 def test_documentation_lists_every_preset():
-    page = (Path(__file__).parents[2] / "docs" / "command-agents.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "agents-and-models.md").read_text()
     for preset in PRESETS.values():
         alone = f"`{' '.join(preset.argv)}`"
         asked = " ".join(preset.command("MODEL"))
