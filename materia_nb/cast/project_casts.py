@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import Breakpoints, Plan, Prepared, open_cast, resume_cast, start_cast
@@ -17,13 +15,13 @@ from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.formatting import CastList, Listed
 from materia_nb.cast.library import Loadouts, copy_scripts, utility_folders
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
-from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view, replayed_words
+from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view
 from materia_nb.cast.views.status import status_lines
 from materia_nb.cast.views.tables import FoundView
-from materia_nb.display.blocks import Block, Line, Shown, Table
+from materia_nb.display.blocks import Block, Shown, Table
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import CastState, Label
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError
 from materia_nb.insight.values import OutputMatch, compile_query
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
@@ -41,30 +39,12 @@ from materia_nb.store.catalogue import (
 from materia_nb.store.opening import Verified, verify
 from materia_nb.store.rundir import RunDir, record_latest
 
-MoveVerdict: TypeAlias = Literal["unchanged", "safe", "elsewhere", "cannot"]
-"""Effect of a loadout change on a waiting cast: loadout unchanged, same route so far, another route, or unknown."""
-_VERDICTS: Final[dict[MoveVerdict, str]] = {
-    "safe": "safe to move",
-    "elsewhere": "would go elsewhere",
-    "cannot": "cannot move",
-}
 
-
-@dataclass(frozen=True)
-class Waiting:
-    """A cast that waits for a person.
-
-    Attributes:
-        entry: the row of the cast in the list of casts.
-        waits: a description of what the cast waits for.
-        verdict: the effect that the current version of its loadout would have.
-        why: where the cast would take another route, or why the effect is unknown; otherwise empty.
-    """
+class Waiting(NamedTuple):
+    """A cast that waits for a person, with a description of what it waits for."""
 
     entry: CastEntry
     waits: str
-    verdict: MoveVerdict
-    why: str = ""
 
 
 class Inbox(Listed[Waiting]):
@@ -75,42 +55,11 @@ class Inbox(Listed[Waiting]):
     @property
     def table(self) -> Table:
         """The table that displays the inbox."""
-        rows = []
-        for number, waiting in enumerate(self, start=1):
-            entry, move = waiting.entry, ": ".join(filter(None, [_VERDICTS.get(waiting.verdict), waiting.why]))
-            cells = (entry.name or entry.id, entry.loadout or "", waiting.waits, short(entry.request or "", 60))
-            rows.append((str(number), *cells, move))
-        headers = ("", "cast", "loadout", "waits for", "request", "with its current loadout")
-        return Table(headers, rows, "no cast is waiting for a person")
-
-    @property
-    def verdict(self) -> str:
-        """A sentence with the number of casts per effect of loadout changes; empty if no loadout changed."""
-        counts: Counter[MoveVerdict] = Counter(waiting.verdict for waiting in self if waiting.verdict != "unchanged")
-        if not counts:
-            return ""
-        effects = ", ".join(f"{counts[verdict]} {label}" for verdict, label in _VERDICTS.items())
-        return f"{counted(counts.total(), 'cast')} with a loadout that was changed since: {effects}"
-
-    def _blocks(self) -> list[Block]:
-        return [self.table, *([Line(self.verdict)] if self.verdict else [])]
-
-
-def _waiting(entry: CastEntry, cast: Cast, graph: Graph | MateriaError) -> Waiting:
-    """Return the inbox row of a cast; ``graph`` is the current version of its loadout, or the error of loading it."""
-    waits = status_lines(cast.now)[-1].removeprefix("waiting: ")
-    if isinstance(graph, MateriaError):
-        return Waiting(entry, waits, "cannot", graph.what.partition("\n")[0])
-    if not compare_view(cast.graph, graph):
-        return Waiting(entry, waits, "unchanged")
-    try:
-        replayed = cast.replay(graph)
-    except MateriaError as error:
-        return Waiting(entry, waits, "cannot", error.what)
-    if replayed.first is None:
-        return Waiting(entry, waits, "safe")
-    _, step, why = replayed_words(replayed)
-    return Waiting(entry, waits, "elsewhere", f"step {step}: {why}")
+        rows = [
+            (str(number), entry.name or entry.id, entry.loadout or "", waits, short(entry.request or "", 60))
+            for number, (entry, waits) in enumerate(self, start=1)
+        ]
+        return Table(("", "cast", "loadout", "waits for", "request"), rows, "no cast is waiting for a person")
 
 
 class Casts(Shown):
@@ -420,7 +369,7 @@ class Casts(Shown):
         return ReplaysView(replays, problems)
 
     def inbox(self, loadout: str | None = None) -> Inbox:
-        """List the casts that wait for a person, with the effect of changes of their loadouts since.
+        """List the casts that wait for a person, each with a description of what it waits for.
 
         ``wb.resume(wb.inbox()[0].entry.id).reply(...)`` answers the first.
 
@@ -435,17 +384,10 @@ class Casts(Shown):
             try:
                 cast = self.look_at(entry)
                 if not in_lanes or any(lane.wants_a_person for lane in cast.now.lanes.values()):
-                    waiting.append(_waiting(entry, cast, self._graph_now(entry.loadout)))
+                    waiting.append(Waiting(entry, status_lines(cast.now)[-1].removeprefix("waiting: ")))
             except MateriaError as error:
-                waiting.append(Waiting(entry, "nobody knows what", "cannot", error.what))
+                waiting.append(Waiting(entry, f"unknown: {error.what}"))
         return Inbox(waiting)
-
-    def _graph_now(self, name: str | None) -> Graph | MateriaError:
-        """Return the current version of a loadout, or the error of loading it."""
-        try:
-            return self._loadouts.graph(name or "")
-        except MateriaError as error:
-            return error
 
     def look_at(self, reference: object) -> Cast:
         """Open a cast for inspection without making it the current cast."""

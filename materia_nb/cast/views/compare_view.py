@@ -311,7 +311,7 @@ class ReplaysView(TableOf[ReplayView[Any]]):
 
     def __init__(self, replays: Sequence[ReplayView[Any]], problems: Sequence[tuple[str, str]] = ()) -> None:
         self.problems = tuple(problems)
-        rows = [(replay.original.name, *replayed_words(replay)) for replay in replays]
+        rows = [(replay.original.name, *_replay_cells(replay)) for replay in replays]
         rows += [(name, "cannot be replayed", "", why) for name, why in problems]
         super().__init__(replays, ("cast", "goes", "step", "why"), rows, "no casts to replay")
 
@@ -378,7 +378,7 @@ def compare_view(a: Any, b: Any) -> Compared:
     )
 
 
-def replayed_words(replay: ReplayView[Any]) -> tuple[str, str, str]:
+def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
     """Return texts that tell whether a replay takes another route, from which step on, and why."""
     if replay.first is None:
         difference = replay.beside

@@ -437,7 +437,7 @@ def _list_casts(
 
 @verb("inbox", cell="may", example='%materia inbox\n%materia inbox 2 {"satisfied": true}')
 def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadout: str | None = None) -> Any:
-    """List the casts of this project that wait for a person, and whether each can continue with its current loadout. With a number, open that cast; with an answer, reply to it.
+    """List the casts of this project that wait for a person. With a number, open that cast; with an answer, reply to it.
 
     Args:
         number: the cast to open, by its number in the list
@@ -448,9 +448,7 @@ def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadou
     if number is None:
         return listed
     if not 0 < number <= len(listed):
-        raise MateriaError(
-            f"The inbox has no cast number {number}.", hint=listed.verdict or "list the numbers with inbox"
-        )
+        raise MateriaError(f"The inbox has no cast number {number}.", hint="list the numbers with inbox")
     cast = call.bench.resume(listed[number - 1].entry.id)
     if (answer := call.body_or(answer)) is not None:
         cast.reply(answer)
