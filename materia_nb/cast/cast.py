@@ -26,7 +26,6 @@ from materia_nb.cast.runner import Followers, Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.work import Work, clean, given, now, over
 from materia_nb.engine import approvals, decide
-from materia_nb.engine.edit import edits_since, unfit_since
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord, lanes_at_work
@@ -588,41 +587,22 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             self.runner.write_derived()
             return self.steps[-1]
 
-    def back(
-        self,
-        step: int | None = None,
-        *,
-        change: str | None = None,
-        files: bool = False,
-        discard_edits: bool = False,
-    ) -> None:
+    def back(self, step: int, *, files: bool = False, discard_edits: bool = False) -> None:
         """Continue from an earlier step; later steps are kept as a branch, and your edits since then are applied again.
 
         Project files stay as they are unless ``files`` is set.
 
         Args:
             step: the step to continue from; 0 is the start.
-            change: instead of a step, a path in the state: continue from before its value last changed, as blame shows.
             files: whether to restore the project's files as of that step too, if they are saved; the current ones are saved first.
             discard_edits: whether to continue without the edits made after that step.
 
         Raises:
             MateriaError: there is no such step (``no_step``), its files were not kept (``not_kept``), a file that was never kept
-                would be overwritten (``in_the_way``), an edit does not fit the earlier state (``edits_lost``), nothing
-                changed the value (``no_change``), or the cast did not continue from that step (``back``). Nothing was
-                changed then.
+                would be overwritten (``in_the_way``), an edit does not fit the earlier state (``edits_lost``), or the cast
+                did not continue from that step (``back``). Nothing is changed in these cases.
         """
-        if (step is None) is (change is None):
-            hint = "call back(3), or back(change='workItems.0.title')"
-            raise MateriaError("Give either a step or a change to go back to.", hint=hint, kind="usage")
-        of_edit = False
-        if change is not None:
-            step, of_edit = self._before_change(change)
-        assert step is not None  # noqa: S101 - one of the two was given
         number = self.steps.at(step).number if step else 0
-        now = (self.runner.rules, self.runner.session, number)
-        if of_edit and len(edits_since(*now)) == 1 and not unfit_since(*now):
-            discard_edits = True  # the edit is the change that was named
         command = partial(decide.back_to, discard_edits=discard_edits)
         self.runner.refuse_while_running()
         self.runner.write_now()  # the files of the abandoned steps, which the journal names (R43)
@@ -631,20 +611,6 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         else:
             self.runner.edit(command, number)
         self.runner.write_now()
-
-    def _before_change(self, path: str) -> tuple[int, bool]:
-        """Return the last step before the latest change of a value, and True if an edit made that change."""
-        from materia_nb.insight.values import blame_value
-
-        self.now.needs_castable()
-        latest = next((change for change in blame_value(self.runner.session, path) if change.step > 0), None)
-        if latest is None:
-            hint = "list the changes of a value with blame"
-            raise MateriaError(f"No step changed {path!r}.", hint=hint, kind="no_change")
-        # An edit comes after its step, or while the step still waited, which cannot be gone back to. The changes of lanes
-        # come after the step that distributed the items.
-        by_hand = latest.rule == "edit" and self.steps.at(latest.step).after.status in ("ready", "complete")
-        return (latest.step if by_hand or latest.rule == "P6" else latest.step - 1), latest.rule == "edit"
 
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
         """Start another cast from a step, in a directory of its own; this one stays as it is (R55).

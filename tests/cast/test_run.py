@@ -352,7 +352,7 @@ def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
         lambda cast: cast.edit.set("a", 1),
         lambda cast: cast.blame("a"),
         lambda cast: cast.replay(h.one_config()),
-        lambda cast: cast.back(change="a"),
+        lambda cast: cast.back(0),
         lambda cast: cast.export.test("a"),
     ],
     ids=["step", "fork", "recast", "undo", "edit", "blame", "replay", "back", "test"],

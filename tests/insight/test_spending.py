@@ -1,4 +1,4 @@
-"""Where time and money went, and going back to before a change."""
+"""Where time and money went."""
 
 from __future__ import annotations
 
@@ -74,26 +74,8 @@ def test_unknown_groups_and_casts_without_steps(tmp_path):
     cast.close()
 
 
-def test_spending_survives_going_back(paid):
-    made = paid.blame("context")[0]
-    before = paid.steps.at(made.step).before.data.get("context")
-    paid.back(change="context")
-    assert len(paid.steps) == made.step - 1
-    assert paid.state.get("context") == before
-    paid.edit.set("plan.n", 1)
-    paid.run(steps=1)
-    paid.back(change="plan.n")
-    assert "plan" not in paid.state
-    with pytest.raises(MateriaError, match="No step changed"):
-        paid.back(change="nowhere.at.all")
-    with pytest.raises(MateriaError, match="either"):
-        paid.back()
-
-
 def test_spending_verb_shows_the_table(shell):
     line(shell, "use Plan-Build-Eval")
     line(shell, "cast a page")
     line(shell, 'reply {"workItems": []}')
     assert "Socket-1" in text(line(shell, "usage socket,item"))
-    line(shell, "back --change workItems")
-    assert "after 0 steps" in text(line(shell, "status"))

@@ -518,8 +518,8 @@ def test_forwarding_verbs_are_generated_from_methods():
         ("--item", "flag", False),
         ("note", "rest", True),
     ]
-    step, change = VERBS["back"].arguments[:2]
-    assert (step.kind, step.integer, change.name, change.kind) == ("word", True, "--change", "option")
+    step, files = VERBS["back"].arguments[:2]
+    assert (step.kind, step.integer, files.name, files.kind) == ("word", True, "--files", "flag")
     assert step.help == "the step to continue from; 0 is the start"
     assert "root" not in {one.name for one in VERBS["fork"].arguments}, "what a line cannot give is left out"
 

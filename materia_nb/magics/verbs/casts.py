@@ -406,7 +406,7 @@ def _remember(call: Call, number: int | None = None) -> Any:
     return Table(("", "step", "kind", "suggestion", "details", "saved"), rows, "no suggestions")
 
 
-from_method("back", Cast.back, status_after, example="%materia back 3\n%materia back --change workItems.0.title")
+from_method("back", Cast.back, status_after, example="%materia back 3")
 from_method("fork", Cast.fork, lambda call, cast: call.bench.casts.take(cast), only="step", example="%materia fork 3")
 
 

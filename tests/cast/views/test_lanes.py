@@ -229,8 +229,6 @@ def test_what_lanes_brought_into_the_state_is_blamed_on_them(done):
     (one,) = done.blame("parallelResults.0.name")
     assert (one.step, one.socket, one.rule, one.after) == (1, None, "P6", "ui")
     assert "the lanes" in repr(done.blame("parallelResults"))
-    done.back(change="parallelResults")
-    assert (len(done.steps), done.status) == (1, "ready")
 
 
 def test_nothing_is_offered_in_lanes_that_would_be_refused(tmp_path):
