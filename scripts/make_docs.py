@@ -1,7 +1,7 @@
 """Write the generated parts of the documentation: ``python scripts/make_docs.py``.
 
 Generated are docs/commands.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the parts in
-docs/panel.md and docs/designing.md, the sizes in docs/what-your-agent-reads.md, the walk through the code in docs/architecture.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
+docs/panel.md and docs/designing.md, the walk through the code in docs/architecture.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
 cards, the cheat sheet, and the types of the messages of the page. ``--check`` writes nothing and fails when one of them is out of date.
 """
 
@@ -48,7 +48,6 @@ DEBUGGING = Path("docs/debugging.md")
 DESIGNING = Path("docs/designing.md")
 GALLERY = Path("docs/gallery.md")
 ARCHITECTURE = Path("docs/architecture.md")
-READS = Path("docs/what-your-agent-reads.md")
 CARDS = Path("materia_nb/gallery")
 IMAGES = Path("docs/images")
 CHEATSHEET = Path("materia_nb/cheatsheet")
@@ -110,7 +109,6 @@ def generated() -> dict[Path, str]:
         DESIGNING: with_operations((ROOT / DESIGNING).read_text(encoding="utf-8")),
         DEBUGGING: with_failures((ROOT / DEBUGGING).read_text(encoding="utf-8")),
         ARCHITECTURE: with_walk((ROOT / ARCHITECTURE).read_text(encoding="utf-8")),
-        READS: with_prompt_sizes((ROOT / READS).read_text(encoding="utf-8")),
         **loadout_pictures(),
         **gallery_pages(),
         **gallery_tests(),
@@ -145,31 +143,6 @@ def with_walk(page: str) -> str:
         cast.run(steps=5)
         calls = calls_of(lambda: (cast.step(), cast.why()._repr_mimebundle_()))
     return _PART.sub(lambda match: "\n".join([f"{match[1]}", *walk(calls), "", match[3]]), page)
-
-
-# -- how much agents are told ------------------------------------------------------------
-
-
-def with_prompt_sizes(page: str) -> str:
-    """Insert the prompt sizes of each bundled loadout, with ten and with forty items, between their markers."""
-    lines = ["| loadout | prompts | characters | with 40 items | times |", "|---|---|---|---|---|"]
-    with bench() as wb:
-        for name in wb.loadouts:
-            ten, forty = (wb.prompts(name, "a short guide", _items(count)).sides[0] for count in (10, 40))
-            if ten.prompts:
-                times = forty.characters / ten.characters
-                row = f"{len(ten.prompts)} | {ten.characters:,} | {forty.characters:,} | {times:.1f}"
-                lines.append(f"| {name} | {row} |")
-    return _PART.sub(lambda match: "\n".join([match[1], *lines, "", match[3]]), page)
-
-
-def _items(count: int) -> list[dict[str, str]]:
-    """Return items of about 470 characters each."""
-    detail = "This is what has to be done for it, and how one sees that it is done. " * 6
-    return [
-        {"title": f"Item {number} of the plan", "context": f"Do number {number}. {detail}"}
-        for number in range(1, count + 1)
-    ]
 
 
 # -- the parts of the panel ------------------------------------------------------------

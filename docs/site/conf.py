@@ -75,7 +75,7 @@ html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
 BY_TASK: Final = {
     "Learn": ["index", "concepts", "lessons", "gallery", "cheatsheet", "glossary", "teaching"],
-    "Design": ["designing", "before-you-run", "what-your-agent-reads", "parallel", "combine-and-import", "loadouts"],
+    "Design": ["designing", "before-you-run", "parallel", "combine-and-import", "loadouts"],
     "Debug": ["debugging", "panel", "change-and-recover", "compare-and-test", "find-runs"],
     "Run": [
         "agents-and-models",
