@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cast_helpers as h
+from file_kernels import FileKernelManager
 from magics_helpers import HELLO, end_shells, new_shell
 from materia_nb import Workbench
 from materia_nb.display import blocks
@@ -37,21 +38,7 @@ if TYPE_CHECKING:
 # before could not be closed any more.
 comm.create_comm, comm.get_comm_manager = comm._create_comm, comm._get_comm_manager
 
-_start_kernel = nbval.kernel.start_new_kernel
-
-
-def start_kernel(*given: object, **named: object) -> object:
-    """Start the kernel of a notebook, a second time if it died at once.
-
-    A port that was free when it was looked for may be the kernel's of another worker by the time that this one asks for it.
-    """
-    try:
-        return _start_kernel(*given, **named)
-    except RuntimeError:
-        return _start_kernel(*given, **named)
-
-
-nbval.kernel.start_new_kernel = start_kernel
+nbval.kernel.KernelManager = FileKernelManager
 
 SHARING: Final = (
     "tests/browser/test_[a-f]",

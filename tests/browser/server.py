@@ -7,14 +7,17 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from browser.kernels import NEWEST
+from file_kernels import TRANSPORT_OPTION
 from prepared_kernel import PreparedKernels
 
 if TYPE_CHECKING:
@@ -50,6 +53,8 @@ class LabServer:
         self.token = secrets.token_hex(16)
         self.url = ""
         self._folder = folder
+        # Not in that folder: the path of a socket may have 107 characters.
+        self._runtime = tempfile.mkdtemp(prefix="lab-")
         self._prepared: list[PreparedKernels] = []
         self._listening = threading.Event()
         self._process: subprocess.Popen[str] | None = None
@@ -79,6 +84,7 @@ class LabServer:
             *("--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"),
             *("--LabApp.news_url=", f"--LabApp.user_settings_dir={settings}"),
             f"--LabApp.workspaces_dir={self._folder / 'workspaces'}",
+            TRANSPORT_OPTION,
         ]
         # Its own process group, so that everything it starts can be ended with it.
         self._process = subprocess.Popen(
@@ -109,16 +115,17 @@ class LabServer:
                 process.wait(STOP_SECONDS)
                 break
         self._process = None
-        for one in self._prepared:
-            one.stop()
+        for prepared in self._prepared:
+            prepared.stop()
+        shutil.rmtree(self._runtime, ignore_errors=True)
 
     def _environment(self) -> dict[str, str]:
         # The file-based settings of whoever runs the tests must not reach the server.
         places = {
-            name: str(self._folder / name.lower())
-            for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
+            name: str(self._folder / name.lower()) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")
         }
         profile = {"MATERIA_PROFILE_DIR": str(self._folder / "profile")}
+        profile["JUPYTER_RUNTIME_DIR"] = self._runtime
         # Before the kernel that is installed beside JupyterLab.
         profile["JUPYTER_PATH"] = places["JUPYTER_DATA_DIR"]
         # The token goes by the environment: a command line is there for every user to read.

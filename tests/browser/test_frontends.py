@@ -6,10 +6,12 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from importlib.util import find_spec
@@ -20,6 +22,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.surface import press_button
+from file_kernels import TRANSPORT_OPTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,13 +68,12 @@ def answering(url: str) -> None:
 @contextlib.contextmanager
 def serving(folder: Path, *command: str) -> Iterator[str]:
     """Run a Jupyter server in its own folder and yield its address."""
-    places = {
-        name: str(folder / name.lower())
-        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
-    }
+    places = {name: str(folder / name.lower()) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")}
+    # Not in that folder: the path of a socket may have 107 characters.
+    places["JUPYTER_RUNTIME_DIR"] = runtime = tempfile.mkdtemp(prefix="lab-")
     more = {"MATERIA_PROFILE_DIR": str(folder / "profile"), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", *command],
+        [sys.executable, "-m", *command, TRANSPORT_OPTION],
         cwd=folder,
         env={**os.environ, **places, **more},
         stdin=subprocess.DEVNULL,
@@ -105,6 +107,7 @@ def serving(folder: Path, *command: str) -> Iterator[str]:
                 process.wait(15)
                 break
         reader.join(15)
+        shutil.rmtree(runtime, ignore_errors=True)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from file_kernels import AsyncFileKernelManager
 from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
@@ -406,7 +407,12 @@ def test_papermill_runs_a_lesson_and_enters_answers(tmp_path, monkeypatch):
 
     def execute(**parameters):
         return papermill.execute_notebook(
-            source, tmp_path / "out.ipynb", parameters=parameters, cwd=project, progress_bar=False
+            source,
+            tmp_path / "out.ipynb",
+            parameters=parameters,
+            cwd=project,
+            progress_bar=False,
+            kernel_manager_class=AsyncFileKernelManager,
         )
 
     done = execute(**right_answers(PAPERMILL))

@@ -11,6 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 from call_counts import calls_of
+from file_kernels import AsyncFileKernelManager
 from materia_nb.display import blocks
 from materia_nb.display.blocks import png_of
 from materia_nb.magics.cast_display import RecordPicture, RecordText
@@ -36,7 +37,7 @@ def executed(tmp_path_factory):
     place = {"metadata": {"path": str(tmp_path_factory.mktemp("project"))}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MATERIA_PROFILE_DIR", str(tmp_path_factory.mktemp("profile")))
-        NotebookClient(book, timeout=60, resources=place).execute()
+        NotebookClient(book, timeout=60, resources=place, kernel_manager_class=AsyncFileKernelManager).execute()
     return dict(zip(CELLS, book.cells, strict=True))
 
 

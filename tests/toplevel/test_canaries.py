@@ -19,6 +19,7 @@ from ipywidgets.widgets.widget import _instances as live
 from nbclient import NotebookClient
 
 import cast_helpers as h
+from file_kernels import AsyncFileKernelManager
 from magics_helpers import line, new_shell
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Reply
@@ -322,7 +323,14 @@ def leaks(turn):
 def test_no_key_is_stored_in_a_notebook(tmp_path, monkeypatch):
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path / "profile"))
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.strip()) for cell in CELLS])
-    NotebookClient(book, timeout=60, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    client = NotebookClient(
+        book,
+        timeout=60,
+        allow_errors=True,
+        resources={"metadata": {"path": str(tmp_path)}},
+        kernel_manager_class=AsyncFileKernelManager,
+    )
+    client.execute()
     text = nbformat.writes(book)
     searched("the notebook", text, shown=False)
     assert "***" in text
