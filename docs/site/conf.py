@@ -105,6 +105,7 @@ CONTENTS: Final = """
 
 ```{{toctree}}
 :hidden:
+:titlesonly:
 :caption: {caption}
 
 {pages}
