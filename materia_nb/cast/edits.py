@@ -254,7 +254,7 @@ class Edits:
             discard_edits: whether to continue without the edits made since that step began.
 
         Raises:
-            MateriaError: the corrected output breaks the handoff's rules (kind ``recommit``), the cast has gone on since,
+            MateriaError: the corrected output breaks the handoff's rules (kind ``edit_output``), the cast has gone on since,
                 or an edit does not fit the corrected state (``edits_lost``).
         """
         steps = self._runner.session.steps

@@ -244,7 +244,9 @@ def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Event
         raise MateriaError(f"The budget is still used up: {over}", hint=recovery.RAISE_BUDGET, kind="budget")
     about = routing.about(rules, state.at) if state.at is not None else {}
     kind = state.failure.kind if state.failure else ""
-    return ev.CastRevive(about=about, kind=kind, ts=ts) if command is raise_limit else ev.CastRecast(about=about, ts=ts)
+    return (
+        ev.LimitRaised(about=about, kind=kind, ts=ts) if command is raise_limit else ev.CastRetried(about=about, ts=ts)
+    )
 
 
 def by_hand(rules: Rules, session: Session, ts: int) -> Events:
@@ -451,11 +453,11 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
         raise MateriaError(
             "No step is completed, so no output can be corrected.",
             hint="answer a waiting socket with reply",
-            kind="recommit",
+            kind="edit_output",
         )
     name = name_of_correction(session)
     step = edit.edit_output(rules, record.before, session.state, text, name)
-    first = ev.SocketRecommitted(step=record.number, text=text, artifact=name)
+    first = ev.OutputEdited(step=record.number, text=text, artifact=name)
     kept_events = [
         event
         for event in step.events

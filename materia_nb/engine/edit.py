@@ -79,13 +79,13 @@ def edit_output(
     entered = entering.enter(rules, before)
     visit = entered.state.at
     if entered.state.status != "waiting" or visit is None:
-        raise MateriaError("The output of the last step cannot be corrected.", kind="recommit")
+        raise MateriaError("The output of the last step cannot be corrected.", kind="edit_output")
     socket_rules = rules.sockets[visit.socket]
     mode = "final" if visit.mode in socket_rules.any_text else visit.mode
     waiting = _with_usage(entered.state, latest)._replace(at=visit._replace(mode=mode))
     reading = socket_rules.protocol.read(text, socket_rules.wanted)
     if reading.error is not None:
-        raise RefusedAnswer("The corrected output was refused.", reading.issues, "recommit")
+        raise RefusedAnswer("The corrected output was refused.", reading.issues, "edit_output")
     step = outputs.output(rules, waiting, text, Usage(), entered.prompt, artifact=artifact)
     corrected = (*step.state.changed, f"the output of {visit.socket}")
     return step._replace(state=step.state._replace(changed=corrected))

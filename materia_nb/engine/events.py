@@ -159,11 +159,11 @@ class CastEnd(Event, type="cast_end"):
     warnings_in_all: int | None = None
 
 
-class CastRecast(AboutEvent, type="cast_recast"):
+class CastRetried(AboutEvent, type="cast_recast"):
     """The socket where the cast stopped runs again."""
 
 
-class CastRevive(AboutEvent, type="cast_revive"):
+class LimitRaised(AboutEvent, type="cast_revive"):
     """The cast continues, with the limit that stopped it extended."""
 
     kind: str = ""
@@ -479,7 +479,7 @@ class TurnSpent(AboutEvent, type="turn_spent"):
     usage: Usage
 
 
-class TurnResent(AboutEvent, type="turn_resent"):
+class TurnRetried(AboutEvent, type="turn_resent"):
     """An interrupted turn is sent again."""
 
 
@@ -604,7 +604,7 @@ class Labelled(Event, type="labelled"):
     by: str = "person"
 
 
-class SocketRecommitted(Event, type="socket_recommitted"):
+class OutputEdited(Event, type="socket_recommitted"):
     """A person corrected the output of this step."""
 
     step: int = 0

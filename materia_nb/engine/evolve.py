@@ -351,7 +351,7 @@ def _again(
             session = session._replace(noted_before=len(record.notes))
             if step.state.status == "waiting":
                 session = session.with_latest(tries=record.tries + 1)
-            if isinstance(event, ev.CastRecast):
+            if isinstance(event, ev.CastRetried):
                 session = session.with_latest(left=len(record.turns))
         return _moved(session, step, event.ts)
 
@@ -369,7 +369,7 @@ def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session
     return session.with_latest(skipped=event.note)
 
 
-def _resent(rules: Rules, session: Session, event: ev.TurnResent) -> Session:
+def _turn_retried(rules: Rules, session: Session, event: ev.TurnRetried) -> Session:
     step = _carried(session, event) or recovery.retry_turn(rules, session.state)
     record = session.steps[-1]  # what it noted then is of the past
     session = session.with_latest(tries=record.tries + 1)._replace(noted_before=len(record.notes))
@@ -500,7 +500,7 @@ def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
 # -- edits -------------------------------------------------------------------------------
 
 
-def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) -> Session:
+def _output_edited(rules: Rules, session: Session, event: ev.OutputEdited) -> Session:
     """Apply a corrected output to the last step; the original output is kept."""
     record, text = session.steps.latest, event.text
     if record is None or text is None:
@@ -551,8 +551,8 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.SocketFailed: _failed,
     ev.EvidenceMissing: lambda _, session, event: session.with_latest(missing=event.paths),
     ev.CastEnd: _end,
-    ev.CastRecast: _again(recovery.retry),
-    ev.CastRevive: _again(recovery.raise_limit),
+    ev.CastRetried: _again(recovery.retry),
+    ev.LimitRaised: _again(recovery.raise_limit),
     ev.AnsweredByHand: _by_hand,
     ev.SocketSkipped: _skipped,
     ev.CastBack: _back,
@@ -562,7 +562,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.ToolsAllowed: _allowed,
     ev.AgentNote: _note,
     ev.TurnSpent: _spent,
-    ev.TurnResent: _resent,
+    ev.TurnRetried: _turn_retried,
     ev.RefinementMessage: lambda _, session, event: session._replace(wish=event.text, calls=(), asking=()),
     ev.RefinementFinal: _finalize,
     ev.HoldAnswered: _hold_answered,
@@ -572,7 +572,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.SuggestionKept: lambda _, session, event: session._replace(kept=(*session.kept, event.suggestion)),
     ev.Pinned: _pinned,
     ev.Unpinned: _unpinned,
-    ev.SocketRecommitted: _recommitted,
+    ev.OutputEdited: _output_edited,
     **edit.EVOLVE,
     ev.FilesKept: _files,
     ev.BudgetWarning: _warned,

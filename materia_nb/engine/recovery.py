@@ -76,7 +76,7 @@ def retry(rules: Rules, state: CastState) -> Transition:
         approval=None,
         changed=(),
     )
-    return _waiting_again(rules, state, visit, ev.CastRecast(about=about(rules, visit)))
+    return _waiting_again(rules, state, visit, ev.CastRetried(about=about(rules, visit)))
 
 
 def retry_turn(rules: Rules, state: CastState) -> Transition:
@@ -94,7 +94,7 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
             hint="use retry to run the socket again, or retry --limit to raise an exhausted limit",
             kind="nothing_to_send",
         )
-    event = ev.TurnResent(about=about(rules, visit))
+    event = ev.TurnRetried(about=about(rules, visit))
     return Transition(state._replace(status="waiting", failure=None), (event,))
 
 
@@ -154,14 +154,14 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
         )
     kind = failure.kind if failure else "passive"
     socket_rules = rules.sockets[visit.socket] if visit else None
-    event = ev.CastRevive(about=about(rules, visit) if visit else {}, kind=kind)
+    event = ev.LimitRaised(about=about(rules, visit) if visit else {}, kind=kind)
     if failure and failure.blocked:
         extra = state.extra
         if failure.allow:
             key, more = failure.allow
             extra = FrozenDict({**extra, key: extra.get(key, 0) + more})
-        revived = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
-        return Transition(revived, (event,))
+        continued = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
+        return Transition(continued, (event,))
     if socket_rules is None or visit is None or state.next is not None:
         return Transition(state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,))
     if state.unrouted:

@@ -18,7 +18,7 @@ from pathlib import Path
 from sys import intern
 from typing import Final, NamedTuple
 
-from materia_nb.engine.events import VERSION, Event, Output, SocketRecommitted, to_json
+from materia_nb.engine.events import VERSION, Event, Output, OutputEdited, to_json
 from materia_nb.engine.session import Session, label_of
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
@@ -399,7 +399,7 @@ def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
     return b"".join(parts), link
 
 
-_KEPT: Final = (Output, SocketRecommitted)
+_KEPT: Final = (Output, OutputEdited)
 """The events whose text may be stored in an artifact."""
 
 

@@ -66,7 +66,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
             _answered(done, rules, event, target, read)
         elif isinstance(event, ev.ToolCalled | ev.AgentNote) and done.session.steps:
             done.session = evolve(rules, done.session, event)
-        elif isinstance(event, ev.CastRecast | ev.CastRevive):
+        elif isinstance(event, ev.CastRetried | ev.LimitRaised):
             _take(done, rules, event, done.session.state._replace(status="waiting", failure=None))
         elif isinstance(event, ev.CastEnd):
             _ended(done, rules, event)

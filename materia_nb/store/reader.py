@@ -266,12 +266,12 @@ class _Reader:
         self.command: ev.UtilityCommand | None = None
         self.recovery: ev.Event | None = None
         self.budget = False
-        self.free = False  # the next start need not be where the engine would go: recast, or a lost output
+        self.free = False  # the next start need not be where the engine would go: a retry, or a lost output
         self.misfits: Mapping[type[ev.Event], Callable[[Any], None]] = {
             ev.SocketStart: self._start,
             ev.RefinementFinal: self._finalize,
-            ev.CastRecast: self._again,
-            ev.CastRevive: self._again,
+            ev.CastRetried: self._again,
+            ev.LimitRaised: self._again,
             ev.CastEnd: self._end,
             **dict.fromkeys(ev.OUTPUTS, self._output),
         }
@@ -295,7 +295,7 @@ class _Reader:
         if isinstance(event, ev.RECOVERY) and event.text is None and event.artifact is None:
             self._unkept(event)
             return
-        if isinstance(event, ev.Output | ev.SocketRecommitted) and event.text is None:
+        if isinstance(event, ev.Output | ev.OutputEdited) and event.text is None:
             try:
                 event = event.replace(text=self._text_of(event))
             except MateriaError as error:
@@ -333,7 +333,7 @@ class _Reader:
                 self.command = event
             case ev.BudgetLimit():
                 self.budget = True
-            case ev.CastRecast() | ev.CastRevive():
+            case ev.CastRetried() | ev.LimitRaised():
                 self.free = True
             case ev.Output() | ev.CastEnd():
                 self.free = False
@@ -386,7 +386,7 @@ class _Reader:
             self._finalize(event)  # whoever recorded it asked for no more
         self._forced(event, output_of(self.rules, self.session, event))
 
-    def _text_of(self, event: ev.Output | ev.SocketRecommitted) -> str:
+    def _text_of(self, event: ev.Output | ev.OutputEdited) -> str:
         """Return the output in an artifact, whose digest must be the recorded one (R43)."""
         text = self._read(event.artifact or "")
         if event.sha256 is not None and sha256(to_bytes(text)).hexdigest() != event.sha256:
@@ -426,15 +426,15 @@ class _Reader:
 
     # -- the end, and going on after it -------------------------------------------------
 
-    def _again(self, event: ev.CastRecast | ev.CastRevive) -> None:
+    def _again(self, event: ev.CastRetried | ev.LimitRaised) -> None:
         state = self.session.state
-        if isinstance(event, ev.CastRecast) and state.status not in ("waiting", "held") and state.at is not None:
+        if isinstance(event, ev.CastRetried) and state.status not in ("waiting", "held") and state.at is not None:
             failure = state.failure._replace(blocked=None) if state.failure else None
             status = state.status if state.status == "aborted" else "failed"
             state = state._replace(status=status, next=None, unrouted=None, failure=failure)
         elif state.status not in ("failed", "aborted", "held"):
             return
-        transition = recovery.retry if isinstance(event, ev.CastRecast) else recovery.raise_limit
+        transition = recovery.retry if isinstance(event, ev.CastRetried) else recovery.raise_limit
         try:
             self._forced(event, transition(self.rules, state))
         except MateriaError as error:
@@ -489,7 +489,7 @@ class _Reader:
     def _refused_last(self, event: ev.CastEnd, state: CastState) -> bool:
         """Read the last output of a recording that stopped. The reference keeps only the last output of a visit.
 
-        A file that another event names contains the output of a recast.
+        A file that another event names contains the output of a retry.
         """
         visit = state.at
         if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:

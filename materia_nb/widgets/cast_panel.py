@@ -401,7 +401,7 @@ class CastPanel(CastSurface):
             self.cast.edit.prompt(name, text)
 
     @_acts_when_idle
-    def _recommit(self, text: LongText, *, discard_edits: StrictBool = False) -> None:
+    def _edit_output(self, text: LongText, *, discard_edits: StrictBool = False) -> None:
         """Correct the output of the last step, and decide again where it leads."""
         number = len(self.cast.steps)
         self.cast.edit.output(text, discard_edits=discard_edits)

@@ -45,7 +45,7 @@ HEIGHT: Final = 600
 """Default height of the surface, in pixels."""
 _ITEM_LISTS: Final = 20
 """Number of recently shown lists of work items that an edit may be based on."""
-_MAY_LOSE_EDITS: Final = ("back", "ask_again", "recommit")
+_MAY_LOSE_EDITS: Final = ("back", "ask_again", "edit_output")
 
 
 class CastSurface(Panel):

@@ -208,8 +208,8 @@ def test_retry_after_the_work_asks_only_for_the_handoff(tmp_path, broken):
     assert cast.run() == "failed"
     cast.retry(limit=True)
     assert cast.run() == "complete"
-    failed, revived = agent.turns[-2:]
-    assert (revived.kind, revived.prompt, revived.conversation) == (
+    failed, continued = agent.turns[-2:]
+    assert (continued.kind, continued.prompt, continued.conversation) == (
         failed.kind,
         failed.prompt,
         failed.conversation,

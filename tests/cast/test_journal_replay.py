@@ -230,7 +230,7 @@ OUTPUTS = st.one_of(
 )  # fmt: skip
 ACTIONS = st.lists(
     st.tuples(
-        st.sampled_from(["run", "step", "step", "reply", "refine", "finalize", "recast", "revive", "abort", "budget"]),
+        st.sampled_from(["run", "step", "step", "reply", "refine", "finalize", "retry", "raise_limit", "abort", "budget"]),
         OUTPUTS,
         st.sampled_from(["answer", "answer", "answer", "person", "raise", "interrupt"]),
     ),
@@ -255,8 +255,8 @@ def _play(cast: Cast, actions, current: dict) -> None:
         "reply": cast.reply,
         "refine": cast.refine,
         "finalize": lambda text: cast.accept(),
-        "recast": lambda text: cast.retry(),
-        "revive": lambda text: cast.retry(limit=True),
+        "retry": lambda text: cast.retry(),
+        "raise_limit": lambda text: cast.retry(limit=True),
         "abort": cast.abort,
         "budget": lambda text: cast.edit.budget(len(text) * 20),
     }

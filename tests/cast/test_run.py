@@ -355,7 +355,7 @@ def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
         lambda cast: cast.back(0),
         lambda cast: cast.export.test("a"),
     ],
-    ids=["step", "fork", "recast", "undo", "edit", "blame", "replay", "back", "test"],
+    ids=["step", "fork", "retry", "undo", "edit", "blame", "replay", "back", "test"],
 )
 def test_uncastable_cast_refuses_to_continue(act):
     with pytest.raises(MateriaError, match=r"cannot be cast here.*Socket-9\.parse") as caught:

@@ -218,14 +218,14 @@ def test_an_edit_is_undone_as_long_as_nothing_came_after_it():
 
 def test_r71_only_the_last_output_can_be_corrected_and_later_edits_stay():
     cast = Folded(CHAIN)
-    assert refused(cast, decide.edit_output, "x") == "recommit"
+    assert refused(cast, decide.edit_output, "x") == "edit_output"
     cast.answers("a")
     cast.do(decide.edit_output, "better")
     assert (cast.session.steps[-1].output, cast.state.last_output) == ("better", "better")
     cast.do(decide.edit_state, {"x": 1}, {})
     cast.do(decide.edit_output, "best")
     assert (cast.session.steps[-1].output, cast.state.data["x"]) == ("best", 1)
-    assert refused(cast.do(decide.enter), decide.edit_output, "x") == "recommit"
+    assert refused(cast.do(decide.enter), decide.edit_output, "x") == "edit_output"
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_carried_transition_is_used_only_for_its_own_state():
         (ev.PromptEdited(part="task", text="x"), "no prompt"),
         (ev.Labelled(step=1, name="x"), "step 1 does not exist"),
         (ev.Labelled(undoes=True), "no change of this label can be undone"),
-        (ev.SocketRecommitted(text="x"), "the step or its text is missing"),
+        (ev.OutputEdited(text="x"), "the step or its text is missing"),
         (ev.Pinned(name="A", kind="nothing", to="x"), "not those of a pin"),
     ],
 )
@@ -116,7 +116,7 @@ def test_event_that_cannot_follow_is_refused(event, why):
         (ev.SocketStart(about={"socket": "A"}, visit=1), "the cast is waiting"),
         (ev.SocketComplete(about={"socket": "B"}, text="x"), "no socket waits for this output"),
         (ev.SocketFailed(about={"socket": "B"}, kind="agent_error", error="x"), "no socket waits there"),
-        (ev.SocketRecommitted(), "the step or its text is missing"),
+        (ev.OutputEdited(), "the step or its text is missing"),
         (ev.Labelled(step=2, name="x"), "step 2 does not exist"),
         (ev.CastBack(step=2), "step 2 does not exist"),
     ],

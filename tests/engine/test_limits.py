@@ -173,7 +173,7 @@ def test_r18_cycle_path_belongs_to_the_item_even_if_it_is_left():
     assert play.go(NO, "y").at == "no_advance_cycles_exhausted"
 
 
-# -- revive -------------------------------------------------------------------------------
+# -- raising a limit -------------------------------------------------------------------------------
 
 
 def test_r18_retry_of_an_edge_limit_goes_to_the_blocked_target():

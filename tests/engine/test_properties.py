@@ -153,7 +153,7 @@ def test_session_has_no_leftovers_that_grow_with_the_cast(document, seed):
     for _, step in chain(*casts(rules, seed)):
         state = step.state
         assert len(state.items) <= len(state.cursors)
-        if state.unrouted is None:  # a budget that stops the cast leaves the books open until it is revived
+        if state.unrouted is None:  # a budget that stops the cast leaves the books open until the budget is raised
             assert all(index >= state.cursors[cursor] or index == 0 for cursor, index, _ in state.items)
         per = Counter((entry.item, entry.target) for entry in state.follow_up)
         assert all(count <= 5 for count in per.values())
@@ -176,13 +176,15 @@ def test_abort_can_be_undone_anywhere(document, seed, when):
 def test_transition_that_does_not_fit_raises_one_clear_error(document, status):
     rules = rules_of(document)
     state = entering.begin(rules, "r")._replace(status=status)
-    fitting = {"ready": {"enter"}, "failed": {"recast", "revive"}, "aborted": {"recast", "revive"}}.get(status, set())
+    fitting = {"ready": {"enter"}, "failed": {"retry", "raise_limit"}, "aborted": {"retry", "raise_limit"}}.get(
+        status, set()
+    )
     calls = {
         "enter": lambda: entering.enter(rules, state),
         "output": lambda: outputs.output(rules, state, "x"),
         "fail": lambda: recovery.fail(rules, state, Failure("k", "m")),
-        "recast": lambda: recovery.retry(rules, state),
-        "revive": lambda: recovery.raise_limit(rules, state),
+        "retry": lambda: recovery.retry(rules, state),
+        "raise_limit": lambda: recovery.raise_limit(rules, state),
     }
     for name, call in calls.items():
         if name not in fitting:

@@ -22,7 +22,7 @@ def test_interrupted_turn_waits_again_unchanged():
     state = stopped(play)
     step = recovery.retry_turn(play.rules, state)
     assert step.state == play.state, "the same question of the same turn, and no prompt anew"
-    assert (step.prompt, [type(one) for one in step.events]) == (None, [ev.TurnResent])
+    assert (step.prompt, [type(one) for one in step.events]) == (None, [ev.TurnRetried])
     assert step.events[0].about["socket"] == "A"
 
 
@@ -72,7 +72,7 @@ def test_retry_restarts_the_visit_and_revokes_an_approval():
     visit = step.state.at
     assert (visit.mode, visit.repairs, visit.approval, visit.turn) == ("work", 0, None, 2)
     assert step.prompt.begins
-    assert isinstance(step.events[0], ev.CastRecast)
+    assert isinstance(step.events[0], ev.CastRetried)
 
 
 def test_retry_after_the_last_repair_asks_again_with_the_issues():

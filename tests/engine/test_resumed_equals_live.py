@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import cast_helpers as h
 from materia_nb.agents.interface import Asking, Called, Noted, Reply, Spent, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.engine.events import Output, SocketRecommitted, from_json
+from materia_nb.engine.events import Output, OutputEdited, from_json
 from materia_nb.engine.evolve import evolve
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
@@ -102,9 +102,9 @@ COMMANDS = {
     "undo": lambda cast, n: cast.edit.undo(),
     "back": lambda cast, n: cast.back(n % (len(cast.steps) + 1)),
     "abort": lambda cast, n: cast.abort("" if n % 2 else "enough"),
-    "recast": lambda cast, n: cast.retry(),
-    "revive": lambda cast, n: cast.retry(limit=True),
-    "resend": lambda cast, n: cast.retry(turn=True),
+    "retry": lambda cast, n: cast.retry(),
+    "raise_limit": lambda cast, n: cast.retry(limit=True),
+    "retry_turn": lambda cast, n: cast.retry(turn=True),
     "skip": lambda cast, n: cast.skip("not now", item=bool(n % 3 == 0)),
     "by hand": lambda cast, n: cast.reply(OUTPUTS[n % len(OUTPUTS)]) if cast.failure else None,
     "approve calls": lambda cast, n: cast.approvals.approve(always=bool(n % 2)),
@@ -168,7 +168,7 @@ def folds(cast, lines):
     session = None
     for line in lines:
         event = from_json(line.type, line.data, line.ts)
-        if isinstance(event, (Output, SocketRecommitted)) and event.text is None:
+        if isinstance(event, (Output, OutputEdited)) and event.text is None:
             event = event.replace(text=(cast.run_dir / event.artifact).read_text())
         session = evolve(cast.runner.rules, session, event)
         yield session
@@ -195,7 +195,7 @@ def test_each_command_has_an_effect_in_some_session(name, tmp_path):
         "reply": ([("enter", 0, "", "answer")], 2),
         "refine": "draft", "finalize": "draft", "items": "loop", "prompt": ([("enter", 0, "", "answer")], 0),
         "output": ([("step", 0, OUTPUTS[2], "answer")], 3), "undo": "edited", "back": "loop",
-        "recast": "failed", "revive": "failed", "resend": "failed", "skip": "failed",
+        "retry": "failed", "raise_limit": "failed", "retry_turn": "failed", "skip": "failed",
         "by hand": ([("step", 0, "", "fail")], 2), "approve calls": "asks", "deny calls": "asks",
         "answer": "asked", "approve": "consent", "deny": "consent", "decide": "asked",
         "abandon": (begun_item, 0), "again": ([*begun_item, ("abandon", 0, "", "answer")], 0),

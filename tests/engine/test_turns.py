@@ -289,8 +289,8 @@ def test_cast_can_be_aborted_while_waiting_and_between_steps():
 def test_cast_aborted_before_its_first_step_continues_at_the_entry():
     play = Play(config(CHAIN))
     start = entering.begin(play.rules, "r")
-    revived = recovery.raise_limit(play.rules, recovery.abort(start, "wait").state)
-    assert (revived.state.status, revived.state.next) == ("ready", "Ask")
+    continued = recovery.raise_limit(play.rules, recovery.abort(start, "wait").state)
+    assert (continued.state.status, continued.state.next) == ("ready", "Ask")
 
 
 def test_failed_assignment_can_be_retried():

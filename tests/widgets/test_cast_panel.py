@@ -627,7 +627,7 @@ def test_output_can_be_corrected_and_earlier_edits_stay(cast, make):
     correct = content(panel, "answer")["correct"]
     assert correct["text"] == cast.steps[-1].output
     say(panel, "set_value", path="note", text="x", as_text=True)
-    assert say(panel, "recommit", text='{"satisfied": true}') == "1 edit was applied again."
+    assert say(panel, "edit_output", text='{"satisfied": true}') == "1 edit was applied again."
     assert cast.state["note"] == "x"
     assert cast.now.next_socket == "Socket-4"
     assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "correction"]

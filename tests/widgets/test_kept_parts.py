@@ -118,7 +118,7 @@ def message(dice, panel):
             ("retry", {}),
             ("skip", {"note": "not now"}),
             ("by_hand", {"text": "by hand"}),
-            ("recommit", {"text": h.NO}),
+            ("edit_output", {"text": h.NO}),
             ("items", {"rows": [["new", "one", None, False], ["other", "two", None, False]]}),
             ("back", {"step": dice.randint(0, steps)}),
             ("line", {"line": dice.choice([None, 0])}),

@@ -220,7 +220,7 @@ function itemsForm(send, form) {
 export function correctBox(send) {
   const summary = h("summary", {});
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });
-  const go = actButton("Use this output", "decide the step again with this output; the original is kept", () => send("recommit", { text: text.value }), MAIN);
+  const go = actButton("Use this output", "decide the step again with this output; the original is kept", () => send("edit_output", { text: text.value }), MAIN);
   const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== original && !missing, "change something first");
   const check = checkedField(text, send, "correction", "this output is valid", may);
   const reset = () => {

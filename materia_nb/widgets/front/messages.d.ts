@@ -103,7 +103,7 @@ export interface ToCast {
   /** Change layers of the prompt, for this turn only. */
   edit_prompt: { layers: Record<string, string> };
   /** Correct the output of the last step, and decide again where it leads. */
-  recommit: { text: string; discard_edits?: boolean };
+  edit_output: { text: string; discard_edits?: boolean };
   /** Set a value of the state; it is read as JSON unless ``as_text``. */
   set_value: { path: string; text: string; as_text?: boolean };
   /** Remove a value from the state. */
