@@ -329,16 +329,17 @@ _MAX_READ: Final = 4_000
 
 def output_words(step: StepRecord) -> str:
     """Return a summary of an output: its prose (R62), context or work item titles, else its beginning."""
-    reading = None if step.shown != step.output else step.reading
+    shown = step.shown
+    reading = None if shown != step.output else step.reading
     fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
     verdict_alone = not any(value for name, value in fields.items() if name != "satisfied")
     if reading is not None and (reading.context or (reading.satisfied is not None and verdict_alone)):
         return plain((reading.context or "")[:_MAX_READ])
     if reading is not None and isinstance(reading.work_items, list):
         titles = [str(item.get("title", "")) for item in reading.work_items if isinstance(item, dict)]
-        return f"{counted(len(reading.work_items), 'item')}: {', '.join(map(plain, titles))}"
-    if step.shown is not None:
-        return plain(step.shown[:_MAX_READ])
+        return f"{counted(len(reading.work_items), 'item')}: {plain(', '.join(titles)[:_MAX_READ])}"
+    if shown is not None:
+        return plain(shown[:_MAX_READ])
     if step.skipped is not None:
         return f"skipped: {plain(step.skipped)}"
     failure = step.decision.failure if step.decision is not None else None
@@ -358,8 +359,10 @@ def how_it_came(step: StepRecord) -> list[str]:
 
 def verdict_mark(step: StepRecord) -> str:
     """Return ✓ if the output is satisfied, ✗ if it is not, or an empty text if it has no verdict."""
-    verdict = step.reading.satisfied if step.reading is not None else None
-    return "" if verdict is None else "✓" if verdict else "✗"
+    reading = step.reading
+    if reading is None or reading.satisfied is None:
+        return ""
+    return "✓" if reading.satisfied else "✗"
 
 
 def verdict_words(step: StepRecord, max_chars: int) -> str:
