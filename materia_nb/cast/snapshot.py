@@ -19,20 +19,20 @@ from materia_nb.engine.cast_warnings import CastWarning, Difference, find_warnin
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.evolve import session_after
 from materia_nb.engine.item_edits import governing
-from materia_nb.engine.items import Standing, standing, standings
+from materia_nb.engine.items import Standing, standing, standings, walk_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
-from materia_nb.engine.state import Item, Label
+from materia_nb.engine.state import CastState, Item, Label
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
 from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, can_be_approved, request_of, sealed_from
 from materia_nb.insight.compare import ComparedCast
 from materia_nb.insight.why import Suggestion, conclusion_lines, suggestions_of
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
-from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.graph import END, Graph, Iterator
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 from materia_nb.store.file_snapshots import REPOSITORY
 from materia_nb.store.rundir import usage_report as report_of
@@ -159,6 +159,7 @@ class Snapshot:
         self.live, self.breakpoints, self.pins_gone = live, live.stops, live.pins_gone
         self.writable, self.stopping, self.attempts = live.writable, live.stopping, live.attempts
         self.differences, self.messages = live.differences, list(live.messages)
+        self._standings: dict[Iterator, Sequence[Standing]] = {}
 
     @cached_property
     def breakpoints_hit(self) -> list[Breakpoint]:
@@ -266,12 +267,39 @@ class Snapshot:
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
         walk, _ = governing(self.rules, self.engine, (WORK_ITEMS,))
-        statuses = standings(self.engine, walk)
+        statuses = list(self._standings_in(walk.iterator))
         at_work = lanes_at_work(self.session)
         for lane in at_work.lanes.values() if at_work is not None else ():
             for index in lane.indexes:
                 statuses[index] = standing(lane.session.state, (walk.iterator.cursor, index, ()))
         return statuses
+
+    def _standings_in(self, iterator: Iterator) -> Sequence[Standing]:
+        """Return the standing of each item in the list of an iterator, computed once; lanes are left out."""
+        if iterator not in self._standings:
+            self._standings[iterator] = standings(self.engine, walk_of(iterator))
+        return self._standings[iterator]
+
+    @cached_property
+    def loops_entered(self) -> frozenset[str]:
+        """The loops that were ever entered; a loop that shares its cursor with another may be skipped as a whole."""
+        visited = set(self.visits).union(*(lane.lane.session.state.visits for lane in self.lanes.values()))
+        return frozenset(id_ for id_, loop in self.graph.loops.items() if not visited.isdisjoint(loop.sockets))
+
+    @cached_property
+    def loop_progress(self) -> Mapping[str, tuple[int, int]]:
+        """The number of done items (R46) and of all items, for every loop over items."""
+        progress = {}
+        for loop in self.graph.loops.values():
+            if loop.iterator is not None:
+                statuses, lane = self._standings_in(loop.iterator), self.engine.lane
+                if lane is not None and lane.cursor == loop.iterator.cursor:
+                    statuses = [statuses[index] for index in lane.indexes]
+                progress[loop.id] = (statuses.count("done") if loop.id in self.loops_entered else 0, len(statuses))
+        if self.lanes and (streams := self.session.streams[-1]).status != "joined":
+            done = sum(lane_.done for lane_ in self.lanes.values())
+            progress[streams.region.loop] = done, sum(len(lane_.indexes) for lane_ in self.lanes.values())
+        return progress
 
     @cached_property
     def prompt(self) -> Prompt | None:
@@ -292,8 +320,19 @@ class Snapshot:
     @cached_property
     def next_socket(self) -> str | None:
         """The socket that the next step runs, ``end`` if only the end is left, or None if the cast is over."""
-        visit = self.waiting_at
-        return visit.socket if visit else self._upcoming()
+        visit, target = self.waiting_at, self.engine.next
+        if visit is not None:
+            return visit.socket
+        socket = self.graph.sockets.get(target) if target else None
+        if socket is None or socket.iterator is None or self.engine.status != "ready":
+            return target
+        entered = self._entered
+        return END if entered.status == "complete" else entered.waiting_at.socket if entered.waiting_at else target
+
+    @cached_property
+    def _entered(self) -> CastState:
+        """The state after the next socket is entered; loops without items are skipped."""
+        return entering.enter(self.rules, self.engine).state
 
     @cached_property
     def upcoming_item(self) -> Item | None:
@@ -302,8 +341,8 @@ class Snapshot:
             return visit.item
         if self.engine.next is None or self.engine.status != "ready":
             return None
-        entered = entering.enter(self.rules, self.engine).state
-        return entered.at.item if entered.status == "waiting" and entered.at else None
+        visit = self._entered.waiting_at
+        return visit.item if visit is not None else None
 
     @cached_property
     def warnings(self) -> tuple[CastWarning, ...]:
@@ -434,17 +473,6 @@ class Snapshot:
     def __repr__(self) -> str:
         """Return the id, the loadout and the status."""
         return f"<{self.id}: {self.graph.name!r} {self.status} after {len(self.steps)} steps>"
-
-    def _upcoming(self) -> str | None:
-        """Return the socket that is entered next; loops without items are skipped."""
-        target = self.engine.next
-        socket = self.graph.sockets.get(target) if target else None
-        if socket is None or socket.iterator is None or self.engine.status != "ready":
-            return target
-        entered = entering.enter(self.rules, self.engine).state
-        if entered.status == "complete":
-            return END
-        return entered.at.socket if entered.status == "waiting" and entered.at else target
 
 
 class ApprovalsNow:

@@ -385,9 +385,7 @@ def _progress_text(cast: Cast) -> tuple[int, int, str]:
 
 def _progress_of(cast: Cast) -> tuple[int, int]:
     """Return the number of finished items and the total of the current loop, or else of the first loop."""
-    from materia_nb.cast.views.status import loop_progress
-
-    progress = loop_progress(cast.now)
-    visit = cast.now.engine.at
+    now = cast.now
+    progress, visit = now.loop_progress, now.engine.at
     loops = cast.graph.sockets[visit.socket].loops if visit else ()
     return next((progress[loop] for loop in loops if loop in progress), next(iter(progress.values()), (0, 0)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.formatting import cost_words, failure_words
 from materia_nb.cast.repairs import Redefinition, changed_definition, offers
-from materia_nb.cast.views.status import loop_progress, steps_words, tried_words
+from materia_nb.cast.views.status import steps_words, tried_words
 from materia_nb.display.blocks import (
     Block,
     Code,
@@ -188,7 +188,7 @@ def result_blocks(now: Snapshot) -> list[Block]:
     if now.status != "complete":
         return []
     warnings = now.warnings
-    counts = loop_progress(now).values()
+    counts = now.loop_progress.values()
     done, total = (sum(counts_) for counts_ in zip(*counts, strict=True)) if counts else (0, 0)
     items = f": {done} of {counted(total, 'item')} done" if total else ""
     heading = f"Complete{', with warnings' if warnings else ''}{items}, after {steps_words(now)}"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from materia_nb.cast.formatting import way_words
-from materia_nb.cast.views.status import loop_progress, marks_of
+from materia_nb.cast.views.status import marks_of
 from materia_nb.display.blocks import (
     Block,
     Code,
@@ -353,7 +353,7 @@ class Inspector:
     # -- a loop ------------------------------------------------------------------------
 
     def _loop(self, loop: Loop) -> list[Block]:
-        progress = loop_progress(self.cast).get(loop.id) if self.cast is not None else None
+        progress = self.cast.loop_progress.get(loop.id) if self.cast is not None else None
         rows = [
             ("goes over", loop_label(self.graph, loop, progress)),
             ("sockets", ", ".join(self.names[id_] for id_ in loop.sockets)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from materia_nb.cast.views.status import loop_progress, marks_of, status_lines
+from materia_nb.cast.views.status import marks_of, status_lines
 from materia_nb.errors import MateriaError
 
 
@@ -34,7 +34,7 @@ def test_past_snapshot_equals_the_earlier_cast(cast):
         assert not past.writable
         if number:
             assert past.why().title == why
-    assert loop_progress(cast.now) != loop_progress(cast.at(1))
+    assert cast.now.loop_progress != cast.at(1).loop_progress
 
 
 def test_abandoned_branch_begins_with_its_shared_steps(cast):

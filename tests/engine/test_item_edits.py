@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import cast_helpers as h
 from builders import YES, Folded, items, retry_loop
 from materia_nb.cast import open_cast
-from materia_nb.cast.views.status import loop_progress, status_lines
+from materia_nb.cast.views.status import status_lines
 from materia_nb.engine import decide, events, evolve
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.events import from_json, to_json
@@ -506,4 +506,4 @@ def test_loops_that_were_never_entered_are_counted_and_not_called_done(tmp_path)
     assert status_lines(cast.now)[0] == "T: ready after 1 step (34 loops not begun)"
     cast.run()
     assert status_lines(cast.now)[0] == "T: complete after 3 steps (loop part2: 2 of 2 done, 33 loops not begun)"
-    assert set(loop_progress(cast.now).values()) == {(2, 2), (0, 2)}
+    assert set(cast.now.loop_progress.values()) == {(2, 2), (0, 2)}

@@ -19,7 +19,6 @@ from materia_nb.display.graph_parts import END_SIGN, Marks, links
 from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
 from materia_nb.display.svg import graph_block
 from materia_nb.engine.cast_warnings import CastWarning
-from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.routing import edges_used, short
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
@@ -150,8 +149,9 @@ def _progress(cast: Snapshot) -> list[str]:
 
 def steps_words(cast: Snapshot) -> str:
     """Return the number of steps of a cast and of its lanes, as text."""
-    in_lanes = len(cast.all_steps) - len(cast.steps)
-    return counted(len(cast.steps), "step") + (f", {in_lanes} in lanes" if in_lanes else "")
+    steps = len(cast.steps)
+    in_lanes = len(cast.all_steps) - steps
+    return counted(steps, "step") + (f", {in_lanes} in lanes" if in_lanes else "")
 
 
 def _lanes(cast: Snapshot) -> Iterator[str]:
@@ -283,32 +283,14 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     ]
 
 
-def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
-    """Return the number of done items (R46) and of all items, for every loop over items."""
-    progress = {}
-    for loop in cast.graph.loops.values():
-        if loop.iterator is not None:
-            statuses, lane = standings(cast.engine, walk_of(loop.iterator)), cast.engine.lane
-            if lane is not None and lane.cursor == loop.iterator.cursor:
-                statuses = [statuses[index] for index in lane.indexes]
-            progress[loop.id] = (statuses.count("done") if _begun(cast, loop.id) else 0, len(statuses))
-    if cast.lanes and (streams := cast.session.streams[-1]).status != "joined":
-        done = sum(lane_.done for lane_ in cast.lanes.values())
-        progress[streams.region.loop] = done, sum(len(lane_.indexes) for lane_ in cast.lanes.values())
-    return progress
-
-
-def _begun(cast: Snapshot, loop: str) -> bool:
-    """Return True if a loop was ever entered; a loop that shares its cursor with another may be skipped as a whole."""
-    engines = (cast.engine, *(lane.now.engine for lane in cast.lanes.values()))
-    return any(socket in engine.visits for engine in engines for socket in cast.graph.loops[loop].sockets)
-
-
 def _loops(cast: Snapshot) -> str:
     """Return the progress of the loops entered most recently, and the number of other loops."""
-    progress = {loop: (done, total) for loop, (done, total) in loop_progress(cast).items() if total}
-    entered = [f"loop {loop}: {done} of {total} done" for loop, (done, total) in progress.items() if _begun(cast, loop)]
-    rest = [loop for loop in progress if not _begun(cast, loop)]
+    entered, rest = [], []
+    for loop, (done, total) in cast.loop_progress.items():
+        if total and loop in cast.loops_entered:
+            entered.append(f"loop {loop}: {done} of {total} done")
+        elif total:
+            rest.append(loop)
     phrases = entered[-_MAX_LOOPS:]
     if len(entered) > len(phrases):
         phrases.insert(0, f"{len(entered) - len(phrases)} earlier loops")
@@ -355,7 +337,7 @@ def marks_of(cast: Snapshot) -> Marks:
         lanes_failed=lanes_failed,
         traversals=dict(now.traversals),
         last_route=route,
-        progress=loop_progress(cast),
+        progress=cast.loop_progress,
         breakpoints=frozenset(stop.socket for stop in cast.breakpoints if stop.socket and stop.kind != "edge"),
         break_routes=_break_routes(cast),
         warnings=_codes(cast),
