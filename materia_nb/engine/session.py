@@ -317,7 +317,10 @@ class Steps(Sequence[StepRecord]):
     def __getitem__(self, index: slice) -> Sequence[StepRecord]: ...
     def __getitem__(self, index: int | slice) -> StepRecord | Sequence[StepRecord]:
         position = range(len(self))[index]
-        return self._at(position) if isinstance(position, int) else tuple(map(self._at, position))
+        if isinstance(position, int):
+            return self._at(position)
+        last = () if self.latest is None else (self.latest,)
+        return tuple([self._closed[each] if each < self._count else last[each - self._count] for each in position])
 
     def _at(self, position: int) -> StepRecord:
         if position < self._count:
