@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 from materia_nb.display.escape import cut_off
@@ -67,11 +70,19 @@ _WIDTHS: Final = {
     **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZ&", 700),
     **dict.fromkeys("✓✗✖▶▸●→…", 860),
 }
+_CACHED_TEXTS: Final = 2_000
+"""Number of measured texts to remember, since most texts of a picture stay the same from step to step."""
 
 
+@lru_cache(maxsize=_CACHED_TEXTS)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Estimate the width in pixels of one line of text."""
-    total = 0
+    return sum(_char_widths(text)) * _scale(size, bold=bold)
+
+
+def _char_widths(text: str) -> list[int]:
+    """Return the width of each character in thousandths of the font size."""
+    widths = []
     for char in text:
         width = _WIDTHS.get(char)
         if width is None:
@@ -81,20 +92,25 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
                 width = 0
             else:
                 width = 1060 if unicodedata.east_asian_width(char) in "WF" else 760
-        total += width
-    return total * size * (1.08 if bold else 1.0) / 1000
+        widths.append(width)
+    return widths
 
 
+def _scale(size: float, *, bold: bool) -> float:
+    return size * (1.08 if bold else 1.0) / 1000
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
 def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """Cut one line of text so that it takes at most ``room`` pixels."""
-    if text_width(text, size, bold=bold) <= room:
+    ends = [*accumulate(_char_widths(text))]
+    scale = _scale(size, bold=bold)
+    if not ends or ends[-1] * scale <= room:
         return text
-    at = len(text)
-    while at and text_width(text[:at], size, bold=bold) > room - size * 0.86:
-        at -= 1
-    return cut_off(text, at)
+    return cut_off(text, bisect_right(ends, (room - size * 0.86) / scale))
 
 
+@lru_cache(maxsize=_CACHED_TEXTS)
 def wrap_text(text: str, size: float, room: float, max_lines: int) -> tuple[str, ...]:
     """Return a text as at most ``max_lines`` lines of ``room`` pixels, the last one cut."""
     lines: list[str] = []
