@@ -249,10 +249,15 @@ def socket_kinds(socket: Socket) -> tuple[str, ...]:
     return tuple(kinds)
 
 
+def pinned_label(text: str) -> str:
+    """Return the label of a pinned answer (R40)."""
+    return f"pinned: {part(text, 80)}"
+
+
 def answerer_label(socket_id: str, marks: Marks) -> str:
     """Return the name of a socket's agent, its pinned answer (R40), or an empty text."""
     if (to := marks.pins.get(socket_id)) is not None:
-        return f"pinned: {part(to, 80)}"
+        return pinned_label(to)
     return part(marks.answers.get(socket_id, ""), 80)
 
 

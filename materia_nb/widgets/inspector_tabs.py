@@ -21,7 +21,7 @@ from materia_nb.display.blocks import (
     clip_plain,
 )
 from materia_nb.display.escape import part
-from materia_nb.display.graph_parts import END_SIGN, Marks, answerer_label, links
+from materia_nb.display.graph_parts import END_SIGN, links, pinned_label
 from materia_nb.display.sections import call_blocks, part_title
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
@@ -371,9 +371,10 @@ def _lane(cast: Snapshot) -> list[str]:
 
 
 def _who(cast: Snapshot, socket: str, pinned: str | None) -> str:
+    if pinned is not None:
+        return pinned_label(cast.pins[pinned].words)
     who = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
-    pins = {} if pinned is None else {socket: cast.pins[pinned].words}
-    return answerer_label(socket, Marks(answers={socket: who}, pins=pins))
+    return part(who, 80)
 
 
 def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
