@@ -151,20 +151,11 @@ class Part:
         """Name of the widget trait with the content of the part."""
         return self.name if self.at == "dock" else self.at
 
-    @property
-    def drawn(self) -> bool:
-        """True if the part makes its own content; the graph is drawn elsewhere, the inspector makes its own tabs."""
-        return self.blocks is not None or self.state is not None
-
     def draw(self, frame: Frame) -> _Slice:
         """Return the content of the part as plain data."""
         if self.blocks is not None:
             return {"blocks": [block.as_json() for block in self.blocks(frame)]}
         return self.state(frame) if self.state is not None else {}
-
-    def words(self, frame: Frame, drawn: _Slice) -> str:
-        """Return the title of the part's tab; empty if it currently has no tab."""
-        return self.title if isinstance(self.title, str) else self.title(frame, drawn)
 
     def fallback(self, frame: Frame) -> tuple[str, str | None]:
         """Return text and SVG for readers without widgets."""
@@ -276,6 +267,11 @@ PARTS: Final[dict[str, Part]] = {
 """All parts by name; the dock's parts are in the order of their tabs."""
 
 
+def drawn_parts() -> list[Part]:
+    """Return the parts that make their own content; the graph is drawn elsewhere, and the inspector makes its own tabs."""
+    return [part for part in PARTS.values() if part.blocks is not None or part.state is not None]
+
+
 def alone_names() -> list[str]:
     """Return the names of the parts that can be shown alone."""
     return [part.name for part in PARTS.values() if part.standalone]
@@ -314,11 +310,12 @@ class FrameMemo:
         """
         slices: dict[str, _Slice] = {}
         tabs: list[list[str]] = []
-        for part in PARTS.values():
+        for part in drawn_parts():
             content: _Slice = {}
-            if part.drawn and (part.name == opened or not part.while_open):
+            if part.name == opened or not part.while_open:
                 content = slices[part.slice] = self.part(part.name, frame, part.reads, partial(part.draw, frame))
-            if part.at == "dock" and (title := part.words(frame, content)):
+            title = part.title if isinstance(part.title, str) else part.title(frame, content)
+            if title:
                 tabs.append([part.name, title])
         return slices, tabs
 

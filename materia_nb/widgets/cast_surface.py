@@ -23,6 +23,7 @@ from materia_nb.widgets.cast_parts import (
     FrameMemo,
     cast_fallback,
     dock_names,
+    drawn_parts,
     lane_of,
     parts_for_page,
 )
@@ -93,7 +94,7 @@ class CastSurface(Panel):
         self._identified: tuple[tuple[Session, str, bool], str] | None = None
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designer: Designer | None = None
-        self.front = Front([part.slice for part in PARTS.values() if part.drawn], parts_for_page())
+        self.front = Front([part.slice for part in drawn_parts()], parts_for_page())
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.graph: GraphPanel | None = None
         if self.alone is None or self.alone.at == "graph":
