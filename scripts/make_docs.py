@@ -36,7 +36,7 @@ from materia_nb.loadout.models import config_fields
 from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.registry import FAMILIES, GROUPS, VERBS, Argument, Verb, family, summary_of
+from materia_nb.magics.registry import FAMILIES, VERBS, Argument, Verb, family, groups, summary_of
 from materia_nb.widgets.cast_parts import alone_names
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -255,10 +255,10 @@ def cell(text: str) -> str:
 def magics_page() -> str:
     """Return the reference of the verbs, grouped and in the order of the help."""
     parts = [MAGICS_HEAD]
-    for title, description in GROUPS.items():
+    for title, words in groups().items():
         parts.append(f"## {title}\n")
-        parts.append("".join(f"- [`{word}`](#{word}): {summary_of(word)}\n" for word in description.split()))
-        parts += [word_section(word) for word in description.split()]
+        parts.append("".join(f"- [`{word}`](#{word}): {summary_of(word)}\n" for word in words))
+        parts += [word_section(word) for word in words]
     return "\n".join(parts)
 
 

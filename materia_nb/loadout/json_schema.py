@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
 import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic.json_schema import models_json_schema
 
-from materia_nb.file_io import replace_file
 from materia_nb.jsonvalue import JSON, Object, as_list, is_object, pretty
 from materia_nb.loadout.config_files import read_text
 from materia_nb.loadout.design.document import design_error
@@ -118,25 +113,6 @@ def _or_null(field: dict[str, JSON]) -> dict[str, JSON]:
     kinds = [kind for kind in field.get("anyOf", [field]) if kind != _NULL]
     inner = [{key: value for key, value in kind.items() if key not in outer} for kind in kinds]
     return {"anyOf": [*inner, _NULL], **outer} if any(inner) else outer
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Print the schema, or write it to the file of ``--output``; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="materia schema", description="Print the JSON Schema of a config, for editors."
-    )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the schema to FILE instead of printing it")
-    output = parser.parse_args(arguments).output
-    text = json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n"
-    if output is None:
-        sys.stdout.write(text)
-        return 0
-    try:
-        replace_file(output, text.encode())
-    except OSError as error:
-        sys.stderr.write(f"{output}: {error.strerror}\n")
-        return 2
-    return 0
 
 
 _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]

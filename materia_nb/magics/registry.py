@@ -37,7 +37,7 @@ class Argument:
         name: the name in the help text; an option is written ``--name``.
         help: a short description.
         kind: ``word`` takes one word; ``words`` takes all words up to ``--``; ``rest`` takes the remaining line unparsed;
-            ``option`` takes a value; ``flag`` takes no value.
+            ``option`` takes a value; ``options`` may be repeated, its values are a list; ``flag`` takes no value.
         required: True if the verb needs it (not for options and flags).
         integer: True if it must be a whole number.
         completes: the names that tab completion offers.
@@ -46,7 +46,7 @@ class Argument:
 
     name: str
     help: str
-    kind: Literal["word", "words", "rest", "option", "flag"] = "word"
+    kind: Literal["word", "words", "rest", "option", "options", "flag"] = "word"
     required: bool = False
     integer: bool = False
     completes: _Completes | None = None
@@ -66,7 +66,7 @@ class Argument:
     def shown(self) -> str:
         """The argument as shown in a usage line."""
         text = self.name.upper() if self.placed else self.name
-        if self.kind == "option":
+        if self.kind in ("option", "options"):
             text = f"{self.name} {self.key.upper()}"
         if self.kind in ("words", "rest"):
             text += "..."
@@ -98,7 +98,8 @@ class Call:
         return value if self.body is None else f"{value}\n{self.body.strip()}".strip()
 
 
-Handler: TypeAlias = Callable[[Call], Any]
+Handler: TypeAlias = Callable[[Any], Any]
+"""Runs a verb: of ``%materia`` with a :class:`Call`, of a terminal with the parsed arguments."""
 _H = TypeVar("_H", bound=Callable[..., Any])
 Rest: TypeAlias = Any
 """Annotates the parameter of a verb that takes the rest of the line unparsed."""
@@ -133,8 +134,6 @@ VERBS: Final[dict[str, Verb]] = {}
 """Every verb by name."""
 
 _WORDS: Final = read_package_toml(__file__, "words.toml")
-GROUPS: Final[Mapping[str, str]] = _WORDS["groups"]
-"""The first words of all verbs, in the order of the help."""
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
 """Summaries of the first words that are not verbs on their own."""
 _SYNONYMS: Final[Mapping[str, str]] = {
@@ -322,49 +321,52 @@ def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     }
 
 
-def first_words() -> list[str]:
-    """Return the first words of all verbs, in the order of the help."""
-    return [word for group in GROUPS.values() for word in group.split()]
+def groups(verbs: Mapping[str, Verb] = VERBS) -> dict[str, list[str]]:
+    """Return the first words of the verbs by the title of their group, in the order of the help."""
+    known = {name.partition(" ")[0] for name in verbs}
+    words = {title: [word for word in line.split() if word in known] for title, line in _WORDS["groups"].items()}
+    return {title: group for title, group in words.items() if group}
 
 
-def family(word: str) -> list[str]:
+def first_words(verbs: Mapping[str, Verb] = VERBS) -> list[str]:
+    """Return the first words of the verbs, in the order of the help."""
+    return [word for group in groups(verbs).values() for word in group]
+
+
+def family(word: str, verbs: Mapping[str, Verb] = VERBS) -> list[str]:
     """Return the second words of the two-word verbs that begin with ``word``."""
-    return [name.partition(" ")[2] for name in VERBS if name.startswith(f"{word} ")]
+    return [name.partition(" ")[2] for name in verbs if name.startswith(f"{word} ")]
 
 
-def find_verb(name: str) -> Verb:
-    """Return the verb with this name; raise MateriaError with a suggestion for an unknown name."""
-    if name in VERBS:
-        return VERBS[name]
-    if seconds := family(name):
-        raise usage_error(f"{name} what?", f"{name} {one_of_words(seconds)}")
-    hint = f"{meant_by(name, first_words())} (%materia help lists them all)"
-    raise MateriaError(f"%materia has no verb {name!r}.", hint=hint, kind="unknown_verb")
+def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
+    """Return the verb with this name; raise MateriaError with a suggestion for an unknown name (``usage``)."""
+    if name in verbs:
+        return verbs[name]
+    if seconds := family(name, verbs):
+        raise usage_error(f"{name} needs a second word.", f"write {name} {one_of_words(seconds)}")
+    hint = _SYNONYMS.get(name.lower()) or did_you_mean(name, first_words(verbs))
+    raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (%materia help lists them all)")
 
 
-def meant_by(name: str, verbs: Sequence[str]) -> str:
-    """Return a hint to the verb that the user probably meant by an unknown word."""
-    return _SYNONYMS.get(name.lower()) or did_you_mean(name, verbs)
-
-
-def help_text(name: str | None = None) -> str:
+def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str:
     """Return the help of one verb or family, or the list of all verbs."""
     if name is not None:
-        verbs = [VERBS[name]] if name in VERBS else []
-        verbs += [VERBS[f"{name} {second}"] for second in family(name)]
-        return "\n\n".join(map(_verb_help, verbs or [find_verb(name)]))
-    width = max(map(len, first_words()))
+        shown = [verbs[name]] if name in verbs else []
+        shown += [verbs[f"{name} {second}"] for second in family(name, verbs)]
+        return "\n\n".join(map(_verb_help, shown or [find_verb(name, verbs)]))
+    width = max(map(len, first_words(verbs)))
     lines = ["Materia NB: load a loadout, cast it, and inspect every handoff."]
-    for title, group in GROUPS.items():
-        lines += ["", f"{title}:", *(f"  {word:<{width}}  {summary_of(word)}" for word in group.split())]
-    lines += ["", "%materia help VERB explains a verb. $name stands for the value of a variable."]
-    return "\n".join(lines)
+    for title, group in groups(verbs).items():
+        lines += ["", f"{title}:", *(f"  {word:<{width}}  {summary_of(word, verbs)}" for word in group)]
+    variables = " $name stands for the value of a variable." if verbs is VERBS else ""
+    return "\n".join([*lines, "", f"%materia help VERB explains a verb.{variables}"])
 
 
-def summary_of(word: str) -> str:
+def summary_of(word: str, verbs: Mapping[str, Verb] = VERBS) -> str:
     """Return the summary of a first word, followed by its second words in parentheses."""
-    summary = VERBS[word].summary if word in VERBS else FAMILIES[word]
-    return f"{summary} ({word} {', '.join(family(word))})" if family(word) else summary
+    summary = verbs[word].summary if word in verbs else FAMILIES[word]
+    seconds = family(word, verbs)
+    return f"{summary} ({word} {', '.join(seconds)})" if seconds else summary
 
 
 def _verb_help(verb: Verb) -> str:
@@ -375,7 +377,8 @@ def _verb_help(verb: Verb) -> str:
     if verb.arguments:
         width = max(len(argument.name) for argument in verb.arguments)
         lines += ["", *(f"  {argument.name:<{width}}  {argument.help}" for argument in verb.arguments)]
-    lines += ["", "For example:", *(f"  {line}" for line in verb.example.splitlines())]
+    if verb.example:
+        lines += ["", "For example:", *(f"  {line}" for line in verb.example.splitlines())]
     return "\n".join(lines)
 
 
@@ -402,64 +405,72 @@ def is_silenced(line: str, cell: str | None) -> bool:
     return cell is None and line.rstrip().endswith(";")
 
 
-def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse the rest of a line; raise MateriaError with the usage if that fails."""
+def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> dict[str, Any]:
+    """Parse the arguments of a verb; raise MateriaError with the usage if that fails.
+
+    Args:
+        verb: the verb.
+        line: the rest of a line, in which quotes group words and ``$name`` stands for a variable; or the words of a
+            command line, which are used unchanged, and whose options may also follow an argument of kind ``rest``.
+        names: the variables.
+    """
+    matches = list(_WORD.finditer(line)) if isinstance(line, str) else []
+    words = [match[1] for match in matches] if isinstance(line, str) else line
+    read: Callable[[str], Any] = partial(_value, names=names) if isinstance(line, str) else str
     values: dict[str, Any] = {}
     positional = [argument for argument in verb.arguments if argument.placed]
-    position, only_words = 0, False
-    while match := _WORD.match(rest, position):
-        raw = match.group(1)
-        if raw == "--" and not only_words:
-            position, only_words = match.end(), True
+    index, only_words = 0, False
+    while index < len(words):
+        word = words[index]
+        index += 1
+        if word == "--" and not only_words:
+            only_words = True
             if positional and positional[0].kind == "words" and positional[0].key in values:
                 positional.pop(0)
-        elif raw.startswith("--") and not only_words:
-            position = _option(verb, rest, match, values, names)
-        elif not positional and (seconds := family(verb.name)):
-            raise _wrong(verb, f"{verb.name} has no {raw!r}: {did_you_mean(raw, seconds)}.")
+        elif word.startswith("--") and not only_words:
+            index = _option(verb, words, index, values, read)
         elif not positional:
-            raise _wrong(verb, f"The argument {raw!r} is one too many.")
+            seconds = family(verb.name)
+            near = f"{verb.name} has no {word!r}: {did_you_mean(word, seconds)}."
+            raise _wrong(verb, near if seconds else f"The argument {word!r} is one too many.")
         elif positional[0].kind == "words":
-            values.setdefault(positional[0].key, []).append(_typed(verb, positional[0], _value(raw, names)))
-            position = match.end()
+            values.setdefault(positional[0].key, []).append(_typed(verb, positional[0], read(word)))
+        elif positional[0].kind == "rest" and isinstance(line, str):
+            values[positional.pop(0).key] = read(line[matches[index - 1].start(1) :].strip())
+            index = len(words)
         elif positional[0].kind == "rest":
-            values[positional.pop(0).key] = _value(rest[position:].strip(), names)
-            position = len(rest)
+            key = positional[0].key
+            values[key] = f"{values[key]} {word}" if key in values else word
         else:
             argument = positional.pop(0)
-            values[argument.key] = _typed(verb, argument, _value(raw, names))
-            position = match.end()
+            values[argument.key] = _typed(verb, argument, read(word))
     missing = next((argument for argument in positional if argument.required and argument.key not in values), None)
     if missing:
         raise _wrong(verb, f"{missing.name.upper()} is missing: {missing.help}.")
     return values
 
 
-def _option(
-    verb: Verb,
-    rest: str,
-    match: re.Match[str],
-    values: dict[str, Any],
-    names: Mapping[str, Any],
-) -> int:
-    name, equals, inline = match.group(1).partition("=")
+def _option(verb: Verb, words: Sequence[str], index: int, values: dict[str, Any], read: Callable[[str], Any]) -> int:
+    """Store the option before ``index`` in ``values``, and return the index of the word after the option."""
+    name, equals, text = words[index - 1].partition("=")
     argument = verb.options.get(name)
     if argument is None:
         near = did_you_mean(name, verb.options) if verb.options else f"{verb.name} has no options."
         raise _wrong(verb, f"The option {name} does not exist: {near}")
     if argument.kind == "flag":
         values[argument.key] = True
-        return match.end()
+        return index
     if not equals:
-        following = _WORD.match(rest, match.end())
-        if following is None:
+        if index == len(words):
             raise _wrong(verb, f"{name} needs a value: {argument.help}.")
-        match, inline = following, following.group(1)
-    values[argument.key] = _typed(verb, argument, _value(inline, names))
-    return match.end()
+        text = words[index]
+        index += 1
+    value = _typed(verb, argument, read(text))
+    values[argument.key] = [*values.get(argument.key, ()), value] if argument.kind == "options" else value
+    return index
 
 
-def _value(raw: str, names: Mapping[str, Any]) -> Any:
+def _value(raw: str, *, names: Mapping[str, Any]) -> Any:
     variable = _VARIABLE.fullmatch(raw)
     if variable:
         name = variable.group(1)

@@ -1,4 +1,4 @@
-"""The command line ``materia``: a command for each verb, and commands that exist only in a terminal.
+"""The command line ``materia``: the verbs of the magic, and commands that exist only in a terminal.
 
 ``materia lessons``, ``gallery`` and ``cheatsheet`` copy files of the package to a folder. To offer more files, add a
 :class:`Bundle` to :data:`BUNDLES`.
@@ -9,19 +9,17 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, TextIO, cast
-
-import click
+from typing import Any, Final
 
 from materia_nb import __version__
 from materia_nb.cast.workbench import DryBench, Workbench
@@ -29,18 +27,7 @@ from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.loadout.config_files import ENDINGS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.registry import (
-    GROUPS,
-    SHELL,
-    VERBS,
-    Argument,
-    Call,
-    Verb,
-    family,
-    meant_by,
-    parse,
-    summary_of,
-)
+from materia_nb.magics.registry import SHELL, VERBS, Argument, Call, Verb, find_verb, help_text, parse
 from materia_nb.shell import terminal
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -217,65 +204,6 @@ def _next_steps(bundle: Bundle, folder: Path, written: Sequence[Path], *, truste
 FINE, PROBLEMS, MISUSE = 0, 1, 2
 """Exit codes."""
 
-_MINUS: Final = "\ue000"
-"""Placeholder for the minus sign of a number, because click would parse ``-1`` as an option."""
-_MINUS_SIGN: Final = re.compile(r"^-(?=\d)")
-
-
-class _TextOrInteger(click.ParamType):  # type: ignore[type-arg] # generic only in the latest click
-    def __init__(self, *, integer: bool) -> None:
-        self.integer, self.name = integer, "integer" if integer else "text"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = str(value).replace(_MINUS, "-", 1)
-        if not self.integer:
-            return text
-        try:
-            return int(text)
-        except ValueError:
-            self.fail(f"{text!r} is not a whole number", param, ctx)
-
-
-class _Command(click.Command):
-    """A command that accepts negative numbers as arguments."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [_MINUS_SIGN.sub(_MINUS, argument) for argument in args])
-
-
-class _VerbFamily(click.Group):
-    """Commands that share their first word; the command named "" runs if no second word is given."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "" in self.commands and (not args or args[0] not in self.commands):
-            args = ["", *args]
-        return super().parse_args(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return [name for name in self.commands if name]
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands and not args[0].startswith("-"):
-            ctx.fail(f"The command {args[0]!r} does not exist: {meant_by(args[0], self.list_commands(ctx))}")
-        return super().resolve_command(ctx, args)
-
-
-class _Program(_VerbFamily):
-    """The program ``materia``, whose help lists commands in the groups of the verbs."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        groups = {title: names.split() for title, names in GROUPS.items()}
-        verbs = {name for names in groups.values() for name in names}
-        groups["Tools and examples"] = [name for name in self.commands if name and name not in verbs]
-        for title, names in groups.items():
-            rows = [(name, self.commands[name].get_short_help_str(200)) for name in names if name in self.commands]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
-
-
 _FIRST_STEPS: Final = """\
 Materia NB checks, explores, casts and inspects loadouts. Five commands to start with:
 
@@ -288,54 +216,68 @@ Materia NB checks, explores, casts and inspects loadouts. Five commands to start
 materia --help lists all commands, materia COMMAND --help explains a command."""
 
 
-@click.group(cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", message="%(version)s")
-@click.pass_context
-def program(context: click.Context) -> None:
-    """Materia NB: check, explore, cast and inspect loadouts. Exit codes: 0 fine, 1 problems, 2 misuse."""
-    if context.invoked_subcommand is None:
-        click.echo(_FIRST_STEPS)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code: 0 fine, 1 problems, 2 misuse."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # the encoding may be Latin-1
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run_program(list(sys.argv[1:] if arguments is None else arguments))
+        code = _run_words(words)
+        sys.stdout.flush()
     except OSError as error:
         if error.filename is not None:  # not the output
             raise
         sys.stdout = io.StringIO()  # Python would fail again to flush it
-        click.echo(f"The output could not be written: {error.strerror}.", err=True)
+        if not isinstance(error, BrokenPipeError):
+            terminal.complain(f"The output could not be written: {error.strerror}.")
         return PROBLEMS
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("Interrupted; nothing recorded is lost. Continue with materia run.", err=True)
+    except KeyboardInterrupt:
+        terminal.complain("Interrupted; nothing recorded is lost. Continue with materia run.")
         return PROBLEMS
-    return code if isinstance(code, int) else FINE
+    return code
 
 
-def _run_program(arguments: list[str]) -> object:
+def _run_words(words: list[str]) -> int:
     try:
-        return program.main(arguments, "materia", standalone_mode=False)
-    except click.ClickException as error:
-        if "--json" not in arguments:
-            error.show()
-            return MISUSE
-        command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "materia"
-        return _report(usage_error(error.format_message(), f"{command} --help"), as_json=True)
+        if not words:
+            terminal.show(_FIRST_STEPS)
+        elif words[0] in ("-V", "--version"):
+            terminal.show(__version__)
+        elif (topic := _help_topic(words)) is not None:
+            terminal.show(terminal.as_commands(help_text(topic or None, COMMANDS)))
+        else:
+            command, values = parse_command(words)
+            code: int = command.handler(values)
+            return code
     except MateriaError as error:
-        return _report(error, as_json="--json" in arguments)
+        if "--json" in words:
+            fields = {name: getattr(error, name) for name in ("what", "where", "hint", "kind")}
+            terminal.show(_json_text({"ok": False, "error": fields}))
+        else:
+            terminal.complain(error)
+        return MISUSE if error.kind == "usage" else PROBLEMS
+    return FINE
 
 
-def _report(error: MateriaError, *, as_json: bool) -> int:
-    if as_json:
-        fields = {name: getattr(error, name) for name in ("what", "where", "hint", "kind")}
-        click.echo(_json_text({"ok": False, "error": fields}))
-    else:
-        click.echo(str(error).replace("%materia ", "materia "), err=True)
-    return MISUSE if error.kind == "usage" else PROBLEMS
+def _help_topic(words: Sequence[str]) -> str | None:
+    """Return the command that a command line requests help for, empty for the list of all commands; else None."""
+    if words[0] in ("help", "-h", "--help"):
+        return " ".join(words[1:])
+    before = list(takewhile(lambda word: word not in ("-h", "--help"), words))
+    if len(before) == len(words) or "--" in before:
+        return None
+    return _command_name(before)
+
+
+def _command_name(words: Sequence[str]) -> str:
+    return " ".join(words[: 2 if " ".join(words[:2]) in COMMANDS else 1])
+
+
+def parse_command(words: Sequence[str]) -> tuple[Verb, dict[str, Any]]:
+    """Return the command that a command line runs, and its arguments; raises MateriaError (``usage``)."""
+    command = find_verb(_command_name(words), COMMANDS)
+    return command, parse(command, words[len(command.name.split()) :], {})
 
 
 def _json_text(document: object) -> str:
@@ -350,244 +292,200 @@ def _json_text(document: object) -> str:
 
 # -- from a verb to a command ----------------------------------------------------------
 
-_COMMON_OPTIONS: Final = (
-    click.Option(
-        ["--project"], type=click.Path(exists=True, file_okay=False, path_type=Path), default=".",
-        help="the project directory; the current directory if left out",
-    ),
-    click.Option(["--file", "on_top"], help="load this file of loadouts in addition to the project's files", metavar="FILE"),
-    click.Option(["--json", "as_json"], is_flag=True, help="write the result as JSON"),
-)  # fmt: skip
-_CAST_OPTION: Final = click.Option(
-    ["--cast", "of"],
-    type=_TextOrInteger(integer=False),
-    help="the cast: its id, the beginning of its id, its name, or -2 for the second latest; the latest cast if left out",
+_BODY: Final = Argument("--body", "a file with the text of the cell; - for the standard input", "option")
+_CAST: Final = Argument(
+    "--cast",
+    "the cast: its id, the beginning of its id, its name, or -2 for the second latest; the latest cast if left out",
+    "option",
 )
-_AGENT_OPTION: Final = click.Option(
-    ["--agent"],
-    multiple=True,
-    metavar="NAME=WHO",
-    help="the agent of a materia or socket, as for the verb agent: Build=openai:gpt-4o, '*=command:claude'; repeatable",
+_AGENT: Final = Argument(
+    "--agent",
+    "the agent of a materia or socket, as for the verb agent: Build=openai:gpt-4o, '*=command:claude'; repeatable",
+    "options",
+)
+_PROJECT: Final = Argument("--project", "the project directory; the current directory if left out", "option")
+_COMMON: Final = (
+    _PROJECT,
+    Argument("--file", "load this file of loadouts in addition to the project's files", "option"),
+    Argument("--json", "write the result as JSON", "flag"),
 )
 _STARTS_CASTS: Final = frozenset({"quest run", "sweep"})
 """Verbs that start and run casts; their commands have the option ``--agent``."""
 
 
-def _parameter(argument: Argument, verb: Verb) -> click.Parameter:
-    kind: Any = click.Choice(argument.choices) if argument.choices else _TextOrInteger(integer=argument.integer)
-    if argument.kind == "flag":
-        return click.Option([argument.name], is_flag=True, help=argument.help)
-    if argument.kind == "option":
-        return click.Option([argument.name], type=kind, help=argument.help)
-    is_last = argument.kind == "rest" and any(other.kind == "words" for other in verb.arguments)
-    repeated = argument.kind != "word" and not is_last
-    required = argument.required or is_last
-    metavar = argument.name.upper() + ("..." if repeated else "")
-    return click.Argument(
-        [argument.key],
-        type=kind,
-        nargs=-1 if repeated else 1,
-        required=required,
-        metavar=metavar if required else f"[{metavar}]",
-    )
-
-
-def _command(verb: Verb, access: str) -> click.Command:
+def _command(verb: Verb, access: str) -> Verb:
     """Return the command for a verb; ``access`` is the verb's key in the table ``shell`` of ``words.toml``."""
-    own = [_parameter(argument, verb) for argument in verb.arguments]
-    if verb.cell != "never":
-        body = click.Option(
-            ["--body"], type=click.File(encoding="utf-8"), required=verb.cell == "must",
-            help="a file with the text of the cell; - for the standard input",
-        )  # fmt: skip
-        own.append(body)
+    options = [_BODY] if verb.cell != "never" else []
     if access in ("looks", "changes") and "--cast" not in verb.options:
-        own.append(_CAST_OPTION)
+        options.append(_CAST)
     if access == "changes" or verb.name in _STARTS_CASTS:
-        own.append(_AGENT_OPTION)
-    documented = [argument for argument in verb.arguments if argument.placed and argument.help]
-    argument_help = [f"{argument.name.upper()}: {argument.help}" for argument in documented]
-    examples = [
-        line.replace("%materia ", "materia ") for line in verb.example.splitlines() if line.startswith("%materia ")
-    ]
-    return _Command(
-        verb.name.rpartition(" ")[2],
-        params=[*own, *_COMMON_OPTIONS],
-        callback=partial(_run_verb, verb, access),
-        help="\n\n".join([verb.summary, *argument_help]),
-        short_help=summary_of(verb.name) if " " not in verb.name else verb.summary,
-        epilog="\b\nFor example:\n" + "\n".join(f"  {line}" for line in examples) if examples else None,
+        options.append(_AGENT)
+    examples = [line for line in verb.example.splitlines() if line.startswith("%materia ")]
+    return replace(
+        verb,
+        handler=partial(_run_verb, verb, access),
+        arguments=(*verb.arguments, *options, *_COMMON),
+        cell="never",
+        example="\n".join(examples),
     )
 
 
-def _run_verb(
-    verb: Verb,
-    access: str,
-    *,
-    project: Path,
-    on_top: str | None,
-    as_json: bool,
-    of: str | None = None,
-    agent: Sequence[str] = (),
-    body: TextIO | None = None,
-    **values: Any,
-) -> int:
+def _run_verb(verb: Verb, access: str, values: Mapping[str, Any]) -> int:
     """Run a verb, write its result and return the exit code."""
-    with _bench(access, project, on_top, agent) as bench:
-        arguments = _arguments(verb, values, bench)
+    with _bench(access, values) as bench:
+        call = _call(verb, bench, values)
         if access in ("looks", "changes"):
-            (bench.open if access == "looks" else bench.resume)(of or arguments.get("cast") or "-1")
-        value = verb.handler(Call(bench, arguments, None if body is None else body.read(), {}))
-        return _report_result(verb, value, bench, as_json=as_json)
+            (bench.open if access == "looks" else bench.resume)(values.get("cast", "-1"))
+        return _report_result(verb, verb.handler(call), bench, values)
 
 
 @contextmanager
-def _bench(access: str, project: Path, on_top: str | None = None, agents: Sequence[str] = ()) -> Iterator[Workbench]:
+def _bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
     """Open the workbench of a command. The access ``tests`` gets a :class:`DryBench`, without agents and processes."""
-    if access == "tests":
-        dry = DryBench(project)
-        dry.load(on_top) if on_top is not None else terminal.choose_own(dry)
-        yield cast("Workbench", dry)
-        return
-    bench = Workbench(project)
-    try:
-        bench.load(on_top) if on_top is not None else terminal.choose_own(bench)
-        for assignment in agents:
+    project = Path(values.get("project", "."))
+    if not project.is_dir():
+        raise usage_error(f"The project directory {project} does not exist.", "name a directory after --project")
+    bench: Any = DryBench(project) if access == "tests" else Workbench(project)
+    with nullcontext() if access == "tests" else closing(bench):
+        bench.load(values["file"]) if "file" in values else terminal.choose_own(bench)
+        for assignment in values.get("agent", ()):
             name, equals, agent = assignment.partition("=")
             if not equals:
                 raise usage_error(f"--agent {assignment} does not name an agent.", "write NAME=WHO")
             parsed = parse(VERBS["agent"], f'"{name}" {agent}', {})
             VERBS["agent"].handler(Call(bench, parsed, None, {}))
         yield bench
-    finally:
-        bench.close()
 
 
-def _arguments(verb: Verb, values: dict[str, Any], bench: Workbench) -> dict[str, Any]:
-    """Convert command-line values to the arguments of a verb; load a file that is given as a loadout."""
-    arguments: dict[str, Any] = {}
+def _call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
+    """Return the call of a verb; load a file that is given as a loadout, and read the file with the body of the cell."""
+    arguments = dict(values)
     for argument in verb.arguments:
-        value = values.get(argument.key)
-        if value in (None, (), False):
-            continue
-        if isinstance(value, tuple):
-            value = list(value) if argument.kind == "words" else " ".join(map(str, value))
-        if argument.completes == "loadout" and Path(str(value)).suffix in ENDINGS:
-            value = bench.load(str(value)).name
-        arguments[argument.key] = value
-    return arguments
+        if argument.completes == "loadout" and Path(str(values.get(argument.key))).suffix in ENDINGS:
+            arguments[argument.key] = bench.load(values[argument.key]).name
+    body = arguments.pop("body", None)
+    if body is None and verb.cell == "must":
+        raise usage_error(f"{verb.name} needs a text.", "name its file with --body FILE; - is the standard input")
+    return Call(bench, arguments, None if body is None else _body_text(body), {})
 
 
-def _report_result(verb: Verb, value: object, bench: Workbench, *, as_json: bool) -> int:
+def _body_text(name: str) -> str:
+    if name == "-":
+        return sys.stdin.read()
+    try:
+        return read_plain(name, follow=True).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise usage_error(f"The file of --body cannot be read: {error}.", "name a text file in UTF-8") from None
+
+
+def _report_result(verb: Verb, value: object, bench: Workbench, values: Mapping[str, Any]) -> int:
     """Write the result of a verb and return the exit code."""
     fine = terminal.is_fine(verb.name, value, bench)
-    if as_json:
-        click.echo(_json_text({"ok": fine, **terminal.data_of(verb.name, value, bench)}))
+    if "json" in values:
+        terminal.show(_json_text({"ok": fine, **terminal.data_of(verb.name, value, bench)}))
     elif value is not None:
-        click.echo(terminal.text_of(value, shutil.get_terminal_size((100, 0)).columns))
+        terminal.show(terminal.text_of(value, shutil.get_terminal_size((100, 0)).columns))
     return FINE if fine else PROBLEMS
 
 
-# -- commands without a verb ------------------------------------------------------------
+# -- commands without a verb, or with more than the verb ----------------------------------
 
 
-def _check(
-    *, names: Sequence[str], strict: bool, form: str, project: Path, on_top: str | None, as_json: bool, **fixes: bool
-) -> int:
+def _check(values: Mapping[str, Any]) -> int:
     """Check loadout files, loadouts and saved tests; the help of the command describes the arguments."""
-    with _bench("tests", project, on_top) as bench:
-        if not fixes["fix"]:
-            checked = terminal.findings_of(bench, names, strict=strict)
-            click.echo(terminal.findings_text(checked, "json" if as_json else form))
+    verb, names = VERBS["check"], values.get("names", [])
+    with _bench("tests", values) as bench:
+        if "fix" not in values:
+            checked = terminal.findings_of(bench, names, strict="strict" in values)
+            terminal.show(terminal.findings_text(checked, "json" if "json" in values else values.get("format", "text")))
             return FINE if checked.ok else PROBLEMS
         if len(names) > 1:
             raise usage_error("Only one loadout can be fixed at a time.", "name one loadout")
-        verb = VERBS["check"]
-        arguments = _arguments(verb, {"loadout": tuple(names), **fixes}, bench)
-        return _report_result(verb, verb.handler(Call(bench, arguments, None, {})), bench, as_json=as_json)
+        call = _call(verb, bench, {**values, **dict.fromkeys(["loadout"], *names)})
+        return _report_result(verb, verb.handler(call), bench, values)
 
 
-def _run(
-    *, request: Sequence[str], loadout: str | None, project: Path, on_top: str | None, as_json: bool,
-    of: str | None, agent: Sequence[str], **values: Any,
-) -> int:  # fmt: skip
+def _run(values: Mapping[str, Any]) -> int:
     """Cast a request, or continue a cast, until it ends or must wait; ask a person who sits at the terminal."""
-    run = VERBS["run"]
-    with _bench("changes", project, on_top, agent) as bench:
-        if request:
-            if of is not None:
+    run, start = VERBS["run"], VERBS["cast"]
+    with _bench("changes", values) as bench:
+        if "request" in values:
+            if "cast" in values:
                 raise usage_error("A request starts a new cast.", "leave out --cast or the request")
-            bench.cast(**_arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench))
-        elif loadout is not None:
+            start.handler(_call(start, bench, values))
+        elif "loadout" in values:
             raise usage_error("The request is missing.", "run REQUEST --loadout NAME")
         else:
-            bench.resume(of or "-1")
-        call = Call(bench, _arguments(run, values, bench), None, {})
+            bench.resume(values.get("cast", "-1"))
+        call = _call(run, bench, values)
         value = run.handler(call)
-        while terminal.can_ask(as_json=as_json) and terminal.ask_person(bench.current):
+        while terminal.can_ask(as_json="json" in values) and terminal.ask_person(bench.current):
             value = run.handler(call) if bench.current.status in ("ready", "waiting") else VERBS["status"].handler(call)
-        return _report_result(run, value, bench, as_json=as_json)
+        return _report_result(run, value, bench, values)
 
 
-def _mcp(*, project: Path) -> None:
+def _mcp(values: Mapping[str, Any]) -> int:
     from materia_nb.shell.mcp_server import serve
 
-    serve(project)
+    serve(Path(values.get("project", ".")))
+    return FINE
 
 
-def _copy(bundle: Bundle, *, folder: Path | None, force: bool) -> None:
-    click.echo(run_copy(bundle, folder, force=force))
+def _copy(bundle: Bundle, values: Mapping[str, Any]) -> int:
+    folder = Path(values["dir"]) if "dir" in values else None
+    terminal.show(run_copy(bundle, folder, force="force" in values))
+    return FINE
 
 
-def _schema(*, arguments: Sequence[str]) -> int:
-    from materia_nb.loadout.json_schema import main as print_schema
+def _schema(values: Mapping[str, Any]) -> int:
+    from materia_nb.loadout.json_schema import config_schema
 
-    return print_schema(arguments)
+    text = json.dumps(config_schema(), indent=2, ensure_ascii=False)
+    if "output" not in values:
+        terminal.show(text)
+        return FINE
+    try:
+        replace_file(values["output"], f"{text}\n".encode())
+    except OSError as error:
+        message = f"The schema cannot be written: {error.strerror or error}."
+        raise MateriaError(message, where=values["output"], hint="name a file in an existing folder") from None
+    return FINE
 
 
-def _add_commands() -> None:
-    """Add every command to the program; group two-word commands under their first word."""
-    access_by_verb = {name: access for access, names in SHELL.items() for name in names if access != "notebook"}
-    commands = {name: _command(VERBS[name], access) for name, access in access_by_verb.items()}
+def _commands() -> dict[str, Verb]:
+    """Return every command by name."""
+    commands = {
+        name: _command(VERBS[name], access) for access, names in SHELL.items() for name in names if access != "notebook"
+    }
     check, run = commands["check"], commands["run"]
-    check.callback, run.callback = _check, _run
-    names = click.Argument(["names"], nargs=-1, metavar="[FILE|LOADOUT]...")
-    check.params = [names, *(parameter for parameter in check.params if parameter.name != "loadout")]
-    check.params.append(click.Option(["--format", "form"], type=click.Choice(terminal.FORMATS), default="text", help="the output format of the findings"))  # fmt: skip
-    check.help = (
-        f"{VERBS['check'].summary}\n\nFILE: check all loadouts of this file, or replay this saved test "
-        "(*.materia-case.json). LOADOUT: check this loadout of the project. Without arguments, check all loadouts that "
-        "the project's files define."
+    names = Argument(
+        "names",
+        "files of loadouts, saved tests (*.materia-case.json) and loadouts of the project; all loadouts that the "
+        "project's files define if left out",
+        "words",
     )
-    start = [option for option in commands["cast"].params if option.name in ("request", "loadout")]
-    run.params = [*start, *run.params]
-    run.help = f"Cast a request and run it; without REQUEST, continue a cast.\n\n{run.help}"
-    for name, command in commands.items():
-        first, _, second = name.partition(" ")
-        if not family(first):
-            program.add_command(command, first)
-            continue
-        group = program.commands.get(first)
-        if not isinstance(group, _VerbFamily):
-            about = summary_of(first)
-            group = _VerbFamily(first, help=about, invoke_without_command=False, no_args_is_help=first not in commands)
-            program.add_command(group)
-        group.commands[second] = command
+    form = Argument(
+        "--format", "the output format of the findings; text if left out", "option", choices=terminal.FORMATS
+    )
+    start = [argument for argument in VERBS["cast"].arguments if argument.key in ("request", "loadout")]
+    summary = f"Cast a request and run it; without a request, continue a cast. {run.summary}"
+    options = [argument for argument in check.arguments if not argument.placed]
+    commands["check"] = replace(check, handler=_check, arguments=(names, form, *options))
+    commands["run"] = replace(run, handler=_run, summary=summary, arguments=(*start, *run.arguments))
     for bundle in available_bundles():
-        folder = click.Argument(["folder"], required=False, type=click.Path(path_type=Path), metavar="DIR")
-        force = click.Option(["--force"], is_flag=True, help="overwrite files that differ")
-        program.add_command(
-            click.Command(
-                bundle.command, params=[folder, force], callback=partial(_copy, bundle), help=f"{bundle.about}."
-            )
-        )
-    project = next(option for option in _COMMON_OPTIONS if option.name == "project")
-    about = "Serve MCP on stdin and stdout: a coding agent designs loadouts, and you review each step in the designer."
-    program.add_command(click.Command("mcp", params=[project], callback=_mcp, help=about))
-    rest = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
-    settings: dict[str, Any] = {"ignore_unknown_options": True}
-    about = "Print the JSON Schema of a file of loadouts, for editors."
-    program.add_command(click.Command("schema", settings, _schema, [rest], help=about, add_help_option=False))
+        folder = Argument("dir", "the folder; if left out, the files are listed")
+        force = Argument("--force", "overwrite files that differ", "flag")
+        summary = f"{bundle.about}."
+        commands[bundle.command] = Verb(bundle.command, summary, partial(_copy, bundle), (folder, force), "never", "")
+    output = Argument("--output", "write the schema to this file instead of printing it", "option")
+    summary = "Print the JSON Schema of a file of loadouts, for editors."
+    commands["schema"] = Verb("schema", summary, _schema, (output,), "never", "")
+    summary = (
+        "Serve MCP on stdin and stdout: a coding agent designs loadouts, and you review each step in the designer."
+    )
+    commands["mcp"] = Verb("mcp", summary, _mcp, (_PROJECT,), "never", "")
+    return commands
 
 
-_add_commands()
+COMMANDS: Final = _commands()
+"""The commands by name. A handler takes the parsed arguments and returns the exit code."""

@@ -14,8 +14,6 @@ from typing import Any, Final
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-import click
-
 from materia_nb import __version__
 from materia_nb.cast import Cast
 from materia_nb.cast.cases import SUFFIX, read_case
@@ -41,6 +39,21 @@ from materia_nb.sweep.results import Sweep
 _END = "."
 
 
+def show(text: str) -> None:
+    """Write a text to the standard output."""
+    sys.stdout.write(f"{text}\n")
+
+
+def complain(problem: object) -> None:
+    """Write an error or a warning to the standard error."""
+    sys.stderr.write(f"{as_commands(str(problem))}\n")
+
+
+def as_commands(text: str) -> str:
+    """Return a text of this package with commands of a terminal instead of magics."""
+    return text.replace("%materia ", "materia ")
+
+
 def can_ask(*, as_json: bool) -> bool:
     """Return True if input and output are a terminal and the result is not written as JSON."""
     return not as_json and sys.stdin.isatty() and sys.stdout.isatty()
@@ -54,7 +67,7 @@ def ask_person(cast: Cast) -> bool:
     """
     if cast.status == "complete" or not (cast.now.approvals.asking or cast.now.waiting_at or cast.now.held):
         return False
-    click.echo(repr(status_view(cast.now)))
+    show(repr(status_view(cast.now)))
     try:
         if cast.now.approvals.asking:
             _ask_approval(cast)
@@ -66,12 +79,14 @@ def ask_person(cast: Cast) -> bool:
     except EOFError:
         return False
     except MateriaError as error:  # the answer was refused; the caller asks again
-        click.echo(str(error).replace("%materia ", "materia "), err=True)
+        complain(error)
     return True
 
 
 def _ask_approval(cast: Cast) -> None:
-    word = click.prompt("Approve", type=click.Choice(["yes", "no", "always"]), default="no")
+    word = ""
+    while word not in ("yes", "no", "always"):
+        word = input("Approve? Enter yes, no or always; no if you enter nothing: ").strip() or "no"
     if word == "no":
         cast.approvals.deny("a person denied the call")
     else:
@@ -80,7 +95,7 @@ def _ask_approval(cast: Cast) -> None:
 
 def _read_lines(question: str) -> str:
     """Read lines until a line contains only a dot; raises EOFError after Ctrl-D."""
-    click.echo(f"{question}; a line with {_END!r} alone ends it, Ctrl-D leaves the cast waiting:")
+    show(f"{question}; a line with {_END!r} alone ends it, Ctrl-D leaves the cast waiting:")
     return "\n".join(iter(lambda: input("> "), _END))
 
 

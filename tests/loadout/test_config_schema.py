@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from loadout_samples import config, edge
 from materia_nb.loadout import check_config, read_config
-from materia_nb.loadout.json_schema import config_schema, main
+from materia_nb.loadout.json_schema import config_schema
 from materia_nb.loadout.models import config_fields
 
 HERE = Path(__file__).parents[1]
@@ -162,13 +162,6 @@ def test_each_field_has_a_description_and_ignored_fields_are_marked():
         said = definitions[row.model]["properties"][row.field]
         assert said["description"].endswith(".")
         assert said.get("deprecated", False) is (row.ignored is not None)
-
-
-def test_schema_is_printed_or_written_to_a_file(tmp_path, capsys):
-    assert main([]) == 0
-    assert main(["--output", str(tmp_path / "schema.json")]) == 0
-    assert (tmp_path / "schema.json").read_text(encoding="utf-8") == capsys.readouterr().out
-    assert main(["--output", str(tmp_path / "none" / "schema.json")]) == 2
 
 
 def test_a_config_may_name_its_schema():

@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
 import pytest
 from IPython.utils.capture import capture_output
 
@@ -31,7 +30,7 @@ from materia_nb.agents import AgentError, Asking, Called, Noted, Spent, ToolCall
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.registry import VERBS
-from materia_nb.shell.commands import program
+from materia_nb.shell.commands import parse_command
 
 ROOT = make_docs.ROOT
 PAGES = [
@@ -253,7 +252,7 @@ def test_shell_blocks_contain_only_known_commands(one):
         elif match := re.fullmatch(r'pip install -e "\.\[(\w+)\]"', line):
             assert match[1] in extras, line
         elif match := re.fullmatch(r"(?:materia|python -m materia_nb) (.+)", line):
-            parsed_by(program, shlex.split(match[1]), line)
+            assert match[1] == "--help" or parse_command(shlex.split(match[1])), line
         elif match := re.fullmatch(r"jupyter lab my-lessons/(\S+)", line):
             assert (ROOT / "notebooks" / match[1]).exists(), line
         elif match := re.fullmatch(r"python ((?:[\w.-]+/?)+\.py)((?: [\w/.-]+)*)", line):
@@ -263,15 +262,6 @@ def test_shell_blocks_contain_only_known_commands(one):
             assert all((ROOT / name).exists() for name in match[2].split()), line
         else:
             pytest.fail(f"{one}: not a command that can be checked: {line}")
-
-
-def parsed_by(command, arguments, line):
-    """Fail unless a command or its subcommand accepts the arguments; nothing is executed."""
-    context = command.make_context("materia", arguments)
-    if isinstance(command, click.Group):
-        _, inner, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-        assert inner is not None, line
-        parsed_by(inner, rest, line)
 
 
 def test_documented_conformance_command_works():

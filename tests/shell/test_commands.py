@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 import tqdm
 
@@ -19,7 +18,7 @@ from materia_nb.loadout.config_files import write_config
 from materia_nb.loadout.layers import PROJECT_FILE
 from materia_nb.magics.registry import SHELL, VERBS
 from materia_nb.shell import terminal
-from materia_nb.shell.commands import main, program
+from materia_nb.shell.commands import COMMANDS, main
 
 WITH_PROCESS = {
     "activeLoadout": "Both",
@@ -62,18 +61,11 @@ def test_every_verb_is_listed_as_in_the_shell_or_not():
     assert sorted(listed) == sorted(VERBS), "words.toml [shell] lists every verb once"
 
 
-def commands(group=program, before=""):
-    for name, one in group.commands.items():
-        whole = f"{before} {name}".strip()
-        yield from commands(one, whole) if isinstance(one, click.Group) else [(whole, one)]
-
-
 @pytest.mark.parametrize("name", [name for given, names in SHELL.items() if given != "notebook" for name in names])
 def test_command_has_options_and_help_of_its_verb(name):
-    verb, command = VERBS[name], dict(commands())[name]
-    options = {spelt for one in command.params for spelt in one.opts}
-    assert set(verb.options) <= options
-    assert verb.summary.split("\n")[0] in command.help
+    verb, command = VERBS[name], COMMANDS[name]
+    assert set(verb.options) <= set(command.options)
+    assert verb.summary in command.summary
 
 
 def test_missing_command_shows_the_first_commands(capsys):
@@ -91,16 +83,27 @@ def test_help_lists_every_command(capsys):
     assert materia(capsys, "--version")[:2] == (0, f"{__version__}\n")
 
 
+def test_help_of_a_command_names_its_options_and_no_magic(capsys):
+    texts = [materia(capsys, *words)[1] for words in (["help", "list", "casts"], ["list", "casts", "--help"])]
+    assert texts[0] == texts[1]
+    assert "materia list casts [--name NAME]" in texts[0]
+    assert "--project" in texts[0]
+    assert "%materia" not in texts[0]
+
+
 @pytest.mark.parametrize(
     "arguments, told",
     [
         (["lesons"], "did you mean 'lessons'?"),
-        (["check", "--nope"], "No such option"),
-        (["explore", "--items"], "requires an argument"),
+        (["check", "--nope"], "option --nope does not exist"),
+        (["explore", "--items"], "needs a value"),
         (["explore", "Asks", "--items", "x"], "range of lengths"),
-        (["step", "many"], "not a whole number"),
+        (["step", "many"], "must be a whole number"),
         (["run", "hi", "--agent", "Judge"], "write NAME=WHO"),
-        (["compare"], "Missing argument"),
+        (["compare"], "A is missing"),
+        (["status", "--project", "nowhere"], "directory nowhere does not exist"),
+        (["edit", "prompt", "task"], "--body FILE"),
+        (["edit", "items", "--body", "nowhere"], "cannot be read"),
     ],
 )
 def test_misuse_exits_with_2(arguments, told, bench, capsys):
@@ -271,7 +274,7 @@ SAID = {
     "edit output": "edit output {}", "edit redefine": "edit redefine Judge",
     "edit remember": "edit remember Judge", "edit prompt": "edit prompt task Say.", "fork": "fork 1",
     "refine": "refine shorter", "reply": "reply x", "skip": "skip why", "cast": "cast rain", "copy": "copy Ask Mine",
-    "delete": "delete -1 --yes", "link": "link Asks Ask go", "quest add": "quest add rain", "quest move": "quest move 1 top",
+    "delete": "delete -1 --yes", "link": "link Asks Ask -- go", "quest add": "quest add rain", "quest move": "quest move 1 top",
     "quest remove": "quest remove 1", "quest requeue": "quest requeue 1", "sweep": "sweep rain", "check": "check Asks",
     "estimate": "estimate Asks", "explore": "explore Asks", "explore odds": "explore odds Asks",
     "explore prompts": "explore prompts Asks", "explore simulate": "explore simulate Asks --n 10",
@@ -294,7 +297,8 @@ def test_json_of_every_verb_agrees_with_its_exit_code(name, bench, capsys, proje
     bench.cast("rain", agents={"*": lambda: {"satisfied": True}}, loadout="Asks").run(steps=1)
     bench.close()
     (project / "items.yaml").write_text("- {title: One, context: first}\n")
-    code, out, err = materia(capsys, *SAID.get(name, name).split(), "--json")
+    words = SAID.get(name, name).split()
+    code, out, err = materia(capsys, *name.split(), "--json", *words[len(name.split()) :])
     said = json.loads(out)
     assert said["ok"] == (code == 0), err
     assert " at 0x" not in out, "an object of Python, which means nothing in JSON"

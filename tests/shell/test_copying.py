@@ -50,7 +50,7 @@ def test_command_without_its_files_is_hidden(package, capsys):
 @pytest.mark.parametrize(
     "arguments, told",
     [
-        (["schema", "--help"], "--output FILE"),
+        (["schema", "--help"], "--output"),
         (["doctor"], "materia-nb"),
     ],
 )
@@ -65,8 +65,14 @@ def test_module_runs_as_a_program_with_its_arguments(arguments, told, project):
 def test_the_exit_code_is_that_of_the_program(project):
     program = [sys.executable, "-m", "materia_nb", "schema", "--output", "no-such-folder/schema.json"]
     done = subprocess.run(program, cwd=project, check=False, capture_output=True, text=True)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "no-such-folder" in done.stderr
+
+
+def test_schema_is_printed_or_written_to_a_file(tmp_path, capsys):
+    assert main(["schema"]) == 0
+    assert main(["schema", "--output", str(tmp_path / "schema.json")]) == 0
+    assert (tmp_path / "schema.json").read_text(encoding="utf-8") == capsys.readouterr().out
 
 
 def test_closed_output_ends_the_program_quietly():

@@ -1,4 +1,4 @@
-"""The verbs of ``%materia``; :data:`materia_nb.magics.registry.GROUPS` defines their order in the help."""
+"""The verbs of ``%materia``; ``words.toml`` defines their order in the help."""
 
 from materia_nb.magics.verbs import analysis, casts, loadouts
 

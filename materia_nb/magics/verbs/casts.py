@@ -507,31 +507,31 @@ from_method(
 
 
 @verb("export page")
-def _page(call: Call, file: Rest = None) -> Any:
+def _page(call: Call, path: Rest = None) -> Any:
     """Save the cast as one HTML page.
 
     Args:
-        file: the file to write; cast.html in the run directory if left out
+        path: the file to write; cast.html in the run directory if left out
     """
-    return _export(call, file, "cast.html", call.cast.export.page)
+    return _export(call, path, "cast.html", call.cast.export.page)
 
 
 @verb("export recording", example="%materia export recording recordings/demo.json")
-def _record(call: Call, file: Rest = None) -> Any:
+def _record(call: Call, path: Rest = None) -> Any:
     """Save the answers of the cast to a file, which can answer other casts (agent * recorded:FILE).
 
     Args:
-        file: the file to write; recording.json in the run directory if left out
+        path: the file to write; recording.json in the run directory if left out
     """
-    return _export(call, file, "recording.json", call.cast.export.recording)
+    return _export(call, path, "recording.json", call.cast.export.recording)
 
 
-def _export(call: Call, file: Any, name: str, write: Callable[[Path], object]) -> Text:
-    """Write a file of the current cast; ``file`` defaults to ``name`` in the run directory."""
+def _export(call: Call, path: Any, name: str, write: Callable[[Path], object]) -> Text:
+    """Write a file of the current cast; ``path`` defaults to ``name`` in the run directory."""
     project = call.bench.project
-    path = project / str(file) if file else call.cast.run_dir / name
-    write(path)
-    return Text(f"Wrote {path.relative_to(project) if path.is_relative_to(project) else path}.")
+    target = project / str(path) if path else call.cast.run_dir / name
+    write(target)
+    return Text(f"Wrote {target.relative_to(project) if target.is_relative_to(project) else target}.")
 
 
 @verb("help", verb={"completes": "verb"})
