@@ -84,6 +84,13 @@ def check_overlaps() -> None:
     assert orders == [1, 2], orders
 
 
+def check_dead_edges_are_hinted() -> None:
+    """An edge for timeouts or refused outputs is never taken after an edge for all failures."""
+    edges = [edge("end", when) for when in ("timed_out", "failed", "refused", "timed_out")]
+    hints = check_config(config({"Try": at("P", *edges)})).hints
+    assert [hint.source for hint in hints if hint.code == "never-taken"] == ["Try.edges[2]", "Try.edges[3]"]
+
+
 def check_explore_and_odds() -> None:
     explored = Exploration(build_graph(BRANCHES), 0)
     assert explored.never == []
@@ -114,5 +121,6 @@ if __name__ == "__main__":
     assert Result.of_failure("agent_timeout") == "timed_out"
     check_routing_and_why()
     check_overlaps()
+    check_dead_edges_are_hinted()
     check_explore_and_odds()
     check_random_loadouts()

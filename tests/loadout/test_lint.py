@@ -356,6 +356,9 @@ def test_shadowed_edges_get_a_hint_r3():
     utility = config({"Socket-1": {"materia": "U", "edges": both}})
     assert only("never-taken", utility) == set()  # a process need not say satisfied (R7)
     assert only("never-taken", plain(parse="json", handoff="envelope", edges=both)) == set()
+    failing = [edge("end", "failed"), edge("Socket-1", "failed"), edge("end")]
+    assert only("never-taken", plain(edges=failing)) == {"Socket-1.edges[1]"}
+    assert only("never-taken", plain(parse="json", edges=failing)) == {"Socket-1.edges[1]"}
 
 
 @pytest.mark.parametrize("edges", [["satisfied"] * 2, ["satisfied", "not_satisfied", "always"]])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from materia_nb.errors import one_of_words
 from materia_nb.jsonvalue import as_list, is_text
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.items import combined_condition
@@ -22,9 +23,11 @@ from materia_nb.loadout.topology import (
     reversed_edges,
 )
 from materia_nb.loadout.vocabulary import (
-    DEFAULT_HANDOFF,
+    GUARDS,
     SENDING_BACK,
+    YES_OR_NO,
     Condition,
+    Result,
     covered,
     described,
     is_condition,
@@ -343,32 +346,39 @@ def visited(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
 @rule(EDGE_RULES, "socket", "never-taken")
 def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An edge after other edges that match the same results."""
-    if socket.id in facts.texts:
-        return  # guards are reported by the rule guard-on-text
-    first_edges: dict[Condition, int] = {}
+    results = _possible_results(facts, socket)
+    first_edges: dict[Result, int] = {}  # the index of the first edge that matches each result
+    unconditional = False
     for edge in socket.edges:
-        when, index = edge.when, edge.index
-        if when is None:
+        if edge.when is None:
             continue
-        message = advice = ""
-        if when in first_edges and when != "always":
-            message = (
-                f"edge {index + 1} is never taken, because edge {first_edges[when] + 1} has the same condition {when}"
+        condition = described(edge.when)
+        matched = [result for result in results if condition.holds(result)]
+        if unconditional and not condition.without_output:
+            continue  # a problem with the code unreachable-edge
+        if matched and first_edges.keys() >= set(matched):
+            earlier = one_of_words(f"edge {index + 1}" for index in sorted({first_edges[result] for result in matched}))
+            verdict = "" if Result.NOTHING in results or condition.guards else "; the output must contain satisfied"
+            yield Hint(
+                f"{socket.id}.edges[{edge.index}]",
+                f"edge {edge.index + 1} is never taken, because {earlier} matches its results first{verdict}",
+                "remove the edge, move it forward, or change its condition",
+                safe_fix("Remove the edge", do("remove_edge", socket.id, edge.index)),
             )
-            advice = "remove the edge, or change the condition of one of the two edges"
-        elif when == "always" and not unmet(first_edges.keys() - {"always"}) and _must_judge(facts, socket):
-            message = f"the output of {socket.id!r} must contain satisfied, and the earlier edges match both values"
-            advice = "remove the edge, or remove one of the earlier edges"
-        if message:
-            remove = safe_fix("Remove the edge", do("remove_edge", socket.id, index))
-            yield Hint(f"{socket.id}.edges[{index}]", message, advice, remove)
-        first_edges.setdefault(when, index)
+        unconditional = unconditional or condition.whatever
+        for result in matched:
+            first_edges.setdefault(result, edge.index)
 
 
-def _must_judge(facts: LoadoutFacts, socket: SocketFacts) -> bool:
-    """True if an agent's protocol refuses an output without a verdict (R7); other protocols accept such an output."""
-    handoff = socket.raw.get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF
-    return not socket.is_utility and must_judge(handoff)
+def _possible_results(facts: LoadoutFacts, socket: SocketFacts) -> list[Result]:
+    """Return the results that a visit of a socket can have."""
+    if socket.id in facts.texts:
+        impossible: tuple[Result, ...] = YES_OR_NO
+    else:
+        guarded = any(edge.when in GUARDS for edge in socket.edges)
+        judged = guarded and not socket.is_utility and must_judge(socket.handoff)
+        impossible = (Result.NOTHING,) if judged else ()  # its protocol refuses an output without a verdict (R7)
+    return [result for result in Result if result not in impossible]
 
 
 # -- endless cycles ----------------------------------------------------------------------
