@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from materia_nb.errors import one_of_words
-from materia_nb.jsonvalue import as_list, is_text
+from materia_nb.jsonvalue import is_text
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.items import combined_condition
 from materia_nb.loadout.report import Fix, FixStep, Hint, HintRule, do, rule, safe_fix, suggested_fix
@@ -59,19 +59,6 @@ def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     if loop.legacy is not None:
         why = "" if loop.consumes is not None else ", and derives no advance without consumes"
         yield Hint(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "use exits instead")
-
-
-@rule(EDGE_RULES, "loop", "duplicate-member")
-def _duplicate_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A loop that lists a socket twice."""
-    listed: set[str] = set()
-    for index, member in enumerate(as_list(loop.raw.get("sockets"))):
-        if isinstance(member, str) and member in listed:
-            fix = safe_fix("Remove the duplicate", do("set_members", loop.id, loop.members))
-            where = f"loops.{loop.id}.sockets[{index}]"
-            yield Hint(where, f"{member!r} is listed twice", "remove the duplicate", fix)
-        elif isinstance(member, str):
-            listed.add(member)
 
 
 @rule(EDGE_RULES, "loop", "two-lists")
@@ -358,7 +345,7 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             continue  # a problem with the code unreachable-edge
         if matched and first_edges.keys() >= set(matched):
             earlier = one_of_words(f"edge {index + 1}" for index in sorted({first_edges[result] for result in matched}))
-            verdict = "" if Result.NOTHING in results or condition.guards else "; the output must contain satisfied"
+            verdict = "" if Result.NOTHING in results or condition.guards else " (the output must contain satisfied)"
             yield Hint(
                 f"{socket.id}.edges[{edge.index}]",
                 f"edge {edge.index + 1} is never taken, because {earlier} matches its results first{verdict}",

@@ -1,4 +1,4 @@
-"""Rules about values in the state: reads before writes, lists that are lost, and states and prompts that grow."""
+"""Rules about values in the state: reads before writes, and prompts that grow."""
 
 from __future__ import annotations
 
@@ -8,48 +8,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.jsonvalue import as_object, is_text, split_path
 from materia_nb.loadout.report import Hint, HintRule, rule
-from materia_nb.loadout.rules.edge_rules import targets_of
-from materia_nb.loadout.topology import LoadoutFacts, SocketFacts, cycles_in, reversed_edges
+from materia_nb.loadout.topology import LoadoutFacts, SocketFacts
 from materia_nb.loadout.vocabulary import RESULTS, WORK_ITEMS
 
 StatePath: TypeAlias = tuple[str, ...]
 STATE_RULES: Final[list[HintRule]] = []
-_COMMON: Final = ("item", "currentWorkItem")
-
-
-@rule(STATE_RULES, "loadout", "lost-list")
-def _lost_list(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A list inside an item of another list that does not exist on every path."""
-    alias_of = {
-        id_: tuple(split_path(socket.iterator.alias))
-        for id_, socket in facts.sockets.items()
-        if socket.iterator is not None
-    }
-    if not alias_of:
-        return
-    list_of = {
-        id_: _state_path(socket.iterator.items if socket.iterator else "") for id_, socket in facts.sockets.items()
-    }
-    assigned = {
-        tuple(split_path(target))[:1]
-        for socket in facts.sockets.values()
-        for raw in (socket.raw, socket.materia.raw)
-        for target in as_object(raw.get("assign"))
-    }
-    before = reversed_edges(_targets(facts))
-    for id_ in alias_of:
-        alias = _read_through(alias_of, list_of[id_], id_)
-        if alias is None or alias[:1] in assigned:
-            continue
-        showing = _showing(alias_of, list_of, alias)
-        lost = [other for other in facts.sockets if other in before[id_] and other not in showing]
-        if lost:
-            yield Hint(
-                f"{id_}.foreach" if facts.sockets[id_].foreach is not None else id_,
-                f"the list {'.'.join(list_of[id_])} is inside the current item of another list, and is empty if the socket "
-                f"is entered from {', '.join(map(repr, lost))}, which has no such item",
-                "add the outer list to that socket too, or assign the outer item to the state",
-            )
 
 
 @rule(STATE_RULES, "socket", "prompt-grows")
@@ -73,27 +36,6 @@ def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 def _state_path(source: str) -> StatePath:
     segments = tuple(split_path(source))
     return segments[1:] if segments[:1] == ("state",) else () if source.startswith("$") else segments
-
-
-def _read_through(alias_of: dict[str, StatePath], path: StatePath, id_: str) -> StatePath | None:
-    """Return the item alias of another socket through which a list is read, or None."""
-    others = [alias for other, alias in alias_of.items() if other != id_ and alias != alias_of[id_]]
-    if others and path[:1] in {(name,) for name in _COMMON}:
-        return path[:1]
-    return next((alias for alias in others if alias and path[: len(alias)] == alias), None)
-
-
-def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alias: StatePath) -> set[str]:
-    """Return the sockets at which the item with this alias exists, as the socket's own item or as an outer item."""
-    if alias[0] in _COMMON:
-        return set(alias_of)
-    showing, aliases = {id_ for id_, other in alias_of.items() if other == alias}, {alias}
-    while True:
-        inside = {id_ for id_ in alias_of if any(list_of[id_][: len(outer)] == outer for outer in aliases if outer)}
-        if not inside - showing:
-            return showing
-        aliases |= {alias_of[id_] for id_ in inside - showing}
-        showing |= inside
 
 
 # -- values that are never written -----------------------------------------------------------
@@ -268,59 +210,3 @@ def _line(arrived_from: Mapping[str, str | None], at: str | None) -> Iterator[st
     while at is not None:
         yield at
         at = arrived_from[at]
-
-
-# -- growing states -----------------------------------------------------------------------
-
-_MAX_COPIES: Final = 100
-"""Maximum number of copies in a cycle for which growth is checked, since the check takes quadratic time."""
-
-
-@rule(STATE_RULES, "loadout", "state-doubles")
-def _state_doubles(facts: LoadoutFacts) -> Iterator[Hint]:
-    """Assignments in a cycle that copy a part of the state into itself (R11)."""
-    assigned = list(_assigned(facts))
-    rounds = cycles_in(targets_of(facts)) if assigned else {}
-    together: dict[int, set[tuple[StatePath, StatePath]]] = {}
-    for id_, target, source, _ in assigned:
-        if id_ in rounds:
-            together.setdefault(rounds[id_], set()).add((target, source))
-    noted: set[str] = set()
-    for id_, target, source, where in assigned:
-        if id_ not in rounds or where in noted:
-            continue
-        copies = together[rounds[id_]]
-        if len(copies) <= _MAX_COPIES and _comes_back(target, source, copies):
-            noted.add(where)
-            name = ".".join(("state", *source))
-            itself = target[: len(source)] == source
-            message = "is copied into itself" if itself else "is copied into itself through other assignments"
-            yield Hint(
-                where,
-                f"{name} {message}, so the state doubles in each cycle",
-                "assign only the needed part, such as state.plan",
-            )
-
-
-def _assigned(facts: LoadoutFacts) -> Iterator[tuple[str, StatePath, StatePath, str]]:
-    """Yield the copies within the state: the socket, the target path, the source path, and the path of the assignment."""
-    for id_, socket in facts.sockets.items():
-        for path, target, source in socket.assignments:
-            if isinstance(source, str) and (source == "state" or source.startswith("state.")):
-                yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), path
-
-
-def _comes_back(target: StatePath, source: StatePath, copies: set[tuple[StatePath, StatePath]]) -> bool:
-    """True if the copied value ends up nested inside its own source after some rounds."""
-    holders = {target}  # paths that contain the copied value, including later copies
-    while True:
-        more = {to for to, of in copies for held in holders if _within(held, of) and to not in holders}
-        if any(_within(held, source) and held != source for held in holders):
-            return True
-        if not more:
-            return False
-        holders |= more
-
-
-def _within(inner: StatePath, outer: StatePath) -> bool:
-    return inner[: len(outer)] == outer
