@@ -5,7 +5,7 @@ The facts are derived from the well-formed parts of a loadout. Problems of regio
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -51,7 +51,6 @@ class Derivation:
 
     Attributes:
         facts: the loadout.
-        ids: the sockets that edges and exits may lead to.
         loops: the resolved loops, by id.
         advances: the derived advances, by socket.
         advancing: the loop that each derived advance belongs to, by socket.
@@ -61,7 +60,6 @@ class Derivation:
     """
 
     facts: LoadoutFacts
-    ids: Collection[str]
     loops: dict[str, Loop] = field(default_factory=dict)
     advances: dict[str, Advance] = field(default_factory=dict)
     advancing: dict[str, str] = field(default_factory=dict)
@@ -75,17 +73,17 @@ class Derivation:
 
     def may_lead_to(self, to: JSON) -> TypeGuard[str]:
         """True if ``to`` can be the target of an edge or an exit."""
-        return isinstance(to, str) and (to == END or to in self.ids)
+        return isinstance(to, str) and (to == END or to in self.facts.sockets)
 
 
-def derive(facts: LoadoutFacts, ids: Collection[str] | None = None) -> Derivation:
+def derive(facts: LoadoutFacts) -> Derivation:
     """Derive the loops, routes and advances of a loadout; skip malformed parts."""
-    derivation = Derivation(facts, facts.sockets if ids is None else ids)
+    derivation = Derivation(facts)
     for loop in facts.loops:
         derivation.loops[loop.id] = Loop(
             id=loop.id,
-            sockets=tuple(member for member in loop.members if member in derivation.ids),
-            generator=loop.source if loop.source in derivation.ids else None,
+            sockets=tuple(member for member in loop.members if member in facts.sockets),
+            generator=loop.source if loop.source in facts.sockets else None,
             output=loop.output if loop.consumes else None,
             iterator=loop.iterator_of(next(iter(loop.members), "")) if loop.iterates else None,
             routes=tuple(_routes(derivation, loop)),
@@ -98,29 +96,24 @@ def derive(facts: LoadoutFacts, ids: Collection[str] | None = None) -> Derivatio
     return derivation
 
 
-def socket_iterator(facts: LoadoutFacts, id_: str) -> Iterator | None:
-    """Return the iterator of a socket: its own ``foreach``, else the iterator of its first loop that has one (R1)."""
-    socket = facts.sockets.get(id_)
-    if socket is None:
-        loop = next((loop for loop in facts.loops if loop.iterates and id_ in loop.members), None)
-        return None if loop is None else loop.iterator_of(id_)
+def socket_iterator(socket: SocketFacts) -> Iterator | None:
+    """Return the iterator of a socket, with ``?`` for a list that its own ``foreach`` does not name."""
     if socket.foreach is None or socket.iterator is None or socket.iterator.items:
         return socket.iterator
     return replace(socket.iterator, items="?")
 
 
-def socket_advance(derivation: Derivation, id_: str) -> Advance | None:
+def socket_advance(derivation: Derivation, socket: SocketFacts) -> Advance | None:
     """Return the advance of a socket: its own, completed from its iterator, or a derived one (R14)."""
-    socket = derivation.facts.sockets.get(id_)
-    if socket is None or socket.advance is None:
-        return derivation.advances.get(id_)
+    if socket.advance is None:
+        return derivation.advances.get(socket.id)
     raw, cursor, when = socket.advance, socket.advance_cursor or "?", socket.advance.get("when")
     items = raw["items"] if is_text(raw.get("items")) else (socket.iterator and socket.iterator.items) or "?"
     missing = [name for name in ("cursor", "items") if raw.get(name) is None]
     if missing:
         names = " and ".join(missing)
-        text = f"{id_} takes the {names} of its advance from its iterator ({cursor}, {items})"
-        derivation.note(f"{id_}.advance", text)
+        text = f"{socket.id} takes the {names} of its advance from its iterator ({cursor}, {items})"
+        derivation.note(f"{socket.id}.advance", text)
     return Advance(cursor, items, when if is_condition(when) else "always")
 
 
@@ -134,7 +127,7 @@ def _written_routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
 
 def _route(derivation: Derivation, exit_: ExitFacts | None) -> tuple[str, Condition, str] | None:
     """Return source, condition and target of an exit, or None if the exit is malformed."""
-    if exit_ is None or exit_.source not in derivation.ids or exit_.condition is None:
+    if exit_ is None or exit_.source not in derivation.facts.sockets or exit_.condition is None:
         return None
     if exit_.source is None or not derivation.may_lead_to(exit_.target):
         return None

@@ -157,7 +157,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
 
 def _resolved(derivation: Derivation, materia: Mapping[str, Materia]) -> Graph:
     """Return the graph of the well-formed parts of a loadout; ``materia`` maps socket ids to their materia."""
-    sockets = {id_: _socket(derivation, id_, materia[id_]) for id_ in derivation.ids}
+    sockets = {id_: _socket(derivation, socket, materia[id_]) for id_, socket in derivation.facts.sockets.items()}
     entry = derivation.facts.entry
     return Graph(
         name=derivation.facts.name,
@@ -195,70 +195,65 @@ def active_loadout(document: JSON) -> str | None:
     return active if isinstance(active, str) else next(iter(loadouts), None)
 
 
-def _socket(derivation: Derivation, id_: str, materia: Materia) -> Socket:
-    facts = derivation.facts
-    socket = facts.sockets.get(id_)
-    raw = {} if socket is None else socket.raw
-    parse = _parse(derivation, socket, id_, materia)
+def _socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Socket:
+    facts, raw = derivation.facts, socket.raw
+    parse = _parse(derivation, socket, materia)
     # a utility has no second turn, and drafts end with a handoff turn anyway
     finalize = raw.get("finalize") is True and parse == "json"
     contexts = [owner.get("castContext") for owner in (raw, materia.raw, facts.raw, facts.config)]
     return Socket(
-        id=id_,
+        id=socket.id,
         materia=materia,
         parse=parse,
-        assign=_assign(derivation, socket, id_, materia),
+        assign=_assign(derivation, socket, materia),
         edges=_edges(derivation, socket),
-        advance=socket_advance(derivation, id_),
-        iterator=socket_iterator(facts, id_),
-        loops=tuple([loop.id for loop in facts.loops if id_ in loop.members]),
-        handoff=DEFAULT_HANDOFF if socket is None else socket.handoff,
-        parse_derived=id_ in derivation.json_sources,
+        advance=socket_advance(derivation, socket),
+        iterator=socket_iterator(socket),
+        loops=tuple([loop.id for loop in socket.loops]),
+        handoff=socket.handoff,
+        parse_derived=socket.id in derivation.json_sources,
         finalize=finalize and not (materia.kind == "utility" or materia.multi_turn),
         cast_context=cast_context(next(filter(None, contexts), None)),
         prompt_form=raw.get("promptForm"),
         assignment=as_object(raw.get("assignment")),
-        layout=_layout(facts, id_, raw),
+        layout=_layout(facts, socket),
     )
 
 
-def _edges(derivation: Derivation, socket: SocketFacts | None) -> tuple[Edge, ...]:
+def _edges(derivation: Derivation, socket: SocketFacts) -> tuple[Edge, ...]:
     edges = []
-    for edge in () if socket is None else socket.edges:
+    for edge in socket.edges:
         maximum = whole_number(edge.raw.get("maxTraversals"))
         if edge.when is not None and derivation.may_lead_to(edge.to):
             edges.append(Edge(edge.when, edge.to, edge.index, maximum if maximum is not None and maximum > 0 else None))
     return tuple(edges)
 
 
-def _layout(facts: LoadoutFacts, id_: str, raw: Object) -> Object | None:
+def _layout(facts: LoadoutFacts, socket: SocketFacts) -> Object | None:
     """Return the position of a socket: from the layout of the loadout, else from the socket itself."""
-    position = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
-    drawn = position if is_object(position) else raw.get("layout")
+    position = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(socket.id)
+    drawn = position if is_object(position) else socket.raw.get("layout")
     return drawn if is_object(drawn) else None
 
 
-def _parse(derivation: Derivation, socket: SocketFacts | None, id_: str, materia: Materia) -> Literal["json", "text"]:
+def _parse(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Literal["json", "text"]:
     """Return the parse mode in effect (R4, R15)."""
-    written = None if socket is None else socket.parse
     if materia.generator:
-        if written != "json":
-            derivation.note(f"{id_}.parse", f"{id_} is parsed as json, because {materia.id} is a generator")
+        if socket.parse != "json":
+            text = f"{socket.id} is parsed as json, because {materia.id} is a generator"
+            derivation.note(f"{socket.id}.parse", text)
         return "json"
-    return "json" if written == "json" or id_ in derivation.json_sources else "text"
+    return "json" if socket.parse == "json" or socket.id in derivation.json_sources else "text"
 
 
-def _assign(
-    derivation: Derivation, socket: SocketFacts | None, id_: str, materia: Materia
-) -> tuple[tuple[str, str], ...]:
+def _assign(derivation: Derivation, socket: SocketFacts, materia: Materia) -> tuple[tuple[str, str], ...]:
     """Return the effective assignments (R4). A generator always assigns its work items."""
-    written = () if socket is None else socket.assignments
-    assign = tuple([(target, source) for _, target, source in written if isinstance(source, str)])
+    assign = tuple([(target, source) for _, target, source in socket.assignments if isinstance(source, str)])
     if not materia.generator:
         return assign
     if not any(assigns_work_items(target) and source == WORK_ITEMS_SOURCE for target, source in assign):
-        text = f"{id_} assigns {WORK_ITEMS} from {WORK_ITEMS_SOURCE}, because its materia is a generator"
-        derivation.note(f"{id_}.assign", text)
+        text = f"{socket.id} assigns {WORK_ITEMS} from {WORK_ITEMS_SOURCE}, because its materia is a generator"
+        derivation.note(f"{socket.id}.assign", text)
     others = tuple([pair for pair in assign if not assigns_work_items(pair[0])])
     return (*others, (WORK_ITEMS, WORK_ITEMS_SOURCE))
 
@@ -325,21 +320,20 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
     """
     loadouts = as_object(as_object(document).get("loadouts"))
     title, recorded = name or next(iter(loadouts), ""), visited or {}
-    facts = parse_loadout(title, as_object(loadouts.get(title)), as_object(as_object(document).get("materia")))
-    ids = dict.fromkeys([*facts.sockets, *recorded])
+    raw = as_object(loadouts.get(title))
+    sockets = {id_: socket for id_, socket in as_object(raw.get("sockets")).items() if is_object(socket)}
+    sockets = {**sockets, **{id_: {} for id_ in recorded if id_ not in sockets}}
+    facts = parse_loadout(title, {**raw, "sockets": sockets}, as_object(as_object(document).get("materia")))
     materia = {}
-    for id_ in ids:
-        socket = facts.sockets.get(id_)
-        raw = {} if socket is None else socket.raw
-        names = (raw.get("materia"), recorded.get(id_), raw.get("utility"), "no materia")
+    for id_, socket in facts.sockets.items():
+        names = (socket.raw.get("materia"), recorded.get(id_), socket.raw.get("utility"), "no materia")
         materia_id = next(name for name in names if is_text(name))
-        definition = socket.materia.raw if socket is not None else {}
         # a socket can contain the definition itself
-        materia[id_] = _plain_materia(parse_materia(materia_id, definition or raw))
-    graph = _resolved(derive(facts, ids), materia)
+        materia[id_] = _plain_materia(parse_materia(materia_id, socket.materia.raw or socket.raw))
+    graph = _resolved(derive(facts), materia)
     # A sketch is never cast and needs no protocol; a protocol that is not installed must not prevent drawing.
-    sockets = {id_: replace(socket, handoff=DEFAULT_HANDOFF) for id_, socket in graph.sockets.items()}
-    return replace(graph, entry=graph.entry or next(iter(recorded), ""), sockets=sockets)
+    drawn = {id_: replace(socket, handoff=DEFAULT_HANDOFF) for id_, socket in graph.sockets.items()}
+    return replace(graph, entry=graph.entry or next(iter(recorded), ""), sockets=drawn)
 
 
 def _plain_materia(facts: MateriaFacts) -> Materia:
