@@ -1,8 +1,9 @@
 """Write the tests of the gallery's cards: ``python scripts/make_gallery.py``.
 
-A pattern gets a case for its own cast; a mistake gets one of the cast that goes wrong and one of the same answers after it was
-mended. The cases lie beside the cards in materia_nb/gallery/, where pytest runs them; each follows the card's loadout, so that a
-change of it is told. Those of the ways in which a card can end, in a folder of its name, are written by ``make_docs.py``.
+A pattern gets a case for its own cast; a mistake gets a case for the cast that goes wrong and a case for the same answers in the
+fixed loadout. The cases are next to the cards in materia_nb/gallery/, where pytest runs them. Each case follows the card's
+loadout, so that a change of the loadout is reported. ``make_docs.py`` writes the cases for the ends of a card, in a folder
+named after the card.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def cases_of(card: Card, cast_folder: Path, case_folder: Path) -> Iterator[tuple
     if card.kind == "mistake":
         if card.graph is not None:
             yield "wrong", _case(card.document, card, card.answers, cast_folder / "wrong", follows)
-        yield "mended", _case(card.mended, card, card.answers, cast_folder / "mended", None)
+        yield "fixed", _case(card.fixed, card, card.answers, cast_folder / "fixed", None)
         return
     yield "cast", _case(card.document, card, card.answers, cast_folder / "cast", follows)
 

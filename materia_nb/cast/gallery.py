@@ -65,7 +65,7 @@ class Card(Shown):
         look: the observations to make in the card's cast.
         document: the config, with one loadout.
         diagnosis: the bug of a mistake; None for a pattern.
-        mend: the JSON Patch (RFC 6902) that fixes a mistake.
+        fix: the JSON Patch (RFC 6902) that fixes a mistake.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Card(Shown):
     look: tuple[str, ...]
     document: dict[str, JSON]
     diagnosis: Diagnosis | None = None
-    mend: tuple[Mapping[str, JSON], ...] = ()
+    fix: tuple[Mapping[str, JSON], ...] = ()
 
     @property
     def loadout(self) -> str:
@@ -95,11 +95,11 @@ class Card(Shown):
         return None if self.report.problems else build_graph(self.document, self.loadout)
 
     @property
-    def mended(self) -> dict[str, JSON]:
+    def fixed(self) -> dict[str, JSON]:
         """The config with the mistake fixed; for a pattern, a copy of its config."""
         import jsonpatch
 
-        document: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.mend))
+        document: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.fix))
         return document
 
     @property
@@ -207,8 +207,8 @@ def _card(kind: CardKind, path: Path) -> Card:
     document = json.loads(read_package_text(path.with_name(f"{name}.json")))
     if (diagnosis := fields.pop("diagnosis", None)) is not None:
         diagnosis = Diagnosis(**diagnosis)
-    look, mend = tuple(fields.pop("look")), tuple(fields.pop("mend", ()))
-    return Card(name, kind, document=document, diagnosis=diagnosis, look=look, mend=mend, **fields)
+    look, fix = tuple(fields.pop("look")), tuple(fields.pop("fix", ()))
+    return Card(name, kind, document=document, diagnosis=diagnosis, look=look, fix=fix, **fields)
 
 
 _LINE: Final = 92
@@ -318,7 +318,7 @@ def _template_values(card: Card) -> dict[str, str]:
             "dots": ", ".join(f"{parameter}=..." for parameter in parameters),
             "why": diagnosis.why,
             "code": diagnosis.code,
-            "mended": _define(f"{card.loadout}-Mended", card.loadout, card.mended),
+            "fixed": _define(f"{card.loadout}-Fixed", card.loadout, card.fixed),
         }
     return values
 

@@ -398,7 +398,7 @@ class Patient(Shown):
         report = check_config(document, self.card.loadout)
         if report.problems:
             return [str(problem) for problem in report.problems]
-        with cast_once(self.card.mended, self.card.request, self.card.answers) as (cast, _):
+        with cast_once(self.card.fixed, self.card.request, self.card.answers) as (cast, _):
             intended = dict(cast.now.engine.visits)
         with cast_once(document, self.card.request, self.card.answers) as (cast, end):
             if end != "complete":

@@ -50,13 +50,13 @@ def test_mistake_matches_its_diagnosis_and_its_fix_works(card, project):
     wrong = card.diagnosis
     found = card.report.problems or card.report.hints
     assert wrong.code in [one.code for one in found]
-    mended = cast_of(card, card.mended, project)
-    assert mended.status == "complete"
-    assert {one.code for one in mended.now.warnings} <= {"empty-loop"}
+    fixed = cast_of(card, card.fixed, project)
+    assert fixed.status == "complete"
+    assert {one.code for one in fixed.now.warnings} <= {"empty-loop"}
     if card.graph is None:
         return
     cast = cast_of(card, card.document, project)
-    assert cast.route != mended.route
+    assert cast.route != fixed.route
     if wrong.step is not None:
         assert cast.steps.at(wrong.step).socket == wrong.socket
 
@@ -64,7 +64,7 @@ def test_mistake_matches_its_diagnosis_and_its_fix_works(card, project):
 @each(CARDS)
 def test_saved_tests_of_a_card_pass(card):
     own = {path.name.split(".")[1] for path in card.cases if path.parent == card.folder}
-    assert own >= ({"cast"} if card.kind == "pattern" else {"mended"})
+    assert own >= ({"cast"} if card.kind == "pattern" else {"fixed"})
     for path in card.cases:
         assert read_case(path).check() == []
 
@@ -86,7 +86,7 @@ def test_case_of_a_card_fails_when_its_loadout_changes_route(tmp_path):
     card = gallery()["critic-loop"]
     case = card.cases[0]
     (tmp_path / case.name).write_bytes(case.read_bytes())
-    document = card.mended
+    document = card.fixed
     document["loadouts"][card.loadout]["sockets"]["Socket-2"]["edges"][1]["to"] = "end"
     (tmp_path / "critic-loop.json").write_text(json.dumps(document))
     assert any("Step 2 should be" in told for told in read_case(tmp_path / case.name).check())
@@ -112,7 +112,7 @@ def test_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
 @each(MISTAKES)
 def test_fix_of_a_mistake_is_folded(card):
     cells = notebook_of(card)["cells"]
-    fixing = [cell for cell in cells if f"loadout {card.loadout}-Mended" in "".join(cell["source"])]
+    fixing = [cell for cell in cells if f"loadout {card.loadout}-Fixed" in "".join(cell["source"])]
     assert [cell["metadata"] for cell in fixing] == [{"jupyter": {"source_hidden": True}}]
 
 
@@ -131,7 +131,7 @@ def test_exercise_of_a_mistake_accepts_only_right_answers(card, shell, monkeypat
     assert not shell.run_cell(mend).success
     right = diagnose.replace("socket=...", f'socket="{card.diagnosis.socket}"')
     assert shell.run_cell(right.replace("step=...", f"step={card.diagnosis.step}")).success
-    shell.user_ns["right"] = card.mended["loadouts"][card.loadout] | {"materia": card.mended["materia"]}
+    shell.user_ns["right"] = card.fixed["loadouts"][card.loadout] | {"materia": card.fixed["materia"]}
     assert shell.run_cell(mend.replace("patient.fix(mine)", "patient.fix(right)")).success
 
 

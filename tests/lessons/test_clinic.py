@@ -25,7 +25,7 @@ def test_clinic_accepts_the_diagnosis_and_fix_of_its_card(card):
     told = str(patient.diagnose(**{name: value for name, value in right.items() if value is not None}))
     assert card.diagnosis.code in told
     assert card.diagnosis.code not in str(patient._repr_mimebundle_())
-    assert "Fixed" in str(patient.fix(body(card.mended, card)))
+    assert "Fixed" in str(patient.fix(body(card.fixed, card)))
     with pytest.raises(MateriaError, match="not fixed yet") as raised:
         patient.fix(body(card.document, card))
     assert len(raised.value.what.splitlines()) > 1, "and why"
