@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-model ladder test kills lab notebooks front pictures bench bench-awaited bench-browser bench-faults docs lite lite-test binder dist release-check wheel-test \
-	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
+	lint lint-types lint-rest format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Where it is set, each of the many Pythons that are started here would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -104,9 +104,14 @@ wheel-test: env-test ## as a stranger: the wheel alone in fresh environments, ea
 	$(PY) -m pytest -rs -n $(WORKERS) $(PYTEST_ARGS) tests/release/wheel_checks.py
 
 lint: env-test ## ruff, mypy, layers, file access, names and English; types, style and tests of the front end
+	@$(MAKE) -j 2 lint-types lint-rest
+
+lint-types:
+	$(BIN)/mypy
+
+lint-rest:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	@$(PY) scripts/lint_files.py
 	@$(PY) scripts/check_language.py
