@@ -20,9 +20,10 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from itertools import accumulate, islice
+from functools import partial
+from itertools import accumulate, chain, islice, repeat
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 from materia_nb.agents.tools import (
     LINES,
@@ -59,7 +60,7 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     offset, limit = args.get("offset", 1), args.get("limit", LINES)
     with open_path(work.root, args["path"]) as target, target.open_file() as file:
         lines: list[str] = []
-        room, scanned, number, endings = _ROOM, 0, 0, set()
+        room, scanned, number = _ROOM, 0, 0
         for head, size in _lines(file):
             work.go_on()
             number += 1
@@ -67,7 +68,6 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
             if b"\0" in head:
                 raise binary(target, os.fstat(file.fileno()).st_size)
             if number >= offset:
-                endings.add(_ending(head))
                 lines.append(_line_shown(head, size))
                 room -= len(lines[-1]) + 1
             if len(lines) == limit or room < 0 or scanned >= MAX_SCANNED_BYTES:
@@ -78,8 +78,12 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         more = bool(file.read(1))
     if not lines:
         raise Refused(_too_far(target, offset, total, more=more))
-    notes = list(_notes(offset, len(lines), total, more=more, endings=endings))
-    return ToolResult("\n".join([*lines, *notes]), ok=True)
+    last = offset + len(lines) - 1
+    if offset > 1 or last < total or more:
+        of = f"more than {total:,}" if more else f"{total:,}"
+        go_on = f"; continue with offset {last + 1}" if last < total or more else ""
+        lines.append(f"(lines {offset:,}-{last:,} of {of}{go_on})")
+    return ToolResult("\n".join(lines), ok=True)
 
 
 def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
@@ -121,27 +125,12 @@ def _lines_left(file: BinaryIO, size_left: int) -> int:
     return count + (last != b"\n")
 
 
-def _ending(line: bytes) -> bytes:
-    return b"\r\n" if line.endswith(b"\r\n") else line[-1:] if line.endswith(b"\n") else b""
-
-
 def _line_shown(head: bytes, size: int) -> str:
-    line = readable(head[: len(head) - len(_ending(head))].decode(errors="surrogateescape"))
+    line = readable(re.sub(rb"\r?\n\Z", b"", head).decode(errors="surrogateescape"))
     if len(line) <= _LINE_SHOWN and size == len(head):
         return line
     line = scrubbed_part(line, end=True)[:_LINE_SHOWN]
     return f"{line}… [a line of {size:,} bytes; the rest is left out]"
-
-
-def _notes(first: int, count: int, total: int, *, more: bool, endings: set[bytes]) -> Iterator[str]:
-    """Yield notes about the position of the lines in the file, and about CR LF line endings."""
-    last = first + count - 1
-    if first > 1 or last < total or more:
-        of = f"more than {total:,}" if more else f"{total:,}"
-        go_on = f"; continue with offset {last + 1}" if last < total or more else ""
-        yield f"(lines {first:,}-{last:,} of {of}{go_on})"
-    if b"\r\n" in endings:
-        yield "(some lines end with CR LF)" if b"\n" in endings else "(lines end with CR LF)"
 
 
 def _too_far(target: OpenPath, offset: int, total: int, *, more: bool) -> str:
@@ -283,56 +272,48 @@ def _in_form_of(target: OpenPath, text: str) -> str:
 
 def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Replace a text that occurs once in a file; with ``all``, replace every occurrence."""
+    old, new = args["old"], args["new"]
+    if not old:
+        raise Refused("old is empty: give the text to replace; use write to create a file.")
     with open_path(work.root, args["path"], "change") as target:
         _check_target(target)
-        text = _TextLines.of(_text_of(target))
-        old, new = _TextLines.of(args["old"]), _TextLines.of(args["new"])
-        count = _count(text.text, old.text, target)
-        if count > 1 and not args.get("all"):
+        text, pattern = _text_of(target), _with_any_line_endings(old)
+        first, count = pattern.search(text), len(pattern.findall(text))
+        if first is None:
             raise Refused(
-                f"old occurs {count:,} times in {target.shown}: include more of the surrounding lines, or set all to true."
+                f"old does not occur in {target.shown}: read the file again; every character and every space must match."
             )
-        occurrences = text.text.count(old.text)
-        if len(text.text) + occurrences * (len(new.text) - len(old.text)) > MAX_WRITTEN_BYTES:
+        # Overlapping occurrences also leave open which text to replace.
+        if pattern.search(text, first.start() + 1) and not args.get("all"):
+            raise Refused(
+                f"old occurs {max(count, 2):,} times in {target.shown}: include more of the surrounding lines, "
+                "or set all to true."
+            )
+        if len(text) + count * (len(new) - len(old)) > MAX_WRITTEN_BYTES:
             raise Refused(f"The file would have more than {MAX_WRITTEN_BYTES:,} characters.")
-        changed = text.replace(old.text, new)
+        changed = pattern.sub(partial(_with_line_endings_of, new), text)
         if changed == text:
             raise Refused("old and new are the same: nothing to change.")
-        replace_file(target.name, _encoded(changed.joined(), "new"), sync=True, folder=target.folder)
-        times = "" if count == 1 else f" in {occurrences:,} places"
+        replace_file(target.name, _encoded(changed, "new"), sync=True, folder=target.folder)
+        times = "" if count == 1 else f" in {count:,} places"
         return ToolResult(f"{target.shown} is changed{times}.", ok=True)
 
 
-class _TextLines(NamedTuple):
-    """A text with LF line endings, as models see it, and the original line ending of each line."""
+def _with_any_line_endings(text: str) -> re.Pattern[str]:
+    """Return a pattern that matches a text with LF and with CR LF line endings."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    # A match neither begins nor ends between CR and LF.
+    return re.compile(r"(?:\r\n|(?<!\r)\n)".join(map(re.escape, lines)) + r"(?!(?<=\r)\n)")
 
-    text: str
-    ends: tuple[str, ...]
 
-    @classmethod
-    def of(cls, written: str) -> _TextLines:
-        *lines, last = written.split("\n")
-        text = "\n".join([*(line.removesuffix("\r") for line in lines), last])
-        return cls(text, tuple("\r\n" if line.endswith("\r") else "\n" for line in lines))
-
-    def joined(self) -> str:
-        first, *lines = self.text.split("\n")
-        return first + "".join(end + line for end, line in zip(self.ends, lines, strict=True))
-
-    def replace(self, old: str, new: _TextLines) -> _TextLines:
-        """Replace each ``old``; a new line gets the ending of the replaced line, or else of the line before it."""
-        first, *others = self.text.split(old)
-        height, number = old.count("\n"), first.count("\n")
-        ends = list(self.ends[:number])
-        for other in others:
-            replaced = self.ends[number : number + height]
-            usual = (replaced or self.ends[number : number + 1] or self.ends[-1:] or ("\n",))[-1]
-            for index, end in enumerate(new.ends):
-                ends.append(end if end == "\r\n" else replaced[index] if index < len(replaced) else usual)
-            number += height
-            ends += self.ends[number : number + other.count("\n")]
-            number += other.count("\n")
-        return _TextLines(new.text.join([first, *others]), tuple(ends))
+def _with_line_endings_of(new: str, old: re.Match[str]) -> str:
+    """Return ``new`` with the endings of the replaced lines; other lines get the last of these, or the file's ending there."""
+    file = old.string
+    after = file.find("\n", old.end())
+    near = after if after >= 0 else file.rfind("\n")
+    replaced = re.findall(r"\r?\n", old[0]) or ["\r\n" if file.startswith("\r\n", near - 1) else "\n"]
+    endings = chain(replaced, repeat(replaced[-1]))
+    return re.sub(r"\r?\n", lambda ending: max(ending[0], next(endings), key=len), new)
 
 
 def _check_target(target: OpenPath) -> None:
@@ -360,19 +341,6 @@ def _text_of(target: OpenPath) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise Refused(f"{target.shown} is not UTF-8 (byte {error.start:,}), so it cannot be edited.") from None
-
-
-def _count(text: str, old: str, target: OpenPath) -> int:
-    """Count the occurrences of ``old``; overlapping occurrences count as at least two."""
-    if not old:
-        raise Refused("old is empty: give the text to replace; use write to create a file.")
-    count = text.count(old)
-    if not count:
-        raise Refused(
-            f"old does not occur in {target.shown}: read the file again; every character and every space must match."
-        )
-    overlaps = text.find(old, text.find(old) + 1) >= 0
-    return max(count, 2) if overlaps else count
 
 
 def _encoded(text: str, name: str) -> bytes:
