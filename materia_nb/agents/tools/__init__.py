@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from functools import cache
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.errors import did_you_mean
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, create_model
+
 from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
 
@@ -151,69 +152,47 @@ def choose_tools(
     return tuple(known.values()), tuple(name for name, tools in tools_of.items() if not tools)
 
 
-_WORDS: Final = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
+_TYPES: Final[Mapping[str, Any]] = {
+    "string": str,
+    "boolean": bool,
+    "number": FiniteFloat,
+    "integer": Annotated[FiniteFloat, Field(multiple_of=1)],  # some models write 3.0 for 3
+}
+_BOUNDS: Final = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le"}
 
 
-def check_arguments(tool: Tool, arguments: object) -> dict[str, JSON]:
+@cache
+def _arguments_model(name: str) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    required = TOOLS[name].parameters["required"]
+    for argument, schema in TOOLS[name].parameters["properties"].items():
+        value_type = Annotated[
+            _TYPES[schema["type"]], Field(**{_BOUNDS[key]: schema[key] for key in _BOUNDS if key in schema})
+        ]
+        fields[argument] = value_type if argument in required else (value_type | None, None)
+    return create_model(name, __config__=ConfigDict(extra="forbid", strict=True), **fields)
+
+
+def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     """Validate the arguments of a call and convert them to the types of the tool's schema.
 
-    An optional argument may be null, which counts as left out. A whole number may be written as 3.0.
+    An optional argument may be null, which counts as left out.
 
     Raises:
         Refused: the arguments are invalid; the message lists every problem and the valid arguments.
     """
-    if not isinstance(arguments, Mapping):
-        raise Refused(f"The arguments of {tool.name} must be an object with {_argument_names(tool)}.")
-    problems = list(_problems(tool, arguments))
-    if problems:
-        raise Refused(f"{tool.name} was not run: {'; '.join(problems)}. It takes {_argument_names(tool)}.")
-    properties = tool.parameters["properties"]
-    return {
-        name: int(value) if properties[name]["type"] == "integer" else value
-        for name, value in arguments.items()
-        if value is not None
-    }
-
-
-def _problems(tool: Tool, arguments: Mapping[object, JSON]) -> Iterator[str]:
     properties, required = tool.parameters["properties"], tool.parameters["required"]
-    for name in arguments:
-        if name not in properties:
-            yield f"{named(str(name))!r} is not an argument ({did_you_mean(str(name), properties)})"
-    for name, schema in properties.items():
-        value = arguments.get(name)
-        if value is None:
-            if name in required:
-                yield f"{name} is missing: give {_WORDS[schema['type']]}, {schema['description']}"
-        elif not _has_type(schema["type"], value):
-            yield f"{name} must be {_WORDS[schema['type']]}, not {_type_words(value)}"
-        elif not isinstance(value, str) and (bound := _out_of_bounds(schema, value)):
-            yield f"{name} must be {bound}"
+    try:
+        checked = _arguments_model(tool.name).model_validate(arguments).model_dump(exclude_none=True)
+    except ValidationError as error:
+        names = ", ".join(name if name in required else f"{name} (optional)" for name in properties)
+        raise Refused(f"{tool.name} was not run: {argument_problems(error)}. It takes {names}.") from None
+    return {name: int(value) if properties[name]["type"] == "integer" else value for name, value in checked.items()}
 
 
-def _out_of_bounds(schema: Mapping[str, JSON], value: float) -> str | None:
-    """Return the bound that a number violates, in words."""
-    if "minimum" in schema and value < schema["minimum"]:
-        return f"at least {schema['minimum']:,}"
-    if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
-        return f"more than {schema['exclusiveMinimum']:,}"
-    if "maximum" in schema and value > schema["maximum"]:
-        return f"at most {schema['maximum']:,}"
-    return None
-
-
-def _has_type(type_name: str, value: JSON) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value) and (type_name == "number" or (type_name == "integer" and value.is_integer()))
-    allowed = {"string": (str,), "boolean": (bool,)}.get(type_name, (int,))
-    return type(value) in allowed
-
-
-def _type_words(value: JSON) -> str:
-    words = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list"}
-    return words.get(type(value), "an object")
-
-
-def _argument_names(tool: Tool) -> str:
-    required = tool.parameters["required"]
-    return ", ".join(name if name in required else f"{name} (optional)" for name in tool.parameters["properties"])
+def argument_problems(error: ValidationError) -> str:
+    """Return the problems of invalid arguments in words, each with the name of the argument."""
+    return "; ".join(
+        f"{named('.'.join(map(str, problem['loc'])) or 'the arguments')}: {named(problem['msg'])}"
+        for problem in error.errors(include_url=False, include_input=False)[:10]
+    )

@@ -31,6 +31,7 @@ from materia_nb.agents.tools import (
     Run,
     Tool,
     ToolResult,
+    argument_problems,
     named,
     readable,
 )
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult
     from mcp.types import Tool as Offered
-    from pydantic import ValidationError
 
 _STREAM_S: Final = 300.0
 """Time limit for a silent HTTP stream of a server, in seconds."""
@@ -145,19 +145,12 @@ def describe_arguments(
         try:
             checked = model.model_validate(dict(args))
         except ValidationError as error:
-            raise Refused(f"{called} was not run: {_argument_problems(error)}") from None
+            raise Refused(f"{called} was not run: {argument_problems(error)}") from None
         fields_set = checked.model_fields_set
         pairs = zip(parameters, fields, strict=True)
         return {parameter.name: getattr(checked, field) for parameter, field in pairs if field in fields_set}
 
     return Arguments({key: value for key, value in schema.items() if key != "title"}, read)
-
-
-def _argument_problems(error: ValidationError) -> str:
-    return "; ".join(
-        f"{named('.'.join(map(str, problem['loc'])) or 'the arguments')}: {named(problem['msg'])}"
-        for problem in error.errors(include_url=False, include_input=False)[:10]
-    )
 
 
 def _call_function(function: Callable[..., Any], arguments: Mapping[str, Any], stop: threading.Event | None) -> object:
