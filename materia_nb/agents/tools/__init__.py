@@ -166,7 +166,7 @@ def _arguments_model(name: str) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     required = TOOLS[name].parameters["required"]
     for argument, schema in TOOLS[name].parameters["properties"].items():
-        value_type = Annotated[
+        value_type: Any = Annotated[
             _TYPES[schema["type"]], Field(**{_BOUNDS[key]: schema[key] for key in _BOUNDS if key in schema})
         ]
         fields[argument] = value_type if argument in required else (value_type | None, None)

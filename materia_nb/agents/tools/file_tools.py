@@ -39,7 +39,7 @@ from materia_nb.agents.tools import (
     readable,
     search,
 )
-from materia_nb.agents.tools.sandbox import OpenPath, Root, Workspace, open_path
+from materia_nb.agents.tools.sandbox import OpenPath, Workspace, open_path
 from materia_nb.agents.tools.search import BLOCK
 from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part
 from materia_nb.file_io import replace_file
@@ -58,7 +58,7 @@ _ROOM: Final = MAX_RESULT_CHARS - 500  # leaves room for the notes
 def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Return lines of a text file, limited by the arguments and by the maximum length of a result."""
     offset, limit = args.get("offset", 1), args.get("limit", LINES)
-    with open_path(work.root, args["path"]) as target, target.open_file() as file:
+    with open_path(work, args["path"]) as target, target.open_file() as file:
         lines: list[str] = []
         room, scanned, number = _ROOM, 0, 0
         for head, size in _lines(file):
@@ -89,7 +89,7 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List the entries of a directory, sorted by name."""
     with (
-        open_path(work.root, args.get("path") or ".") as target,
+        open_path(work, args.get("path") or ".") as target,
         target.opened_folder() as folder,
         os.scandir(folder) as entries,
     ):
@@ -184,7 +184,7 @@ def grep(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None) -> ToolResult:
-    with open_path(work.root, args.get("path") or ".") as target:
+    with open_path(work, args.get("path") or ".") as target:
         if target.is_folder:
             parts, only, status = target.parts, None, target.status
         else:
@@ -207,7 +207,7 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
     ended = run_process(
         _PROGRAM,
         stdin=json.dumps(request).encode(),
-        cwd=work.root.path.joinpath(*parts),
+        cwd=work.path.joinpath(*parts),
         timeout_s=SECONDS,
         stop=work.stop,
     )
@@ -249,7 +249,7 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     data = _encoded(text, "content")
     if args["path"].endswith("/"):
         raise Refused("The path ends with a slash. Name a file; missing directories are created.")
-    with open_path(work.root, args["path"], "make") as target:
+    with open_path(work, args["path"], "make") as target:
         _check_target(target)
         before = "new" if target.status is None else f"{target.status.st_size:,} bytes before"
         if target.status is not None:
@@ -275,7 +275,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     old, new = args["old"], args["new"]
     if not old:
         raise Refused("old is empty: give the text to replace; use write to create a file.")
-    with open_path(work.root, args["path"], "change") as target:
+    with open_path(work, args["path"], "change") as target:
         _check_target(target)
         text, pattern = _text_of(target), _with_any_line_endings(old)
         first, count = pattern.search(text), len(pattern.findall(text))
@@ -366,7 +366,7 @@ def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         # -- since a command may begin with a hyphen
         [shutil.which("bash") or "sh", "-c", "--", args["command"]],
         stdin=b"",
-        cwd=work.root.path,
+        cwd=work.path,
         timeout_s=seconds,
         keep_bytes=SHELL_KEPT,
         keep_end=SHELL_KEPT,
@@ -420,7 +420,7 @@ class Toolbox:
     """
 
     def __init__(self, project: Path, stop: threading.Event | None = None, more: Iterable[Tool] = ()) -> None:
-        self._work = Workspace(Root(project), stop)
+        self._work = Workspace(project, stop)
         self._more = {tool.name: tool.run for tool in more if tool.run is not None}
         # A model can request several edits of a file at once; each edit must see the result of the previous edit.
         self._files = threading.Lock()

@@ -44,12 +44,18 @@ _REASONS: Final = {
 }
 
 
-class Root:
-    """The project directory. Its path is trusted, because a person chose it."""
+class Workspace:
+    """The project directory, whose path is trusted because a person chose it, and the event that stops the cast."""
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, stop: threading.Event | None = None) -> None:
         self.path = Path(os.path.realpath(project))
+        self.stop = stop
         self._spellings = [_names(str(project.absolute())), _names(str(self.path))]
+
+    def go_on(self) -> None:
+        """Raise Refused if the cast must stop."""
+        if self.stop is not None and self.stop.is_set():
+            raise Refused("The cast was stopped.")
 
     def parts(self, path: str) -> list[str]:
         """Return the names of a path relative to the project; an absolute path must begin with the project.
@@ -121,11 +127,11 @@ class OpenPath:
 
 
 @contextmanager
-def open_path(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[OpenPath]:
+def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterator[OpenPath]:
     """Resolve a path inside the project, and hold the folder of its target open while the block runs.
 
     Args:
-        root: the project.
+        work: the project.
         path: a path relative to the project, or an absolute path inside it.
         purpose: the purpose; files of version control, config files and the records of casts can only be read.
 
@@ -136,7 +142,7 @@ def open_path(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[Ope
     _check_text(path)
     trail = None
     try:
-        trail = _PathWalker(root, purpose)
+        trail = _PathWalker(work, purpose)
         yield trail.follow(path)
     except BaseException as error:
         if trail is not None:
@@ -153,12 +159,12 @@ def open_path(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[Ope
 class _PathWalker:
     """Resolves a path name by name, and holds each folder from the project to the current position open."""
 
-    def __init__(self, root: Root, purpose: _Purpose) -> None:
-        self._root = root
+    def __init__(self, work: Workspace, purpose: _Purpose) -> None:
+        self._work = work
         self._purpose = purpose
         self._names: list[str] = []
         self._made: list[bool] = []
-        self._handles = [os.open(root.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+        self._handles = [os.open(work.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
 
     def follow(self, path: str) -> OpenPath:
         links = 0
@@ -196,7 +202,7 @@ class _PathWalker:
 
     def _parts(self, path: str, *, link: str | None = None) -> list[str]:
         try:
-            names = self._root.parts(path)
+            names = self._work.parts(path)
         except Refused:
             raise _outside_error(path if link is None else link) from None
         why = next((_PROTECTED[folded] for name in names if (folded := _fold_name(name)) in _PROTECTED), None)
@@ -285,16 +291,3 @@ def _suggest_name(name: str, folder: int) -> str | None:
         names = [entry.name for _, entry in zip(range(_NAMES_COMPARED), entries, strict=False)]
     match = close_match(name, names)
     return None if match is None else named(match)
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """The project directory and the event that stops the cast."""
-
-    root: Root
-    stop: threading.Event | None = None
-
-    def go_on(self) -> None:
-        """Raise Refused if the cast must stop."""
-        if self.stop is not None and self.stop.is_set():
-            raise Refused("The cast was stopped.")
