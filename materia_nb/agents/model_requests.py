@@ -6,6 +6,7 @@ Failed requests become errors with a kind, a message and a hint.
 from __future__ import annotations
 
 import json
+import random
 import re
 import threading
 import time
@@ -15,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
-import tenacity
 from pydantic import ValidationError
 from pydantic_ai import exceptions as ai
 from pydantic_ai.direct import model_request_stream
@@ -152,27 +152,14 @@ def one_short_line(text: str) -> str:
     return cut_to(one_line(scrubbed(text)), _SHOWN)
 
 
-class UsageLog:
-    """Collects the tokens of complete and incomplete answers."""
-
-    def __init__(self) -> None:
-        self._used: list[Usage] = []
-
-    def add(self, response: ModelResponse) -> None:
-        """Add the known tokens of an answer."""
-        used = response.usage
-        known = not used.unmeasured_requests and used.has_values()
-        if not known:
-            self._used.append(Usage(None, None))
-            return
-        # A provider that counts zero looks like one that reports nothing, so a count of zero is unknown.
-        cached, thought = used.cache_read_tokens or None, used.details.get("reasoning_tokens") or None
-        self._used.append(Usage(used.input_tokens, used.output_tokens, _price(response), cached, thought))
-
-    def take(self) -> list[Usage]:
-        """Return and clear the usage of each answer so far."""
-        used, self._used = self._used, []
-        return used
+def usage_of(response: ModelResponse) -> Usage:
+    """Return the known tokens of an answer."""
+    used = response.usage
+    if used.unmeasured_requests or not used.has_values():
+        return Usage(None, None)
+    # A provider that counts zero looks like one that reports nothing, so a count of zero is unknown.
+    cached, thought = used.cache_read_tokens or None, used.details.get("reasoning_tokens") or None
+    return Usage(used.input_tokens, used.output_tokens, _price(response), cached, thought)
 
 
 def _price(response: ModelResponse) -> float | None:
@@ -234,7 +221,7 @@ class Requests:
         handle: the model.
         tell: receives events, in the thread of :meth:`ask`.
         stop: set when the cast must stop.
-        spending: the log of the tokens of every request, including failed requests.
+        spent: the tokens of each answer that was not reported yet, including incomplete answers.
         retries: the number of retries so far.
     """
 
@@ -242,7 +229,7 @@ class Requests:
     handle: ModelHandle
     tell: Callable[[Telling], None]
     stop: threading.Event
-    spending: UsageLog
+    spent: list[Usage] = field(default_factory=list, init=False)
     retries: int = field(default=0, init=False)
 
     def ask(
@@ -253,30 +240,23 @@ class Requests:
         Raises:
             AgentError: see :meth:`ModelAgent.answer`.
         """
-        started = time.monotonic()
-        tries = 0
-
-        def once() -> ModelResponse:
-            nonlocal tries
-            tries += 1
-            left = max(self.options.timeout_s - (time.monotonic() - started), 0.001)
-            return self._try_once(messages, {**settings, "request_timeout": left}, parameters)
-
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_is_transient),
-            stop=tenacity.stop_any(
-                tenacity.stop_after_attempt(self.options.attempts),
-                tenacity.stop_before_delay(self.options.timeout_s),
-            ),
-            wait=self._pause,
-            before_sleep=self._note,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        try:
-            return retrying(once)
-        except Exception as error:  # noqa: BLE001 - the libraries of many providers raise what they like
-            raise request_error(error, self.handle.name, tries) from None
+        deadline = time.monotonic() + self.options.timeout_s
+        attempt = 1
+        while True:
+            left = max(deadline - time.monotonic(), 0.001)
+            try:
+                return self._try_once(messages, {**settings, "request_timeout": left}, parameters)
+            except Exception as error:  # noqa: BLE001 - the libraries of many providers raise what they like
+                pause = self._pause(error, attempt)
+                is_last = attempt >= self.options.attempts or time.monotonic() + pause >= deadline
+                if is_last or not _is_transient(error):
+                    raise request_error(error, self.handle.name, attempt) from None
+                reason = short_reason(error, self.handle.name)
+            attempt += 1
+            self.retries += 1
+            self.tell(Noted(f"{reason}; trying again in {pause:.2g} s ({attempt} of {self.options.attempts})"))
+            if self.stop.wait(pause):
+                raise AgentError("The agent was interrupted", kind="interrupted")
 
     def _try_once(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
@@ -287,9 +267,9 @@ class Requests:
             response = LOOP.run(self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox)
         except BaseException:
             if streams:
-                self.spending.add(streams[0].get())
+                self.spent.append(usage_of(streams[0].get()))
             raise
-        self.spending.add(response)
+        self.spent.append(usage_of(response))
         if response.state == "incomplete" or (self.handle.reports_finish and not _has_finish(response)):
             raise CutOff("the stream ended before the answer was complete")
         return response
@@ -326,26 +306,13 @@ class Requests:
                     fresh = False
         return stream.get()
 
-    def _pause(self, state: tenacity.RetryCallState) -> float:
-        """Return the seconds before the next try: as the provider requires, or an exponential delay with jitter."""
-        error = state.outcome.exception() if state.outcome else None
+    def _pause(self, error: Exception, attempt: int) -> float:
+        """Return the seconds before the next attempt: as the provider requires, or an exponential delay with jitter."""
         retry_after = getattr(error, "retry_after", None)
         if retry_after is not None:
             return float(retry_after)
         first = self.options.first_pause_s
-        backoff = tenacity.wait_exponential(multiplier=first, max=_LONGEST_PAUSE_S)
-        return float(backoff(state) + tenacity.wait_random(0, first / 2)(state))
-
-    def _note(self, state: tenacity.RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        self.retries += 1
-        reason = short_reason(error, self.handle.name) if error else "nothing"
-        number = f"{state.attempt_number + 1} of {self.options.attempts}"
-        self.tell(Noted(f"{reason}; trying again in {state.upcoming_sleep:.2g} s ({number})"))
-
-    def _sleep(self, seconds: float) -> None:
-        if self.stop.wait(seconds):
-            raise AgentError("The agent was interrupted", kind="interrupted")
+        return min(first * 2.0 ** (attempt - 1), _LONGEST_PAUSE_S) + random.uniform(0, first / 2)  # noqa: S311 - no secret
 
 
 def _accept_whole_replies(model: Model) -> None:

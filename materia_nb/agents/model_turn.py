@@ -45,7 +45,6 @@ from materia_nb.agents.model_requests import (
     ModelHandle,
     ModelOptions,
     Requests,
-    UsageLog,
     answer_error,
     one_short_line,
 )
@@ -360,9 +359,8 @@ class ModelTurn:
         self._handle = model
         self._turn = turn
         self._begun = time.monotonic()
-        self._spending = UsageLog()
         self._stop = turn.stop or Stop()
-        self._requests = Requests(options, model, turn.tell, self._stop, self._spending)
+        self._requests = Requests(options, model, turn.tell, self._stop)
         self._finder = ToolFinder(turn.more_tools, turn.project, turn.more_tools.run_dir, self._stop)
         self._left_out = not options.tools and turn.tools not in ("none", ())
         tools, self._unknown = choose_tools(() if self._left_out else turn.tools, self._finder)
@@ -392,9 +390,8 @@ class ModelTurn:
             self._tell_spent()
             return outcome
         response, answer = outcome
-        *tried, used = self._spending.take()
-        for usage in tried:  # incomplete answers before this answer
-            self._turn.tell(Spent(usage))
+        used = self._requests.spent.pop()
+        self._tell_spent()  # of incomplete answers before this answer
         return Reply(
             answer.text,
             None if used.input is None else used,
@@ -505,8 +502,8 @@ class ModelTurn:
             )
 
     def _tell_spent(self) -> None:
-        for used in self._spending.take():
-            self._turn.tell(Spent(used))
+        while self._requests.spent:
+            self._turn.tell(Spent(self._requests.spent.pop(0)))
 
     def _meta(self, response: ModelResponse) -> dict[str, JSON]:
         return {
