@@ -326,8 +326,8 @@ class Work(ABC):
             self.apply(decide.record, event)
             if result.failure is None:
                 self.handle_reply(Answer(result.stdout, process=result.summary))
-            elif result.failure.kind != "interrupted":
-                self._fail(result.failure.kind, result.failure.message, CORRECT_THE_UTILITY)
+            elif result.failure != "interrupted":
+                self._fail(result.failure, result.summary, CORRECT_THE_UTILITY)
             return False
 
         return Job(partial(self._timed, run), take)

@@ -275,35 +275,26 @@ def _not_runnable(materia: Materia, reason: str, hint: str) -> MateriaError:
     )
 
 
-_FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
-
-
-@dataclass(frozen=True, slots=True)
-class UtilityFailure:
-    """The failure of a utility's step; a step with the kind ``interrupted`` may run again."""
-
-    kind: _FailureKind
-    message: str
+FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class UtilityResult:
-    """The result of a utility. ``stdout`` and ``stderr`` are text, with U+FFFD for undecodable bytes.
+    """The result of a utility.
 
-    ``summary`` describes the end of the process, for the error about a refused output.
+    Attributes:
+        process: the process that ran; its command and output are redacted.
+        timeout_ms: the time limit, in milliseconds.
+        stdout: the text of stdout, with U+FFFD for undecodable bytes; it is the result if ``failure`` is None.
+        failure: the kind of the failure; a step with the kind ``interrupted`` may run again.
+        summary: a description of the end of the process, for the error about a failure or a refused output.
     """
 
     process: ProcessResult
     timeout_ms: int
     stdout: str
-    stderr: str
-    failure: UtilityFailure | None
-    summary: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """True if stdout is the utility's result."""
-        return self.failure is None
+    failure: FailureKind | None
+    summary: str
 
 
 def run_utility(
@@ -339,16 +330,9 @@ def run_utility(
         process = ProcessResult.not_started(materia.command, error.what + (f" ({error.hint})" if error.hint else ""))
     else:
         process = _redacted(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
-    return UtilityResult(
-        process=process,
-        timeout_ms=timeout_ms,
-        stdout=process.stdout.decode(errors="replace"),
-        stderr=process.stderr.decode(errors="replace"),
-        failure=_failure(str(document.get("socketId", "")), process, timeout_ms, artifacts),
-        summary="; ".join(
-            [f"Its command ended with {process.ending}: {process.command}", *_traces(process, artifacts)]
-        ),
-    )
+    failure, ending = _ending_of(str(document.get("socketId") or "the socket"), process, timeout_ms)
+    summary = "; ".join([f"{ending}: {process.command or '(none)'}", *_traces(process, artifacts)])
+    return UtilityResult(process, timeout_ms, process.stdout.decode(errors="replace"), failure, summary)
 
 
 def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str, str]) -> dict[str, JSON]:
@@ -386,20 +370,18 @@ def _redacted(process: ProcessResult) -> ProcessResult:
     )
 
 
-def _failure(socket: str, process: ProcessResult, timeout_ms: int, artifacts: tuple[str, str]) -> UtilityFailure | None:
-    kind: _FailureKind
+def _ending_of(socket: str, process: ProcessResult, timeout_ms: int) -> tuple[FailureKind | None, str]:
+    """Return the kind of a failure, and the end of the process in words."""
+    command = f"Utility command of {socket}"
     if process.ok:
-        return None
+        return None, f"Its command ended with {process.ending}"
     if not process.started:
-        kind, ending = "utility_not_started", f"could not be started: {process.start_error}"
-    elif process.timed_out:
-        kind, ending = "utility_timeout", f"took longer than {timeout_ms} ms and was ended ({process.ending})"
-    elif process.stopped:
-        kind, ending = "interrupted", f"was interrupted ({process.ending})"
-    else:
-        kind, ending = "utility_exit", f"ended with {process.ending}"
-    summary = f"Utility command of {socket or 'the socket'} {ending}: {process.command or '(none)'}"
-    return UtilityFailure(kind, "; ".join([summary, *_traces(process, artifacts)]))
+        return "utility_not_started", f"{command} could not be started: {process.start_error}"
+    if process.timed_out:
+        return "utility_timeout", f"{command} took longer than {timeout_ms} ms and was ended ({process.ending})"
+    if process.stopped:
+        return "interrupted", f"{command} was interrupted ({process.ending})"
+    return "utility_exit", f"{command} ended with {process.ending}"
 
 
 def _traces(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ from materia_nb.cast import Cast, open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError
 from materia_nb.utilities.process import ProcessResult
-from materia_nb.utilities.utility_step import UtilityFailure, UtilityResult
+from materia_nb.utilities.utility_step import UtilityResult
 
 
 def check_everywhere(cast: h.WatchedCast, folder: Path) -> None:
@@ -244,8 +244,7 @@ def _process(stdout: str, *, fails: bool) -> UtilityResult:
         argv=("x",), code=int(fails), signal=None, timed_out=False, stopped=False, started=True, start_error=None,
         stdout=stdout.encode(errors="replace"), stderr=b"", stdout_truncated=False, stderr_truncated=False, seconds=0.5,
     )  # fmt: skip
-    failure = UtilityFailure("utility_exit", "it failed") if fails else None
-    return UtilityResult(done, 1000, done.stdout.decode(), "", failure, summary="It ended.")
+    return UtilityResult(done, 1000, done.stdout.decode(), "utility_exit" if fails else None, summary="It ended.")
 
 
 def _play(cast: Cast, actions, current: dict) -> None:
