@@ -85,25 +85,18 @@ class HeldInterrupts:
     """Context manager that delays SIGINT until the end of its block. The block must be short or check ``count``.
 
     A signal handler can raise its exception between any two instructions, for example between opening a file or
-    starting a process and storing the handle. So this handler only counts interrupts and wakes a thread that waits on
-    ``wake_fd``. At the end, the previous handler is restored and receives the interrupt, which usually raises
-    KeyboardInterrupt. A nested block takes over the count of the outer block, since the nested block may be the one
-    that waits.
+    starting a process and storing the handle. So this handler only counts interrupts. At the end, the previous handler
+    is restored and receives the interrupt, which usually raises KeyboardInterrupt. A nested block takes over the count
+    of the outer block, since the nested block may be the one that waits.
 
-    Outside the main thread, or if SIGINT is ignored, the block has no effect: ``wake_fd`` is None, ``count`` stays 0.
-
-    Args:
-        wakes: True to open ``wake_fd``.
+    Outside the main thread, or if SIGINT is ignored, the block has no effect, and ``count`` stays 0.
 
     Attributes:
         count: number of interrupts.
-        wake_fd: a handle that becomes readable after an interrupt.
     """
 
-    def __init__(self, *, wakes: bool = False) -> None:
-        self.count = 0
-        self.wake_fd: int | None = None
-        self._wakes, self._holds, self._write_fd = wakes, False, -1
+    count = 0
+    _holds = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
@@ -118,11 +111,38 @@ class HeldInterrupts:
         outer = getattr(previous, "__self__", None)
         if isinstance(outer, HeldInterrupts):
             self.count, outer.count = self.count + outer.count, 0
-        if self._wakes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._holds:
+            return
+        _signal.signal(signal.SIGINT, self._previous)
+        if self.count:
+            signal.raise_signal(signal.SIGINT)
+
+    def _note(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
+        self.count += 1
+
+
+class WakingInterrupts(HeldInterrupts):
+    """Held interrupts that also wake a thread which waits on ``wake_fd``.
+
+    Attributes:
+        wake_fd: a handle that becomes readable after an interrupt; None if the block has no effect.
+    """
+
+    wake_fd: int | None = None
+    _write_fd = -1
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self._holds:
             try:
                 self.wake_fd, self._write_fd = os.pipe()
             except OSError:
-                _signal.signal(signal.SIGINT, previous)
+                _signal.signal(signal.SIGINT, self._previous)
                 raise
             os.set_blocking(self.wake_fd, False)
             os.set_blocking(self._write_fd, False)
@@ -131,16 +151,12 @@ class HeldInterrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._holds:
-            return
         read, write = self.wake_fd, self._write_fd
         self.wake_fd, self._write_fd = None, -1
         if read is not None:
             os.close(read)
             os.close(write)
-        _signal.signal(signal.SIGINT, self._previous)
-        if self.count:
-            signal.raise_signal(signal.SIGINT)
+        super().__exit__(kind, error, trace)
 
     def drain(self) -> None:
         """Empty the pipe of ``wake_fd``."""
@@ -148,8 +164,8 @@ class HeldInterrupts:
             with contextlib.suppress(BlockingIOError):
                 os.read(self.wake_fd, 4096)
 
-    def _note(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
-        self.count += 1
+    def _note(self, signum: int, frame: FrameType | None) -> None:
+        super()._note(signum, frame)
         if self._write_fd >= 0:
             with contextlib.suppress(OSError):  # the pipe is full, so the waiting thread is awake
                 os.write(self._write_fd, b"\0")

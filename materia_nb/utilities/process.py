@@ -28,7 +28,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, Final, Self
 
 from materia_nb import platform
-from materia_nb.platform import HeldInterrupts
+from materia_nb.platform import WakingInterrupts
 
 _NO_PROCESSES: Final = "this kernel cannot start programs, only Python scripts, which run inside it"
 
@@ -169,7 +169,7 @@ class ProcessGroup:
         child: subprocess.Popen[bytes],
         stdin: bytes,
         keep: tuple[int, int],
-        interrupts: HeldInterrupts,
+        interrupts: WakingInterrupts,
         stop: threading.Event | None,
     ) -> None:
         if child.stdin is None or child.stdout is None or child.stderr is None:
@@ -416,7 +416,7 @@ def run_process(
     if not platform.PROCESSES:
         return _in_place(argv, stdin, cwd, (keep_bytes, keep_end))
     start_time = time.perf_counter()
-    with HeldInterrupts(wakes=True) as interrupts:
+    with WakingInterrupts() as interrupts:
         try:
             child = subprocess.Popen(
                 list(argv),

@@ -15,7 +15,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import open_cast
-from materia_nb.platform import HeldInterrupts, Stop
+from materia_nb.platform import HeldInterrupts, Stop, WakingInterrupts
 
 COUNT = 40
 
@@ -58,7 +58,7 @@ def test_inner_block_sees_an_earlier_interrupt():
 
 def test_no_pipe_of_a_block_stays_open():
     def act():
-        with HeldInterrupts(wakes=True) as held:
+        with WakingInterrupts() as held:
             interrupt()
             assert os.read(held.wake_fd, 9) == b"\0"
 
