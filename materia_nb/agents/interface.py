@@ -487,7 +487,9 @@ def split_thinking(text: str, tags: tuple[str, str] = TAGS) -> SplitReply:
         answer = _AFTER_CHANNEL.sub("", written[final.end() :]) if final else ""
         return SplitReply(answer.strip(), _AFTER_CHANNEL.sub("", thinking).strip(), final is not None)
     tag_matches = list(_TAG.finditer(written))
-    if tag_matches and tag_matches[0].start() == 0 and not tag_matches[0][1]:
+    if not tag_matches:
+        return SplitReply(text)
+    if tag_matches[0].start() == 0 and not tag_matches[0][1]:
         name = tag_matches[0][2].lower()
         end = next((tag for tag in tag_matches[1:] if tag[1] and tag[2].lower() == name), None)
         begin = tag_matches[0].end()
