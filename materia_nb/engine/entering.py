@@ -240,7 +240,7 @@ def _visit(
     if not socket_rules.socket.is_utility:
         if rules.nests:  # what cannot be written into a prompt is refused before anybody is asked
             socket_rules.prompt(state, item)
-        prompt = EntryPrompt(rules, before)
+        prompt = EntryPrompt(rules, before, step)
     started = SocketStart(about=of_visit, visit=number, step=step)
     return Transition(state, (started,), _skipped_sockets(step, passed, socket) if passed else None, prompt)
 
@@ -251,18 +251,17 @@ class EntryPrompt(Prompt):
     A cast keeps the prompt of every step, but few prompts are ever read.
     """
 
-    __slots__ = ("_before", "_number", "_rules")
+    __slots__ = ("_number", "_rules", "before")
 
-    def __init__(self, rules: Rules, before: CastState) -> None:
-        self._rules, self._number = rules, before.steps + 1
-        self._before: CastState | Past = before
+    before: CastState | Past
+    """The state from which the socket is entered, or the object that computes that state."""
 
-    def let_go(self, past: Past) -> None:
-        """Release the state from which the socket is entered; ``past`` can compute it again."""
-        self._before = past
+    def __init__(self, rules: Rules, before: CastState, number: int) -> None:
+        self._rules, self._number = rules, number
+        self.before = before
 
     def _written(self) -> Prompt:
-        past = self._before
+        past = self.before
         before = past if isinstance(past, CastState) else past.before(self._number)
         return prompt_for(self._rules, enter(self._rules, before).state)
 

@@ -413,7 +413,7 @@ class PastStates:
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
         """Append a step and return True if the step starts from the latest state, with the same rules."""
-        number, latest = before.steps + 1, self._latest
+        number, latest = after.steps, self._latest
         if self._after is not None or latest is None or before is not latest[1]:
             return False
         if rules is not self._rules or number - self._first == LONGEST:
@@ -476,5 +476,5 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
         if isinstance(last, PastStates):
             last.followed_by(past)
     if follows and isinstance(record.prompt, EntryPrompt):
-        record.prompt.let_go(past)
+        record.prompt.before = past  # so that the state itself can be released
     return past

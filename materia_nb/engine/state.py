@@ -626,15 +626,15 @@ class Draft:
 
     def __init__(self, state: CastState, artifact: str | None = None) -> None:
         """Start from ``state``."""
-        self.__dict__.update(zip(CastState._fields, state, strict=True))
+        self.__dict__.update(zip(CastState._fields, state, strict=False))
         self.artifact = artifact
 
     def done(self) -> CastState:
         """Return the finished state."""
-        return tuple.__new__(CastState, _in_order(self))
+        return tuple.__new__(CastState, _in_order(self.__dict__))
 
 
-_in_order = operator.attrgetter(*CastState._fields)
+_in_order = operator.itemgetter(*CastState._fields)
 
 
 StateView: TypeAlias = CastState | Draft
