@@ -28,7 +28,7 @@ from materia_nb.display.blocks import Block, Shown
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.estimate import DEFAULT_CASTS, QUICK_CASTS, Prompts
-from materia_nb.insight.odds import Assumptions, Chances, PerSocket, simulate_casts
+from materia_nb.insight.odds import Assumptions, Chances, FailureChances, PerSocket, simulate_casts
 from materia_nb.insight.reachable_states import MAX_STATES
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
@@ -136,10 +136,10 @@ class DryBench(Shown):
         items: int | Sequence[JSON] = 3,
         satisfied: Chances = 0.5,
         *,
-        failed: PerSocket = 0.0,
         answer: PerSocket | None = None,
         model: str | None = None,
         casts: int = DEFAULT_CASTS,
+        **failures: Unpack[FailureChances],
     ) -> EstimateView:
         """Estimate the turns, tokens and cost of a cast before it starts, without calling agents or starting processes.
 
@@ -152,10 +152,10 @@ class DryBench(Shown):
             request: the request.
             items: the length of every list, or the work items themselves.
             satisfied: the chance that an output says ``satisfied: true``; see :meth:`simulate`.
-            failed: the probability that an agent or process fails, used only at sockets with an edge for failures.
             answer: the number of tokens in an answer, for all sockets or by socket or materia; the minimum if left out.
             model: use the prices of this model, ``provider:model``, instead of those of the agents that are set.
             casts: the number of simulated casts; the same arguments give the same numbers.
+            failures: the probabilities of failures, such as ``failed=0.1``; see :class:`.odds.FailureChances`.
 
         Raises:
             MateriaError: the loadout has problems, a probability is missing or invalid (``bad_chance``), or a socket does
@@ -165,9 +165,9 @@ class DryBench(Shown):
             "request": request,
             "items": items,
             "satisfied": satisfied,
-            "failed": failed,
             "answer": answer,
             "casts": casts,
+            **failures,
         }
         return self._estimate(self._graph_of(loadout), model, **assumptions)
 
@@ -183,8 +183,8 @@ class DryBench(Shown):
         items: int = 3,
         seed: int = 1,
         *,
-        failed: PerSocket = 0.0,
         progress: Progress = False,
+        **failures: Unpack[FailureChances],
     ) -> SimulationView:
         """Simulate many casts of a loadout in memory, with stub agents that answer at random.
 
@@ -196,16 +196,15 @@ class DryBench(Shown):
                 (``*`` for all others). An agent that is not asked for ``satisfied`` gives no verdict, unless it is named.
             items: the length of every list.
             seed: the seed of the random numbers; the same seed gives the same result.
-            failed: the probability that an agent or process fails, for all sockets or by socket or materia. It is used only
-                at sockets with an edge for failures.
             progress: whether to show a progress bar; or a function that is called with the number of completed casts and
                 the number of all casts, and ends the simulation if it raises.
+            failures: the probabilities of failures, such as ``failed=0.1``; see :class:`.odds.FailureChances`.
 
         Raises:
             MateriaError: the loadout has problems, or a probability is missing or invalid (``bad_chance``).
         """
         graph = self.graph(loadout)
-        simulation = simulate_casts(graph, n, satisfied, items, seed, failed=failed, progress=progress)
+        simulation = simulate_casts(graph, n, satisfied, items, seed, progress=progress, **failures)
         return SimulationView(**vars(simulation))
 
     def prompts(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
 from random import Random
 from statistics import fmean
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, Unpack
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.conversation import HEADINGS, tokens_of
@@ -25,20 +25,20 @@ from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.odds import (
     Chance,
     Chances,
+    FailureChances,
     PerSocket,
     chances_by_socket,
-    check_per_socket,
-    draw_answer,
+    random_choice,
     value_for_socket,
 )
 from materia_nb.insight.scripted_answers import (
+    PlayedVisit,
     PossibleAnswers,
     ScriptedResult,
-    ScriptedTurn,
     check_list_lengths,
     end_kind,
-    scripted_turns,
-    without_prompts,
+    enter_next,
+    play_cast,
 )
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, replaced
 from materia_nb.loadout.graph import Graph, cast_context
@@ -169,24 +169,24 @@ class Prompts:
         self, rules: Rules, request: str, length: int, work_items: list[JSON] | None
     ) -> Iterator[tuple[CastState, Prompt]]:
         answers = PossibleAnswers(rules, (length,))
-        visits = _play(rules, request, answers.lists, work_items, partial(self._answer, answers), self._max_visits)
-        for first_state, socket_rules, turns in visits:
-            if socket_rules is None:
-                self.end = end_kind(first_state) or self.end
-                return
-            if socket_rules.socket.is_utility:
+        last, _ = enter_next(rules, entering.begin(rules, request))
+        edit = partial(_with_items, answers.lists, work_items)
+        for visit in play_cast(rules, last, partial(self._answer, answers), self._max_visits, edit):
+            last, state = visit.next_state, visit.start
+            if visit.socket_rules.socket.is_utility:
                 continue
-            state, is_first = first_state, first_state.at is not None and first_state.at.visit == 1
+            is_first = state.at is not None and state.at.visit == 1
             yield state, entering.prompt_for(rules, state)
-            for turn in turns:
+            for turn in visit.turns:
                 if self._later:
-                    repair = _repair_prompt(rules, socket_rules, state) if is_first else None
+                    repair = _repair_prompt(rules, visit.socket_rules, state) if is_first else None
                     for prompt in filter(None, (turn.prompt, repair)):
                         yield state, prompt
-                if turn.refused:
+                if turn.refusal:
                     self.end = "no_answer"
                     return
                 state = turn.step.state
+        self.end = end_kind(last) or self.end
 
     def _answer(self, answers: PossibleAnswers, state: CastState, socket_rules: SocketRules) -> ScriptedResult:
         """Return the shortest satisfied answer, or an unsatisfied answer if the socket must send work back."""
@@ -202,30 +202,6 @@ def _parse_items(items: int | Sequence[JSON]) -> tuple[int, list[JSON] | None]:
     return (len(items), [frozen(item) for item in items]) if isinstance(items, Sequence) else (items, None)
 
 
-def _play(
-    rules: Rules,
-    request: str,
-    lists: Iterable[tuple[str, ...]],
-    work_items: list[JSON] | None,
-    choose: Callable[[CastState, SocketRules], ScriptedResult],
-    max_visits: int,
-) -> Iterator[tuple[CastState, SocketRules | None, list[ScriptedTurn]]]:
-    """Play a cast in memory. Yield each visit with its first state and its turns, then the last state without turns."""
-    state = entering.enter(rules, entering.begin(rules, request)).state
-    for _ in range(max_visits):
-        if state.status != "waiting" or state.at is None:
-            break
-        socket_rules = rules.sockets[state.at.socket]
-        turns = list(scripted_turns(rules, socket_rules, state, choose(state, socket_rules)))
-        yield state, socket_rules, turns
-        state = turns[-1].step.state
-        if work_items is not None:
-            state = state._replace(data=_with_items(state.data, lists, work_items))
-        if state.status == "ready":
-            state = entering.enter(rules, state).state
-    yield state, None, []
-
-
 def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) -> Prompt | None:
     """Return the repair prompt that follows an unreadable answer; None if the socket accepts any text."""
     if state.at is None or state.at.mode in socket_rules.any_text or socket_rules.wanted.parse == "text":
@@ -235,17 +211,17 @@ def _repair_prompt(rules: Rules, socket_rules: SocketRules, state: CastState) ->
     return step.prompt if is_repair else None
 
 
-def _with_items(
-    data: Mapping[str, JSON], lists: Iterable[tuple[str, ...]], work_items: list[JSON]
-) -> Mapping[str, JSON]:
+def _with_items(lists: Iterable[tuple[str, ...]], work_items: list[JSON] | None, state: CastState) -> CastState:
     """Return the state with each list of made-up work items replaced by the given items, if it has the same length."""
-    changed: JSON = dict(data)
+    if work_items is None:
+        return state
+    changed: JSON = dict(state.data)
     for path in lists:
         items = get_path(changed, path)
         if isinstance(items, list) and len(items) == len(work_items) and items != work_items:
             changed = replaced(changed, path, work_items)
     assert isinstance(changed, dict)  # noqa: S101 - only lists in it were replaced
-    return FrozenDict(changed)
+    return state._replace(data=FrozenDict(changed))
 
 
 DEFAULT_CASTS: Final = 100
@@ -313,17 +289,17 @@ class _Turn(NamedTuple):
     cost: float | None
 
 
-def estimate_cast(  # noqa: PLR0913 - each is given by name
+def estimate_cast(
     graph: Graph,
     request: str = SAMPLE,
     items: int | Sequence[JSON] = 3,
     satisfied: Chances = 0.5,
     *,
-    failed: PerSocket = 0.0,
     answer: PerSocket | None = None,
     price: PriceOfTurn = lambda _socket, _input, _output: None,
     pins: Mapping[str, Pin] = NOTHING,
     casts: int = DEFAULT_CASTS,
+    **failures: Unpack[FailureChances],
 ) -> Estimate:
     """Estimate the usage of a cast from the prompts, answers and turn prices of random casts in memory.
 
@@ -332,13 +308,13 @@ def estimate_cast(  # noqa: PLR0913 - each is given by name
         request: the request.
         items: the length of every list, or the work items themselves.
         satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_by_socket`.
-        failed: the chance that an agent or process fails, for sockets with an edge for that failure.
         answer: the tokens of an answer, for all or by socket or materia; later prompts contain answers of that length.
             If left out, answers are the shortest possible, so tokens in and out are lower bounds.
         price: returns the price of a turn.
         pins: the pins, by socket or materia, which answer instead of an agent. A pinned function is not called; its
             answer is made up.
         casts: the number of casts; the same arguments give the same estimate.
+        failures: the chances of failures, such as ``failed=0.1``; see :class:`.odds.FailureChances`.
 
     Raises:
         MateriaError: a chance is missing or invalid (``bad_chance``), a socket accepts no made-up answer
@@ -348,14 +324,12 @@ def estimate_cast(  # noqa: PLR0913 - each is given by name
         raise MateriaError("An estimate needs casts.", hint="give casts from 1")
     length, work_items = _parse_items(items)
     check_list_lengths(length)
-    check_per_socket(graph, satisfied, failed, answer)
-    chances = chances_by_socket(Rules(without_prompts(graph)), satisfied, {Result.FAILED: failed})
+    chances = chances_by_socket(graph, satisfied, failures, answer)
     values = {id_: None if answer is None else value_for_socket(graph, id_, answer) for id_ in graph.sockets}
     answer_tokens = {id_: round(value) for id_, value in values.items() if value is not None}
     caster = _Caster(Rules(graph), length, chances, answer_tokens, price, pins)
     generators = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
-    played = [list(caster.turns(request, work_items, rng)) for rng in generators]
-    turns_by_cast = [[turn for turn in turns if turn is not None] for turns in played]
+    ends, turns_by_cast = zip(*(caster.play(request, work_items, rng) for rng in generators), strict=True)
     by_socket = {
         id_: [[turn for turn in turns if turn.socket == id_] for turns in turns_by_cast] for id_ in graph.sockets
     }
@@ -368,7 +342,7 @@ def estimate_cast(  # noqa: PLR0913 - each is given by name
         _estimate_usage(turns_by_cast),
         {id_: _estimate_usage(turns) for id_, turns in agents.items()},
         tuple(id_ for id_ in agents if id_ in unpriced),
-        sum(None in turns for turns in played),
+        sum(end.status == "waiting" for end in ends),
         tuple(id_ for id_ in agents if id_ not in answer_tokens),
     )
 
@@ -405,38 +379,33 @@ class _Caster:
         text = pin.answer(socket.id, state.at.visit)
         return text is not None or pin.kind == "function", text
 
-    def turns(self, request: str, work_items: list[JSON] | None, rng: Random) -> Iterator[_Turn | None]:
-        """Play one cast and yield each turn of an agent; yield None at the end if the cast was cut off."""
+    def play(self, request: str, work_items: list[JSON] | None, rng: Random) -> tuple[CastState, list[_Turn]]:
+        """Play one cast; return its last state and the turns of its agents."""
+        draw = random_choice(lambda socket_rules: self._answers_of(socket_rules.socket.id), self.chances, rng)
 
         def choose(state: CastState, socket_rules: SocketRules) -> ScriptedResult:
-            id_ = socket_rules.socket.id
-            result = draw_answer(self._answers_of(id_), self.chances.get(id_), rng)
+            result = draw(state, socket_rules)
             _, text = self._pinned_text(state, socket_rules)
             return result if text is None else ScriptedResult(text, Result.NOTHING, None)
 
-        visits = _play(self.rules, request, self.answers.lists, work_items, choose, _MAX_VISITS)
-        for state, socket_rules, turns in visits:
-            if socket_rules is None:
-                if state.status == "waiting":
-                    yield None
-                return
-            id_ = socket_rules.socket.id
-            if socket_rules.socket.is_utility or self._pinned_text(state, socket_rules)[0]:
-                continue
-            first_prompt, conversation = entering.prompt_for(self.rules, state), 0
-            for turn in turns:
-                if turn.refused:
-                    raise MateriaError(
-                        f"{id_} accepts no made-up answer.",
-                        where=id_,
-                        hint="see cast.usage() of an earlier cast instead",
-                        kind="no_answer",
-                    )
-                sent = conversation + tokens_of(len((turn.prompt or first_prompt).text))
-                given_tokens = self.answer_tokens.get(id_) if turn.text else None
-                received = tokens_of(len(turn.text)) if given_tokens is None else given_tokens
-                conversation = sent + received
-                yield _Turn(id_, sent, received, self.price(id_, sent, received))
+        state, _ = enter_next(self.rules, entering.begin(self.rules, request))
+        edit, turns = partial(_with_items, self.answers.lists, work_items), list[_Turn]()
+        for visit in play_cast(self.rules, state, choose, _MAX_VISITS, edit):
+            state = visit.next_state
+            if not visit.socket_rules.socket.is_utility and not self._pinned_text(visit.start, visit.socket_rules)[0]:
+                visit.require_accepted("see cast.usage() of an earlier cast instead")
+                turns += self._turns(visit)
+        return state, turns
+
+    def _turns(self, visit: PlayedVisit) -> Iterator[_Turn]:
+        id_, conversation = visit.socket_rules.socket.id, 0
+        first_prompt = entering.prompt_for(self.rules, visit.start)
+        for turn in visit.turns:
+            sent = conversation + tokens_of(len((turn.prompt or first_prompt).text))
+            given_tokens = self.answer_tokens.get(id_) if turn.text else None
+            received = tokens_of(len(turn.text)) if given_tokens is None else given_tokens
+            conversation = sent + received
+            yield _Turn(id_, sent, received, self.price(id_, sent, received))
 
 
 def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:

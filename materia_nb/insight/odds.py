@@ -6,18 +6,19 @@ For loadouts with too many states, the module has simulations: many casts in mem
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import ceil
 from numbers import Real
 from random import Random
-from typing import Final, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, Final, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 
 from materia_nb.engine import entering
 from materia_nb.engine.routing import awaited_failures
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
+from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError, needs_one_of, usage_error
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.reachable_states import COMPLETE, HELD, StateSpace
@@ -30,7 +31,7 @@ from materia_nb.insight.scripted_answers import (
     end_kind,
     enter_next,
     is_not_asked,
-    play_visit,
+    play_cast,
     without_prompts,
 )
 from materia_nb.jsonvalue import FrozenDict
@@ -115,22 +116,30 @@ Chances: TypeAlias = Probability | Mapping[str, Probability]
 _Value = TypeVar("_Value", float, Probability)
 
 
-class Assumptions(TypedDict, total=False):
-    """Assumptions about visits other than their verdicts.
+class FailureChances(TypedDict, total=False):
+    """The chances that a visit has no accepted output, each under the name of a result of :data:`.WITHOUT_OUTPUT`.
 
-    Each result without an output has a chance under the name of the result, such as ``refused``.
+    Each chance is one number for all sockets, or numbers by socket or materia. It is used only at sockets with an edge
+    for that failure. A result that is added to :class:`.Result` needs no row here to be accepted.
 
     Attributes:
-        failed: the chance that an agent or process fails, for sockets with an edge for that failure; one number for
-            all sockets, or numbers by socket or materia.
-        refused: the chance that the output is finally refused, for sockets with an edge for that failure.
+        failed: the chance that an agent or process fails.
+        refused: the chance that the output is refused after all repairs.
+    """
+
+    failed: PerSocket
+    refused: PerSocket
+
+
+class Assumptions(FailureChances, total=False):
+    """Assumptions about visits other than their verdicts: the chances of failures, and the usage.
+
+    Attributes:
         tokens: the tokens of a visit, by socket or materia.
         cost: the cost of a visit in the same form.
         seconds: the seconds of a visit in the same form; ``Odds.seconds`` has the effect of more lanes.
     """
 
-    failed: PerSocket
-    refused: PerSocket
     tokens: PerSocket | None
     cost: PerSocket | None
     seconds: PerSocket | None
@@ -170,24 +179,32 @@ def value_for_socket(graph: Graph, socket: str, values: _Value | Mapping[str, _V
 
 
 def chances_by_socket(
-    rules: Rules, satisfied: Chances, failures: Mapping[Result, PerSocket] = FrozenDict()
+    graph: Graph, satisfied: Chances, failures: FailureChances, *usage: PerSocket | None
 ) -> dict[str, Chance]:
     """Return the chances of each socket whose result affects the course of the cast.
 
     An agent that is not asked for ``satisfied`` omits it, unless a chance is given for this agent by name.
 
     Args:
-        rules: the loadout.
+        graph: the loadout.
         satisfied: the chance of ``satisfied: true``, or a pair of this chance and the chance of no ``satisfied``.
         failures: the chance of each failure of a visit, for the sockets with an edge for that failure.
+        usage: other numbers by socket, such as tokens; only their names and types are checked.
 
     Raises:
         MateriaError: a chance is missing or not between 0 and 1, a socket that must give a verdict has a chance to
-            omit it, or a socket without an edge for a failure has a chance of that failure (``bad_chance``).
+            omit it, or a socket without an edge for a failure has a chance of that failure (``bad_chance``); a name is
+            not in the loadout (``unknown_socket``); a value is not a number, or a failure does not exist (``usage``).
     """
+    for name in failures:
+        needs_one_of(name, WITHOUT_OUTPUT, f"A cast cannot be assumed to be {name!r}.", "usage")
+    numbers: Mapping[str, Any] = {**failures}
+    chance_by_failure = {result: numbers[result] for result in WITHOUT_OUTPUT if result in numbers}
+    _check_per_socket(graph, satisfied, *chance_by_failure.values(), *usage)
+    rules = Rules(without_prompts(graph))
     chances = {}
     for id_, socket_rules in rules.sockets.items():
-        failing = _failure_chances(rules, socket_rules, failures)
+        failing = _failure_chances(rules, socket_rules, chance_by_failure)
         verdicts = decisive_verdicts(socket_rules)
         if verdicts == (Result.NOTHING,) or (is_not_asked(socket_rules) and not _is_named(socket_rules, satisfied)):
             if failing or verdicts != (Result.NOTHING,):
@@ -253,12 +270,8 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
     return {socket: verdicts.count(Result.YES) / len(verdicts) for socket, verdicts in results.items()}
 
 
-def check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
-    """Check the names and the numbers of values that are given by socket.
-
-    Raises:
-        MateriaError: a name is not in the loadout (``unknown_socket``), or a value is not a number (``usage``).
-    """
+def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
+    """Check the names and the numbers of values that are given by socket."""
     known = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
     for values in (satisfied, *numbers):
         for name, value in values.items() if isinstance(values, Mapping) else [("*", values)]:
@@ -329,11 +342,8 @@ def compute_odds(
     graph: Graph, space: StateSpace, satisfied: Chances, items: int, **assumed: Unpack[Assumptions]
 ) -> Odds:
     """Return the odds by solving the Markov chain of a state space whose lists all have the same length."""
-    numbers: Mapping[str, PerSocket | None] = dict(assumed.items())  # type: ignore[arg-type]
-    failures = {result: values for result in WITHOUT_OUTPUT if (values := numbers.get(result)) is not None}
-    tokens, cost, seconds = assumed.get("tokens"), assumed.get("cost"), assumed.get("seconds")
-    check_per_socket(graph, satisfied, *failures.values(), tokens, cost, seconds)
-    chances = chances_by_socket(Rules(without_prompts(graph)), satisfied, failures)
+    tokens, cost, seconds = assumed.pop("tokens", None), assumed.pop("cost", None), assumed.pop("seconds", None)
+    chances = chances_by_socket(graph, satisfied, assumed, tokens, cost, seconds)
     weight_by_result = {socket: chance.by_result for socket, chance in chances.items()}
     size = len(space.nodes)
     onward: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
@@ -486,8 +496,8 @@ def simulate_casts(
     items: int = 3,
     seed: int = 1,
     *,
-    failed: PerSocket = 0.0,
     progress: Progress = False,
+    **failures: Unpack[FailureChances],
 ) -> Simulation:
     """Simulate many casts of a loadout with random answers.
 
@@ -499,9 +509,8 @@ def simulate_casts(
             asked for ``satisfied`` omits it, unless a value names the agent.
         items: the length of every list.
         seed: the seed of the random numbers, to which each cast adds its own number.
-        failed: the chance that an agent or process fails, for sockets with an edge for that failure; one number for
-            all sockets, or numbers by socket or materia.
         progress: True for a progress bar, or a function that is called with the number of casts done and the total.
+        failures: the chances of failures, such as ``failed=0.1``; see :class:`FailureChances`.
 
     Raises:
         MateriaError: a chance is missing or invalid, or a socket accepts no made-up answer (``no_answer``).
@@ -509,23 +518,30 @@ def simulate_casts(
     if n < 1:
         raise MateriaError("A simulation needs at least one cast.", hint="give n from 1")
     check_list_lengths(items)
-    check_per_socket(graph, satisfied, failed)
-    silent = without_prompts(graph)
-    chances = chances_by_socket(Rules(silent), satisfied, {Result.FAILED: failed})
-    rules = Rules(silent)
+    chances = chances_by_socket(graph, satisfied, failures)
+    rules = Rules(without_prompts(graph))
     answers = PossibleAnswers(rules, (items,))
+    start, first_exits = enter_next(rules, entering.begin(rules, SAMPLE))
     visits: Counter[str] = Counter(dict.fromkeys(graph.sockets, 0))
     edge_uses: Counter[EdgeRef] = Counter()
-    casts: list[tuple[str, int, int]] = []
+    ends: Counter[str] = Counter()
+    turns, retries = [], []
     bar = ProgressBar(progress, n, "casts")
     try:
         for number in range(n):
-            rng = Random(f"{seed}:{number}")  # noqa: S311 - chances, no secrets
-            casts.append(_play_cast(rules, answers, chances, rng, visits, edge_uses))
+            choose = random_choice(answers.of, chances, Random(f"{seed}:{number}"))  # noqa: S311 - chances, no secrets
+            played = list(play_cast(rules, start, choose, _MAX_VISITS))
+            for visit in played:
+                visit.require_accepted()
+            edges = [*first_exits, *(edge for visit in played for edge in visit.edges)]
+            visits.update(visit.socket_rules.socket.id for visit in played)
+            edge_uses.update(edges)
+            ends[end_kind(played[-1].next_state if played else start) or _UNFINISHED] += 1
+            turns.append(sum(visit.agent_turns for visit in played))
+            retries.append(sum(_sends_back(graph, edge) for edge in edges))
             bar.add()
     finally:
         bar.close()
-    ends, turns, retries = zip(*casts, strict=True)
     return Simulation(
         graph,
         n,
@@ -533,47 +549,27 @@ def simulate_casts(
         seed,
         {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
         {socket: chance.failed for socket, chance in chances.items() if chance.failed},
-        Counter(dict(Counter(ends).most_common())),
-        turns,
-        retries,
+        dict(ends.most_common()),
+        tuple(turns),
+        tuple(retries),
         dict(visits),
         dict(edge_uses),
     )
 
 
-def _play_cast(
-    rules: Rules,
-    answers: PossibleAnswers,
-    chances: Mapping[str, Chance],
-    rng: Random,
-    visits: Counter[str],
-    edge_uses: Counter[EdgeRef],
-) -> tuple[str, int, int]:
-    """Play one cast and count its visits and edges; return its end, turns and retries."""
-    state, exits = enter_next(rules, entering.begin(rules, SAMPLE))
-    edges: Counter[EdgeRef] = Counter(exits)
-    turns = 0
-    for _ in range(_MAX_VISITS):
-        if state.status != "waiting" or state.at is None:
-            break
-        socket_rules = rules.sockets[state.at.socket]
-        visits[socket_rules.socket.id] += 1
-        answer = draw_answer(answers.of(socket_rules), chances.get(socket_rules.socket.id), rng)
-        end = play_visit(rules, socket_rules, state, answer)
-        turns += 0 if socket_rules.socket.is_utility else end.turns
-        edges.update(end.edges)
-        state = end.state
-    edge_uses.update(edges)
-    retries = sum(count for edge, count in edges.items() if _sends_back(rules.graph, edge))
-    return end_kind(state) or _UNFINISHED, turns, retries
+def random_choice(
+    answers_of: Callable[[SocketRules], Sequence[ScriptedResult]], chances: Mapping[str, Chance], rng: Random
+) -> Callable[[CastState, SocketRules], ScriptedResult]:
+    """Return a function that draws the result of a visit; a result that has no effect is the first possible one."""
 
+    def choose(_: CastState, socket_rules: SocketRules) -> ScriptedResult:
+        answers, chance = answers_of(socket_rules), chances.get(socket_rules.socket.id)
+        if chance is None:
+            return answers[0]
+        (result,) = rng.choices([*chance.by_result], [*chance.by_result.values()])
+        return next((answer for answer in answers if answer.result is result), answers[0])
 
-def draw_answer(answers: tuple[ScriptedResult, ...], chance: Chance | None, rng: Random) -> ScriptedResult:
-    """Return a random result of a visit, or the first possible result if the result has no effect."""
-    if chance is None:
-        return answers[0]
-    (result,) = rng.choices([*chance.by_result], [*chance.by_result.values()])
-    return next((answer for answer in answers if answer.result is result), answers[0])
+    return choose
 
 
 def _sends_back(graph: Graph, edge: EdgeRef) -> bool:

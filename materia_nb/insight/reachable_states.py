@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
@@ -21,11 +22,13 @@ from materia_nb.engine.state import CastState
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.scripted_answers import (
     EdgeRef,
+    PlayedVisit,
     PossibleAnswers,
     ScriptedResult,
     continuing_results,
     end_kind,
     enter_next,
+    play_cast,
     play_visit,
     without_prompts,
 )
@@ -146,43 +149,33 @@ class _Search:
             self.queue.append(state)
         return number
 
-    def _waiting(self, state: CastState) -> SocketRules | None:
-        if state.status != "waiting" or state.at is None:
-            return None
-        return self._rules.sockets[state.at.socket]
-
-    def _move(
-        self, number: int, state: CastState, socket_rules: SocketRules, answer: ScriptedResult
-    ) -> tuple[int, CastState]:
-        """Record the move for an answer; return the number of the next state, and the state."""
-        end = play_visit(self._rules, socket_rules, state, answer)
-        turns = 0 if socket_rules.socket.is_utility else end.turns
-        move = Move(self._number(end.state), answer, turns, end.edges)
+    def _record(self, number: int, visit: PlayedVisit) -> int:
+        """Record the move of a visit; return the number of the next state."""
+        visit.require_accepted()
+        move = Move(self._number(visit.next_state), visit.answer, visit.agent_turns, visit.edges)
         if move not in self.space.moves[number]:
             self.space.moves[number].append(move)
-        return move.to, end.state
+        return move.to
 
     def expand(self, number: int, state: CastState) -> None:
         """Record every move from a state."""
-        if (socket_rules := self._waiting(state)) is not None:
-            for answer in self._answers.of(socket_rules):
-                self._move(number, state, socket_rules, answer)
+        if state.status == "waiting" and state.at is not None:
+            for answer in self._answers.of(self._rules.sockets[state.at.socket]):
+                self._record(number, play_visit(self._rules, state, answer))
 
     def play_random_casts(self, visits_left: int) -> None:
         """Record the moves of random casts, with ``visits_left`` visits in total."""
         for cast in range(_RANDOM_CASTS):
-            rng = Random(cast)  # noqa: S311 - chances, no secrets
-            chance = _SATISFIED_CHANCES[cast % len(_SATISFIED_CHANCES)]
-            number, state = 0, self._start
-            for _ in range(min(visits_left, _MAX_RANDOM_VISITS)):
-                socket_rules = self._waiting(state)
-                if socket_rules is None:
-                    break
+            choose = partial(self._random_answer, Random(cast), _SATISFIED_CHANCES[cast % len(_SATISFIED_CHANCES)])  # noqa: S311 - chances, no secrets
+            number = 0
+            for visit in play_cast(self._rules, self._start, choose, min(visits_left, _MAX_RANDOM_VISITS)):
                 visits_left -= 1
-                result = Result.YES if rng.random() < chance else Result.NO
-                answers = self._answers.of(socket_rules)
-                matching = [answer for answer in answers if answer.result is result]
-                number, state = self._move(number, state, socket_rules, rng.choice(matching or answers))
+                number = self._record(number, visit)
+
+    def _random_answer(self, rng: Random, chance: float, _: CastState, socket_rules: SocketRules) -> ScriptedResult:
+        result = Result.YES if rng.random() < chance else Result.NO
+        answers = self._answers.of(socket_rules)
+        return rng.choice([answer for answer in answers if answer.result is result] or answers)
 
 
 def _node(state: CastState) -> StateNode:

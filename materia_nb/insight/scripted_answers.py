@@ -8,7 +8,7 @@ in which an agent only continues, are not included.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias
@@ -333,11 +333,12 @@ def _utility_roots(
     return tuple(sorted({path[0] for path in lists} - set_elsewhere))
 
 
-def _no_answer(socket_rules: SocketRules, reason: str = "") -> MateriaError:
+def _no_answer(socket_rules: SocketRules, reason: str = ".", hint: str | None = None) -> MateriaError:
     return MateriaError(
-        f"{socket_rules.socket.id} accepted no made-up answer{f': {reason}' if reason else '.'}",
+        f"{socket_rules.socket.id} refused every made-up answer{reason}",
         where=socket_rules.socket.id,
-        hint="assign from a dotted path such as $.plan.name instead of a JSONPath with a filter, then explore again",
+        hint=hint
+        or "assign from a dotted path such as $.plan.name instead of a JSONPath with a filter, then explore again",
         kind="no_answer",
     )
 
@@ -358,16 +359,20 @@ class ScriptedTurn(NamedTuple):
         prompt: the prompt of a later turn; None in the first, whose prompt is that of :func:`.entering.prompt_for`.
         text: the answer; empty if the visit fails without an output.
         step: the transition that the answer leads to.
-        refused: True if the answer is refused, so that the agent is asked again.
     """
 
     prompt: Prompt | None
     text: str
     step: Transition
-    refused: bool
+
+    @property
+    def refusal(self) -> str:
+        """The issues for which the answer was refused; empty if it was accepted."""
+        reading = self.step.reading
+        return "" if reading is None or reading.error is None else summarize_issues(reading.issues, 3)
 
 
-def scripted_turns(
+def _scripted_turns(
     rules: Rules, socket_rules: SocketRules, state: CastState, answer: ScriptedResult
 ) -> Iterator[ScriptedTurn]:
     """Answer or fail the waiting visit and yield each turn, including drafts and the work before the handoff."""
@@ -381,38 +386,78 @@ def scripted_turns(
                 step, text = recovery.fail(rules, state, sample_failure(answer.result)), ""
             else:
                 step = outputs.output(rules, state, text)
-            is_refused = step.state.at is not None and step.state.at.repairs > visit.repairs
-            yield ScriptedTurn(prompt, text, step, is_refused)
+            yield ScriptedTurn(prompt, text, step)
         state, prompt = step.state, step.prompt
 
 
-class VisitEnd(NamedTuple):
-    """The end of one visit: the state of the next waiting visit, the number of turns, the edges and exits taken."""
+class PlayedVisit(NamedTuple):
+    """One visit with a made-up answer.
 
-    state: CastState
-    turns: int
+    Attributes:
+        socket_rules: the rules of the visited socket.
+        start: the state in which the visit waits for its first answer.
+        answer: the result of the visit, with the made-up answer.
+        turns: the turns of the visit.
+        next_state: the state in which the next visit waits, or the last state of the cast.
+        edges: the edges and exits that lead to the next visit.
+    """
+
+    socket_rules: SocketRules
+    start: CastState
+    answer: ScriptedResult
+    turns: Sequence[ScriptedTurn]
+    next_state: CastState
     edges: tuple[EdgeRef, ...]
 
+    @property
+    def agent_turns(self) -> int:
+        """Number of agent turns; 0 for a utility."""
+        return 0 if self.socket_rules.socket.is_utility else len(self.turns)
 
-def play_visit(rules: Rules, socket_rules: SocketRules, state: CastState, answer: ScriptedResult) -> VisitEnd:
+    def require_accepted(self, hint: str | None = None) -> None:
+        """Raise MateriaError (``no_answer``) if a turn was refused although the answer should be accepted."""
+        refusal = next((turn.refusal for turn in self.turns if turn.refusal), "")
+        if refusal and self.answer.result is not Result.REFUSED:
+            raise _no_answer(self.socket_rules, f": {refusal}", hint)
+
+
+def play_visit(
+    rules: Rules, start: CastState, answer: ScriptedResult, edit: Callable[[CastState], CastState] | None = None
+) -> PlayedVisit:
     """Answer or fail the waiting visit, and enter the next socket.
 
-    Raises:
-        MateriaError: the socket refuses the answer (``no_answer``).
+    Args:
+        rules: the rules of the cast.
+        start: the state in which the visit waits.
+        answer: the answer of the visit.
+        edit: changes the state before the next socket is entered.
     """
-    turns = 0
-    decision: Decision | None = None
-    for turn in scripted_turns(rules, socket_rules, state, answer):
-        turns += 1
-        reading = turn.step.reading
-        if reading is not None and reading.error is not None and answer.result is not Result.REFUSED:
-            raise _no_answer(socket_rules, summarize_issues(reading.issues, 3))
-        state, decision = turn.step.state, turn.step.decision
-    edges = _edge_taken(decision)
+    assert start.at is not None  # noqa: S101 - it waits
+    socket_rules = rules.sockets[start.at.socket]
+    turns = list(_scripted_turns(rules, socket_rules, start, answer))
+    state, edges = turns[-1].step.state, _edge_taken(turns[-1].step.decision)
+    if edit is not None:
+        state = edit(state)
     if state.status == "ready":
         state, exits = enter_next(rules, state)
         edges += exits
-    return VisitEnd(state, turns, edges)
+    return PlayedVisit(socket_rules, start, answer, turns, state, edges)
+
+
+def play_cast(
+    rules: Rules,
+    state: CastState,
+    choose: Callable[[CastState, SocketRules], ScriptedResult],
+    max_visits: int,
+    edit: Callable[[CastState], CastState] | None = None,
+) -> Iterator[PlayedVisit]:
+    """Play a cast in memory and yield its visits, at most ``max_visits``; ``choose`` returns the answer of a visit."""
+    for _ in range(max_visits):
+        if state.status != "waiting" or state.at is None:
+            return
+        visit = play_visit(rules, state, choose(state, rules.sockets[state.at.socket]), edit)
+        yield visit
+        state = visit.next_state
 
 
 def enter_next(rules: Rules, state: CastState) -> tuple[CastState, tuple[EdgeRef, ...]]:

@@ -155,15 +155,19 @@ def verb(
     """Register a function as a verb: its parameters after the first become arguments, its docstring the help.
 
     A keyword-only parameter is an option, or a flag if it is a bool. ``changed`` overrides fields of an
-    :class:`Argument`, by parameter.
+    :class:`Argument`, by parameter. If the function takes any keyword (``**failures``), other names in ``changed``
+    are further arguments.
     """
 
     def register(function: _H) -> _H:
         _, *parameters = inspect.signature(function).parameters.values()
         summary, helps = _documented(function)
         arguments = {
-            parameter.name: _argument(parameter, helps, changed.get(parameter.name, {})) for parameter in parameters
+            parameter.name: _argument(parameter, helps, changed.get(parameter.name, {}))
+            for parameter in parameters
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         }
+        arguments |= {name: Argument(**row) for name, row in changed.items() if name not in arguments}
         _add(name, summary, lambda call: function(call, **_values(arguments, call)), arguments, cell, example)
         return function
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from functools import partial
 from math import sqrt
 from statistics import fmean, pstdev
 
@@ -307,3 +308,12 @@ def test_invalid_list_length_is_refused_with_a_message(tmp_path, items):
     for ask in (bench.odds, bench.simulate, lambda _, satisfied, items: explored.odds(satisfied, items)):
         with pytest.raises(MateriaError, match="is not a length of the lists"):
             ask("Plan-Build-Eval", satisfied=0.8, items=items)
+
+
+def test_misspelt_name_of_a_chance_is_refused():
+    """Otherwise it would count as a chance of 0."""
+    explored = Exploration(last_page(), 1)
+    for ask in (explored.odds, partial(simulate_casts, last_page())):
+        with pytest.raises(MateriaError, match="'timed_uot'") as caught:
+            ask(timed_uot=0.1)
+        assert caught.value.kind == "usage"

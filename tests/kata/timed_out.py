@@ -1,4 +1,7 @@
-"""A condition `timed_out` for failures by timeout, with its own result: routed, explained, explored and weighed."""
+"""A condition `timed_out` for failures by timeout, with its own result: routed, explained, explored and weighed.
+
+Odds, simulations, estimates and their verbs accept its chance.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,13 @@ from drawn_loadouts import loadouts
 from materia_nb.display.graph_parts import links
 from materia_nb.engine import recovery
 from materia_nb.engine.state import Failure
+from materia_nb.insight.estimate import estimate_cast
 from materia_nb.insight.explore import Exploration, replay_witness
+from materia_nb.insight.odds import simulate_casts
 from materia_nb.insight.why import explain
 from materia_nb.loadout import build_graph, check_config
 from materia_nb.loadout.vocabulary import CONDITIONS, Result, described
+from materia_nb.magics import registry, verbs  # noqa: F401 - importing verbs registers them
 from random_routes import check_every_route_is_possible
 
 REFUSED = '    REFUSED = "refused", "a refused output", "the output was refused"\n'
@@ -106,6 +112,17 @@ def check_explore_and_odds() -> None:
     assert [round(share, 9) for share in shares] == [0.1, 0.2, 0.3, 0.4], shares
 
 
+def check_simulation_and_estimate() -> None:
+    graph, chances = build_graph(BRANCHES), {"timed_out": 0.1, "refused": 0.2, "failed": 0.3}
+    visits = simulate_casts(graph, 400, 0.5, 0, **chances).visits
+    for name, share in zip(("Late", "Odd", "Bad", "Good"), (0.1, 0.2, 0.3, 0.4), strict=True):
+        assert abs(visits[name] / 400 - share) < 0.1, visits
+    late = estimate_cast(graph, timed_out=1.0, casts=5)
+    assert list(late.sockets) == ["Late"], "after a timeout only the agent of Late is asked"
+    for name in ("explore odds", "explore simulate", "estimate"):
+        assert {"--timed-out", "--refused", "--failed"} <= registry.VERBS[name].options.keys()
+
+
 def play_rules():
     return Play(BRANCHES).rules
 
@@ -123,4 +140,5 @@ if __name__ == "__main__":
     check_overlaps()
     check_dead_edges_are_hinted()
     check_explore_and_odds()
+    check_simulation_and_estimate()
     check_random_loadouts()

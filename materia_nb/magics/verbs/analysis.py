@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from materia_nb import lessons
 from materia_nb.cast import Cast
@@ -20,8 +20,9 @@ from materia_nb.engine.state import Bound
 from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.compare import previous_visit
-from materia_nb.insight.odds import Chances, PerSocket, Probability
+from materia_nb.insight.odds import Chances, FailureChances, Probability
 from materia_nb.insight.values import compile_query
+from materia_nb.loadout.vocabulary import WITHOUT_OUTPUT
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import Call, Rest, Several, from_method, value_of, verb
 from materia_nb.registry import lookup
@@ -39,15 +40,26 @@ def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> A
         return call.bench.explore(loadout, _lengths(str(items)), progress=report)
 
 
-@verb("explore odds", example="%materia explore odds Plan-Build-Eval --satisfied 0.7")
-def _odds(call: Call, loadout: str | None = None, *, satisfied: Any = 0.5, failed: Any = 0.0, items: int = 3) -> Any:
+_FAILURES: Final[Mapping[str, Any]] = {
+    result.value: {
+        "name": f"--{result.replace('_', '-')}",
+        "help": f"the chance of {result.asked}, at sockets with an edge for it, in the form of --satisfied; 0 if left out",
+        "kind": "option",
+    }
+    for result in WITHOUT_OUTPUT
+}
+"""An option for the chance of each failure of a visit."""
+
+
+@verb("explore odds", example="%materia explore odds Plan-Build-Eval --satisfied 0.7", **_FAILURES)
+def _odds(call: Call, loadout: str | None = None, *, satisfied: Any = 0.5, items: int = 3, **failures: Any) -> Any:
     """Show the exact chance of each end of a cast, and the average number of turns."""
     with counting("states") as report:
         explored = call.bench.explore(loadout, (items,), progress=report)
-    return explored.odds(_chances(satisfied), items, failed=_failing(failed))
+    return explored.odds(_chances(satisfied), items, **_failing(failures))
 
 
-@verb("estimate", example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300")
+@verb("estimate", example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300", **_FAILURES)
 def _estimate(
     call: Call,
     loadout: str | None = None,
@@ -55,10 +67,10 @@ def _estimate(
     request: str = SAMPLE,
     items: int = 3,
     satisfied: Any = 0.5,
-    failed: Any = 0.0,
     most: str | None = None,
     answer: int | None = None,
     model: str | None = None,
+    **failures: Any,
 ) -> Any:
     """Estimate the turns, tokens and cost of a cast, without asking an agent.
 
@@ -68,8 +80,8 @@ def _estimate(
         model: use the prices of this model, such as openai:gpt-4o
     """
     bound = None if most is None else budget_limit(most)
-    yes, no_output = _chances(satisfied), _failing(failed)
-    estimate = call.bench.estimate(loadout, request, items, yes, failed=no_output, answer=answer, model=model)
+    yes, failing = _chances(satisfied), _failing(failures)
+    estimate = call.bench.estimate(loadout, request, items, yes, answer=answer, model=model, **failing)
     if bound is not None:
         _refuse_above(estimate, *bound)
     return estimate
@@ -93,16 +105,16 @@ def _refuse_above(estimate: EstimateView, bound: Bound, maximum: float) -> None:
     raise MateriaError(f"{message}.", where=estimate.graph.name, hint=hint, more=[estimate.line], kind="over_limit")
 
 
-@verb("explore simulate", example="%materia explore simulate Plan-Build-Eval --n 200 --satisfied 0.7")
+@verb("explore simulate", example="%materia explore simulate Plan-Build-Eval --n 200 --satisfied 0.7", **_FAILURES)
 def _simulate(
     call: Call,
     loadout: str | None = None,
     *,
     n: int = 1000,
     satisfied: Any = 0.5,
-    failed: Any = 0.0,
     items: int = 3,
     seed: int = 1,
+    **failures: Any,
 ) -> Any:
     """Cast a loadout many times in memory, with random answers, and show how the casts end.
 
@@ -110,9 +122,9 @@ def _simulate(
         n: the number of casts; 1000 if left out
         seed: the random seed; 1 if left out
     """
-    yes, no_output = _chances(satisfied), _failing(failed)
+    yes, failing = _chances(satisfied), _failing(failures)
     with counting("casts") as report:
-        return call.bench.simulate(loadout, n, yes, items, seed, failed=no_output, progress=report)
+        return call.bench.simulate(loadout, n, yes, items, seed, progress=report, **failing)
 
 
 @verb(
@@ -165,13 +177,13 @@ def _chances(value: object) -> Chances:
         ) from None
 
 
-def _failing(value: object) -> PerSocket:
-    """Return the probability of failure for each socket; refuse a socket with more than one number."""
-    chances = _chances(value)
-    each = chances.values() if isinstance(chances, Mapping) else (chances,)
-    if any(isinstance(chance, tuple) for chance in each):
-        raise usage_error("A chance of failure must be one number.", "write 0.1, or Build=0.1")
-    return cast("PerSocket", chances)
+def _failing(failures: Mapping[str, object]) -> FailureChances:
+    """Return the chances of failures; refuse a failure with two numbers for a socket."""
+    chances = {name: _chances(value) for name, value in failures.items()}
+    for value in chances.values():
+        if any(isinstance(chance, tuple) for chance in (value.values() if isinstance(value, Mapping) else (value,))):
+            raise usage_error("A chance of failure must be one number.", "write 0.1, or Build=0.1")
+    return cast("FailureChances", chances)
 
 
 def _chance(text: str) -> Probability:
