@@ -1,4 +1,4 @@
-"""Write the cheat sheet: the lists of docs/cheatsheet.md on one page, as SVG and as PDF.
+"""Write the cheat sheet: the first lists of docs/rules.md on one page, as SVG and as PDF.
 
 Both are drawn from one layout of boxes and positioned texts, in fonts that every PDF reader has. The same source gives the
 same bytes, so make_docs.py can check whether they are current.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
-SOURCE: Final = Path("docs/cheatsheet.md")
+SOURCE: Final = Path("docs/rules.md")
 WIDTH, HEIGHT = 842.0, 595.0  # A4 across, in points
 MARGIN, GAP = 22.0, 9.0
 TOP: Final = 48.0
@@ -87,9 +87,10 @@ def sheet(source: str) -> tuple[str, str]:
 
 
 def sections(source: str) -> list[Section]:
-    """Return the sections of the page, each with its items."""
+    """Return the sections below the heading "On one page", each with its items."""
     sections = []
-    for part in source.split("\n## ")[1:]:
+    one_page = source.partition("\n## On one page\n")[2].partition("\n## ")[0]
+    for part in one_page.split("\n### ")[1:]:
         title, _, body = part.partition("\n")
         items = [match.groups() for line in body.splitlines() if (match := _ITEM.match(line))]
         sections.append(Section(title.strip(), tuple((mark.strip(), text) for mark, text in items)))
@@ -101,7 +102,7 @@ def sections(source: str) -> list[Section]:
 
 def layout(sections: Sequence[Section]) -> Iterator[TextRun | Box | Line]:
     """Lay out the sections in columns of about equal height."""
-    yield TextRun(MARGIN, 33, "Materia NB: how a cast goes on", "bold", 17, RULE)
+    yield TextRun(MARGIN, 33, "Materia NB: how a cast continues", "bold", 17, RULE)
     note = "Numbers such as R16 are those of the rules in the documentation."
     yield TextRun(WIDTH - MARGIN - width(note, "plain", SIZE), 33, note, "plain", SIZE, SOFT)
     column = (WIDTH - 2 * MARGIN - (COLUMNS - 1) * GAP) / COLUMNS

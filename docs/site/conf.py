@@ -74,7 +74,7 @@ html_copy_source = False
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
 BY_TASK: Final = {
-    "Learn": ["index", "concepts", "lessons", "gallery", "cheatsheet", "glossary", "teaching"],
+    "Learn": ["index", "concepts", "lessons", "gallery", "glossary", "teaching"],
     "Design": ["designing", "before-you-run", "parallel", "combine-and-import", "loadouts"],
     "Debug": ["debugging", "panel", "change-and-recover", "compare-and-test", "find-runs"],
     "Run": [
