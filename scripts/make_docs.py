@@ -125,11 +125,15 @@ def with_events(page: str) -> str:
     """Insert the table of events between its markers."""
     lines = ["| type | data | when |", "|---|---|---|"]
     for event in events.EVENTS.values():
-        about = ["visit"] if "about" in event.forms else []
-        described = {"lane", *about}  # above the table, and by the word that stands for several fields
-        names = [f"`{field.key}`" for field in events.fields(event) if field.key not in described]
-        when = (event.__doc__ or "").splitlines()[0].removesuffix(".")
-        lines.append(f"| `{event.type}` | {', '.join(about + names) or 'nothing'} | {cell(when)} |")
+        # The text above the table describes the lane, and both words that stand for several fields.
+        words = ["visit"] if "about" in event.forms else []
+        described = {"lane", "visit"} if words else {"lane"}
+        if issubclass(event, events.Output):
+            words.append("output")
+            described |= events.Output.forms.keys()
+        names = [f"`{field.key}`" for field in events.fields(event) if field.name not in described]
+        when = (event.__doc__ or "").splitlines()[0].removesuffix(".").replace("``", "`")
+        lines.append(f"| `{event.type}` | {', '.join(words + names) or 'nothing'} | {cell(when)} |")
     return _PART.sub(lambda match: "\n".join([f"{match[1]}", *lines, "", match[3]]), page)
 
 

@@ -265,7 +265,7 @@ def test_shell_blocks_contain_only_known_commands(one):
 
 
 def test_documented_conformance_command_works():
-    line = blocks("sh", page=Path("docs/conformance.md"))[0].text.split()
+    line = blocks("sh", page=RUN_PAGE)[0].text.split()
     done = subprocess.run([sys.executable, *line[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"validate: \d+ passed, 0 failed", done.stdout)
@@ -361,6 +361,9 @@ def test_every_bundled_protocol_is_documented():
 
 RUN_PAGE = Path("docs/run-directory.md")
 VISIT = {"socket", "materia", "materiaLabel", "visit", "itemKey", "itemLabel", "itemLabelShort"}
+OUTPUT_FIELDS = {
+    *("text", "artifact", "sha256", "usage", "meta", "changedFiles", "pinned", "by", "thinking", "cut", "worked"),
+}
 
 
 def events_of_the_page() -> dict[str, set[str]]:
@@ -368,6 +371,7 @@ def events_of_the_page() -> dict[str, set[str]]:
     page = text_of(RUN_PAGE).split("<!-- generated: events -->")[1].split("<!-- end -->")[0]
     for types, data in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]*) \|", page, re.MULTILINE):
         fields = set(re.findall(r"`(\w+)`", data)) | (VISIT if re.match(r"visit\b", data) else set())
+        fields |= OUTPUT_FIELDS if re.match(r"visit, output\b", data) else set()
         table |= dict.fromkeys(re.findall(r"\w+", types), fields)
     return table
 
