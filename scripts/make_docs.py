@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby
@@ -44,7 +45,7 @@ FORMAT = Path("docs/loadout-format.md")
 MAGICS = Path("docs/commands.md")
 RUN_DIRECTORY = Path("docs/run-directory.md")
 PANEL = Path("docs/panel.md")
-DEBUGGING = Path("docs/debugging.md")
+RECOVERY = Path("docs/change-and-recover.md")
 DESIGNING = Path("docs/designing.md")
 GALLERY = Path("docs/gallery.md")
 ARCHITECTURE = Path("docs/architecture.md")
@@ -107,7 +108,7 @@ def generated() -> dict[Path, str]:
         RUN_DIRECTORY: with_events((ROOT / RUN_DIRECTORY).read_text(encoding="utf-8")),
         PANEL: with_parts((ROOT / PANEL).read_text(encoding="utf-8")),
         DESIGNING: with_operations((ROOT / DESIGNING).read_text(encoding="utf-8")),
-        DEBUGGING: with_failures((ROOT / DEBUGGING).read_text(encoding="utf-8")),
+        RECOVERY: with_failures((ROOT / RECOVERY).read_text(encoding="utf-8")),
         ARCHITECTURE: with_walk((ROOT / ARCHITECTURE).read_text(encoding="utf-8")),
         **loadout_pictures(),
         **gallery_pages(),
@@ -190,14 +191,14 @@ def with_failures(page: str) -> str:
         f"| {act.label.format(**descriptions)} | {cell(act.does.format(**descriptions))} | `{act.verbs.format(**descriptions)}` | {act.when} |"
         for act in ACTS.values()
     ]
-    kinds = ["| kind | what happened | ways to continue, the likeliest first |", "|---|---|---|"]
-    kinds += [
-        f"| {name} | {kind.description} | {', '.join(ACTS[act].label.format(**descriptions) for act in kind.acts)}{kind.note and f' ({kind.note})'} |"
-        for name, kind in [
-            *((f"`{name}`", failure_kind) for name, failure_kind in FAILURE_KINDS.items()),
-            ("any other", OTHER),
-        ]
-    ]
+    kinds_by_acts = defaultdict(list)
+    for name, kind in FAILURE_KINDS.items():
+        kinds_by_acts[kind.acts, kind.note].append(f"`{name}` ({kind.description})")
+    kinds_by_acts[OTHER.acts, OTHER.note].append("any other kind")
+    kinds = ["| kinds | ways to continue, the likeliest first |", "|---|---|"]
+    for (acts_of_kind, note), names in kinds_by_acts.items():
+        labels = ", ".join(ACTS[act].label.format(**descriptions) for act in acts_of_kind)
+        kinds.append(f"| {', '.join(names)} | {labels}{note and f' ({note})'} |")
     tables = {"acts": acts, "kinds": kinds}
     return _PART.sub(lambda match: "\n".join([match[1], *tables[match[2]], "", match[3]]), page)
 

@@ -182,7 +182,7 @@ def notebook_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 def run_here(app: Sphinx, notebook: Path) -> str:
     """Link a notebook's page to where the notebook runs in the browser, if that site was built (``make lite``)."""
-    if not Path(app.outdir).parent.joinpath("lite", "change-and-recover", notebook.name).is_file():
+    if not Path(app.outdir).parent.joinpath("lite", "files", notebook.name).is_file():
         return ""
     lab = os.path.relpath(Path(app.outdir, "lite", "lab", "index.html"), notebook.parent)
     return f' · <a href="{lab}?path={quote(notebook.name)}">Run it here, without a server</a>'
