@@ -1,13 +1,14 @@
 """Write the generated parts of the documentation: ``python scripts/make_docs.py``.
 
-Generated are docs/commands.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the parts in
-docs/panel.md and docs/designing.md, the walk through the code in docs/architecture.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
-cards, the cheat sheet, and the types of the messages of the page. ``--check`` writes nothing and fails when one of them is out of date.
+Generated are pages and parts of pages below docs/, pictures, tests of the gallery, the cheat sheet, the types of the page's
+messages, the schema in config/, and the copy of config/default.json in the package. ``--check`` writes nothing and fails when one
+of them is out of date.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -33,6 +34,7 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.engine import events
 from materia_nb.loadout.design.document import OPERATIONS
 from materia_nb.loadout.fields import FieldRow
+from materia_nb.loadout.json_schema import config_schema
 from materia_nb.loadout.models import config_fields
 from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
@@ -54,6 +56,8 @@ IMAGES = Path("docs/images")
 CHEATSHEET = Path("materia_nb/cheatsheet")
 RULES_IN_SHORT = ROOT / SOURCE
 PICTURE = IMAGES / "plan-build-eval.svg"
+SCHEMA = Path("config/schema.json")
+BUNDLED = Path("materia_nb/loadout/bundled/default.json")
 COMMAND = "python scripts/make_docs.py"
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -116,6 +120,8 @@ def generated() -> dict[Path, str]:
         **cheatsheet(),
         MESSAGES: messages_page(COMMAND),
         PICTURE: picture(),
+        SCHEMA: json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n",
+        BUNDLED: (ROOT / "config" / "default.json").read_text(encoding="utf-8"),
     }
 
 

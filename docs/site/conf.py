@@ -33,7 +33,7 @@ project_copyright = author
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/**"]
+include_patterns = ["*.md", "docs/**", "config/README.md"]
 # Without these, which hold no page, whole environments would be searched for pages.
 exclude_patterns = [
     ".*",
@@ -132,6 +132,7 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     placed = {task: [name for name in names if name in there] for task, names in BY_TASK.items()}
     placed["Reference"] += sorted(there.difference(*placed.values()))
     parts = {task: [f"docs/{name}" for name in names] for task, names in placed.items()}
+    parts["Design"].append("config/README")
     parts["Reference"].append("docs/api/index")
     parts["Project"] = [
         *(f"docs/{name}" for name in PROJECT_PAGES),

@@ -21,7 +21,6 @@ from IPython.utils.capture import capture_output
 
 import cast_helpers as h
 import make_docs
-import materia_nb.cast
 import protocol_helpers as p
 import stream_helpers as streams
 from conformance.run import run_vector
@@ -37,6 +36,7 @@ ROOT = make_docs.ROOT
 PAGES = [
     Path("README.md"),
     Path("CONTRIBUTING.md"),
+    Path("config/README.md"),
     *(p.relative_to(ROOT) for p in sorted(ROOT.glob("docs/*.md"))),
 ]
 LANGUAGES = {"python", "ipython", "json", "yaml", "sh", "text"}
