@@ -215,6 +215,7 @@ _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
     "Cast": lambda call: call.cast,
     "Edits": lambda call: call.cast.edit,
     "Approvals": lambda call: call.cast.approvals,
+    "QuestBoard": lambda call: call.bench.quests,
 }
 """For each class whose methods are verbs: a function that returns the object whose method is called."""
 

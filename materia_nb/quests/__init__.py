@@ -110,7 +110,7 @@ class QuestBoard:
         """Move a quest on the board.
 
         Args:
-            quest: the quest to move.
+            quest: the id or the number of the quest, or the displayed quest itself.
             to: ``top``, ``up``, ``down``, ``bottom``, or a position counted from 1.
         """
 

@@ -38,6 +38,7 @@ from materia_nb.magics.registry import (
     value_of,
     verb,
 )
+from materia_nb.quests import QuestBoard
 from materia_nb.registry import lookup
 
 from_method(
@@ -550,7 +551,7 @@ def _quest(call: Call) -> Any:
     return lookup("panel of quests").show_quests(call.bench.quests)
 
 
-def _board(call: Call) -> Table:
+def _board(call: Call, _: object = None) -> Table:
     return quests_view(call.bench.quests.quests)
 
 
@@ -560,16 +561,7 @@ def _list_quests(call: Call) -> Any:
     return _board(call)
 
 
-@verb("quest add", cell="may", example="%materia quest add ship the widget")
-def _add_quest(call: Call, request: Rest = "", *, loadout: str | None = None) -> Any:
-    """Add a request at the end of the board.
-
-    Args:
-        request: the request
-        loadout: its loadout; if left out, the loadout that is chosen when the quest runs
-    """
-    call.bench.quests.add(call.request(request), loadout=loadout)
-    return _board(call)
+from_method("quest add", QuestBoard.add, _board, cell="may", example="%materia quest add ship the widget")
 
 
 @verb("quest run", example="%materia quest run 1")
@@ -584,26 +576,6 @@ def _run_quests(call: Call, count: int | None = None) -> Any:
     return Text("\n\n".join(filter(None, [repr(_board(call)), message])))
 
 
-@verb("quest move", example="%materia quest move 2 top")
-def _move_quest(call: Call, quest: str, to: str) -> Any:
-    """Move a quest on the board.
-
-    Args:
-        to: top, up, down, bottom, or a position counted from 1
-    """
-    call.bench.quests.move(quest, to)
-    return _board(call)
-
-
-@verb("quest remove", example="%materia quest remove 2")
-def _remove_quest(call: Call, quest: str) -> Any:
-    """Remove a quest from the board but keep its cast. A running quest cannot be removed."""
-    call.bench.quests.remove(quest)
-    return _board(call)
-
-
-@verb("quest requeue", example="%materia quest requeue 2")
-def _requeue_quest(call: Call, quest: str) -> Any:
-    """Reset a quest to pending at its position. The next run casts it again; the earlier cast is kept."""
-    call.bench.quests.requeue(quest)
-    return _board(call)
+from_method("quest move", QuestBoard.move, _board, to={"kind": "word"}, example="%materia quest move 2 top")
+from_method("quest remove", QuestBoard.remove, _board, quest={"kind": "word"}, example="%materia quest remove 2")
+from_method("quest requeue", QuestBoard.requeue, _board, quest={"kind": "word"}, example="%materia quest requeue 2")
