@@ -28,7 +28,6 @@ from materia_nb.display.blocks import (
     Heading,
     Line,
     MimeBundle,
-    Shown,
     blocks_as_html,
     fit_to_width,
     lines,
@@ -60,31 +59,21 @@ _QUIET_S: Final = 0.6
 _log = logging.getLogger("materia_nb.magics")
 
 
-class RecordText(Shown):
-    """The outcome of a cast: its status, its latest steps (foldable in HTML), and the command to continue it."""
-
-    def __init__(self, cast: Cast) -> None:
-        now = cast.now
-        steps = steps_view(now)
-        self.lines = [
-            f"Record of cast {cast.id}: {shorten(cast.now.request, 60)}".rstrip(": "),
-            *status_lines(now),
-        ]
-        self.folds = [_step_fold(now, step) for step in now.steps[-MOST_STEPS:]]
-        earlier = len(steps.rows) - MOST_STEPS
-        self.earlier = f"... {earlier} earlier steps" if earlier > 0 else ""
-        self.steps = table(steps.rows[-MOST_STEPS:], steps.headers) if steps.rows else ""
-        purpose, verb = ("look at it", "open") if cast.status == "complete" else ("go on with it", "resume")
-        self.then = f"to {purpose} in a new kernel: %load_ext materia_nb, then %materia {verb} {cast.id}"
-
-    def __repr__(self) -> str:
-        lines = [fold for line in self.lines for fold in textwrap.wrap(plain(line), WIDTH)]
-        return "\n".join([*lines, *filter(None, ("", self.earlier, self.steps)), "", self.then])
-
-    def _show(self) -> MimeBundle:
-        earlier = lines([self.earlier] if self.earlier else [])
-        blocks = [Heading(self.lines[0]), *lines(self.lines[1:]), *earlier, *self.folds, Line(self.then)]
-        return record_bundle(repr(self), blocks_as_html(blocks))
+def record_text(cast: Cast) -> MimeBundle:
+    """Return the outcome of a cast: its status, its latest steps (foldable in HTML), and the command to continue it."""
+    now = cast.now
+    steps = steps_view(now)
+    title = f"Record of cast {cast.id}: {shorten(now.request, 60)}".rstrip(": ")
+    status = status_lines(now)
+    folds = [_step_fold(now, step) for step in now.steps[-MOST_STEPS:]]
+    count = len(steps.rows) - MOST_STEPS
+    earlier = [f"... {count} earlier steps"] if count > 0 else []
+    shown_steps = [table(steps.rows[-MOST_STEPS:], steps.headers)] if steps.rows else []
+    purpose, verb = ("look at it", "open") if cast.status == "complete" else ("go on with it", "resume")
+    advice = f"to {purpose} in a new kernel: %load_ext materia_nb, then %materia {verb} {cast.id}"
+    wrapped = [fold for line in (title, *status) for fold in textwrap.wrap(plain(line), WIDTH)]
+    text = "\n".join([*wrapped, *earlier, *shown_steps, "", advice])
+    return record_bundle(text, blocks_as_html([Heading(title), *lines(status), *lines(earlier), *folds, Line(advice)]))
 
 
 def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
@@ -94,19 +83,10 @@ def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
     return Fold(f"{step.title} → {way_words(step)}", [*blocks, *why])
 
 
-class RecordPicture(Shown):
-    """The graph of a cast with its route, also as PNG, because an untrusted notebook does not show SVG."""
-
-    def __init__(self, cast: Cast) -> None:
-        # data-record lets programs that compare notebooks skip this picture, which differs in each run.
-        self.svg = fit_to_width(graph_svg(cast.graph, marks_of(cast.now))).replace("<svg ", '<svg data-record="" ', 1)
-        self.text = f"<picture of cast {cast.id}>"
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _show(self) -> MimeBundle:
-        return picture_bundle(self.text, self.svg)
+def record_picture(cast: Cast) -> str:
+    """Return the graph of a cast with its route, as SVG."""
+    # data-record lets programs that compare notebooks skip this picture, which differs in each run.
+    return fit_to_width(graph_svg(cast.graph, marks_of(cast.now))).replace("<svg ", '<svg data-record="" ', 1)
 
 
 class Record:
@@ -164,19 +144,15 @@ class Record:
 
     def _put(self, *, update: bool) -> None:
         self._changed = False
-        picture, text = RecordPicture(self.cast), RecordText(self.cast)
-        content = (picture.svg, repr(text))
+        svg, text = record_picture(self.cast), record_text(self.cast)
+        content = (svg, text["text/plain"])
         if update and content == self._displayed:
             return
         self._displayed = content
-        for name, view in (("text", text), ("picture", picture)):
+        # the PNG is for untrusted notebooks, which do not show SVG
+        for name, bundle in (("text", text), ("picture", picture_bundle(f"<picture of cast {self.cast.id}>", svg))):
             display_id = f"materia-{self.cast.id}-{name}"
-            self._display(view._repr_mimebundle_(), raw=True, display_id=display_id, update=update)
-
-
-_CAST: Final = ("materia_nb.cast.cast", "Cast")
-_PANEL: Final = ("materia_nb.widgets.cast_panel", "CastPanel")
-_CASTS: Final = ("materia_nb.cast.project_casts", "Casts")
+            self._display(bundle, raw=True, display_id=display_id, update=update)
 
 
 class CastDisplay:
@@ -191,16 +167,21 @@ class CastDisplay:
         self._shell = shell
         self._workbench = workbench
         self._records: dict[Path, Record] = {}
-        formatter = _formatter(shell)
-        formatter.for_type_by_name(*_CAST, self._show_cast)
-        formatter.for_type_by_name(*_PANEL, self._show_panel)
-        formatter.for_type_by_name(*_CASTS, self._show_casts)
+        formatter: Any = shell.display_formatter
+        self._formatter = formatter.ipython_display_formatter
+        self._display_by_type = {
+            "materia_nb.cast.cast.Cast": self._show_cast,
+            "materia_nb.widgets.cast_panel.CastPanel": self._show_panel,
+            "materia_nb.cast.project_casts.Casts": self._show_casts,
+        }
+        for name, display in self._display_by_type.items():
+            self._formatter.for_type(name, display)
         shell.events.register("post_run_cell", self._ran)
 
     def close(self) -> None:
         """Stop showing panels for casts and stop updating records; keep the outputs in the notebook."""
-        for module, name in (_CAST, _PANEL, _CASTS):
-            _forget(_formatter(self._shell), module, name)
+        for name in self._display_by_type:
+            self._formatter.pop(name, None)
         self._shell.events.unregister("post_run_cell", self._ran)
         for record in self._records.values():
             record.close()
@@ -250,19 +231,6 @@ class CastDisplay:
                 record.refresh()
             except Exception:  # noqa: BLE001 - the cell itself succeeded
                 _log.warning("the record of a cast could not be updated", exc_info=True)
-
-
-def _formatter(shell: InteractiveShell) -> Any:
-    formatter: Any = shell.display_formatter
-    return formatter.ipython_display_formatter
-
-
-def _forget(formatter: Any, module: str, name: str) -> None:
-    formatter.deferred_printers.pop((module, name), None)
-    for known in [
-        printer for printer in formatter.type_printers if (printer.__module__, printer.__name__) == (module, name)
-    ]:
-        del formatter.type_printers[known]
 
 
 SHOW_AFTER_S = 0.5

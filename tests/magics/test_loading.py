@@ -8,7 +8,7 @@ import pytest
 
 from magics_helpers import HELLO, cell, line, text
 from materia_nb.errors import MateriaError
-from materia_nb.magics.cast_display import RecordText
+from materia_nb.magics.cast_display import record_text
 
 
 def test_loadout_with_problems_is_loaded_but_not_chosen(shell):
@@ -34,7 +34,7 @@ def test_cast_names_its_loadout_after_a_refused_one(shell):
     said = "casts Hello: Bad was just defined and cannot be cast"
     line(shell, "cast hi")
     assert said in text(line(shell, "status"))
-    assert said in repr(RecordText(shell.user_ns["wb"].current))
+    assert said in record_text(shell.user_ns["wb"].current)["text/plain"]
     line(shell, "cast --loadout Hello hi")
     assert said not in text(line(shell, "status")), "it was named"
     line(shell, "use Hello")

@@ -13,8 +13,8 @@ from nbclient import NotebookClient
 from call_counts import calls_of
 from file_kernels import AsyncFileKernelManager
 from materia_nb.display import blocks
-from materia_nb.display.blocks import png_of
-from materia_nb.magics.cast_display import RecordPicture, RecordText
+from materia_nb.display.blocks import picture_bundle, png_of
+from materia_nb.magics.cast_display import record_picture, record_text
 
 CELLS = {
     "load": "%load_ext materia_nb",
@@ -72,14 +72,14 @@ def test_cast_shown_twice_has_equal_records(executed):
 def test_record_of_a_long_cast_shows_its_latest_steps(cast, monkeypatch):
     monkeypatch.setattr("materia_nb.magics.cast_display.MOST_STEPS", 2)
     cast.run(steps=5)
-    shown = repr(RecordText(cast))
+    shown = record_text(cast)["text/plain"]
     assert "... 3 earlier steps" in shown
     assert "Socket-1" not in shown
 
 
 def test_picture_has_a_png_if_the_renderer_is_installed(cast, monkeypatch):
     pytest.importorskip("resvg_py")
-    shown = RecordPicture(cast)._repr_mimebundle_()
+    shown = picture_bundle("", record_picture(cast))
     assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
     assert png_of("no picture") is None
 
@@ -87,7 +87,7 @@ def test_picture_has_a_png_if_the_renderer_is_installed(cast, monkeypatch):
 def test_png_has_a_palette_if_pillow_is_installed(cast, monkeypatch):
     pytest.importorskip("resvg_py")
     image, chops = pytest.importorskip("PIL.Image"), pytest.importorskip("PIL.ImageChops")
-    svg = RecordPicture(cast).svg
+    svg = record_picture(cast)
     small = png_of(svg)
     monkeypatch.setitem(sys.modules, "PIL", None)
     large = png_of(f"{svg} ")
@@ -101,7 +101,7 @@ def test_png_has_a_palette_if_pillow_is_installed(cast, monkeypatch):
 def test_equal_picture_is_not_rendered_again(cast):
     pytest.importorskip("resvg_py")
     blocks._cached_png.cache_clear()
-    svg = RecordPicture(cast).svg
+    svg = record_picture(cast)
     assert png_of(svg) == png_of(svg)
     assert blocks._cached_png.cache_info().misses == 1
 
@@ -114,4 +114,4 @@ def test_display_of_a_cast_stays_within_call_limits(wb):
 
 def test_without_the_renderer_the_picture_is_svg_and_text(cast, monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    assert set(RecordPicture(cast)._repr_mimebundle_()) == {"image/svg+xml", "text/plain"}
+    assert set(picture_bundle("", record_picture(cast))) == {"image/svg+xml", "text/plain"}
