@@ -11,38 +11,32 @@ if TYPE_CHECKING:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics, the tab completion and the display of casts; a second call replaces them."""
+    from materia_nb.agents.interface import CELL_NAMES
     from materia_nb.magics.cast_display import CastDisplay
-    from materia_nb.magics.magic import MateriaMagics, make_matcher, name_cells, take_questions
+    from materia_nb.magics.magic import MateriaMagics, QuestionLine, make_cell_namer, make_matcher
 
     unload_ipython_extension(shell)
     magics = MateriaMagics(shell)
     shell.register_magics(magics)
-    completer = shell.Completer
-    if completer is not None:
-        completer.custom_matchers.append(make_matcher(lambda: magics.bench))
-    magics.shown = CastDisplay(shell, lambda: magics.bench)
-    magics.names = name_cells(shell)
-    take_questions(shell)
+    magics.hooks.callback(CastDisplay(shell, lambda: magics.bench).close)
+    completer: Any = shell.Completer
+    callbacks: list[tuple[list[Any], Any]] = [
+        (CELL_NAMES, make_cell_namer(shell)),
+        (shell.input_transformer_manager.token_transformers, QuestionLine),
+        ([] if completer is None else completer.custom_matchers, make_matcher(lambda: magics.bench)),
+    ]
+    for registry, callback in callbacks:
+        registry.append(callback)
+        magics.hooks.callback(registry.remove, callback)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Remove the magics, the tab completion and the display of casts; keep the user's variables."""
-    from materia_nb.magics.magic import IDENTIFIER, leave_questions
-
-    magics: Any = shell.magics_manager.registry.get("MateriaMagics")
-    if getattr(magics, "shown", None) is not None:
-        magics.shown.close()
-        magics.names()
-        magics.shown = None
-    leave_questions(shell)
+    magics: Any = shell.magics_manager.registry.pop("MateriaMagics", None)
+    if magics is not None:
+        magics.hooks.close()
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("materia", None)
-    shell.magics_manager.registry.pop("MateriaMagics", None)
-    completer: Any = shell.Completer
-    if completer is not None:
-        completer.custom_matchers[:] = [
-            matcher for matcher in completer.custom_matchers if getattr(matcher, "matcher_identifier", "") != IDENTIFIER
-        ]
 
 
 def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:

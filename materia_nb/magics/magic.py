@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any, Final
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
@@ -12,13 +13,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
-from materia_nb.agents.interface import CELL_NAMES
 from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.jsonvalue import as_object
 from materia_nb.magics import registry
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.cast_display import CastDisplay
 from materia_nb.widgets.cast_parts import alone_names
 
 _BENCH_NAME = "wb"
@@ -31,14 +30,17 @@ class Interrupted(MateriaError):
 
 @magics_class
 class MateriaMagics(Magics):
-    """The magics ``%materia`` and ``%%materia`` of one shell."""
+    """The magics ``%materia`` and ``%%materia`` of one shell.
+
+    Attributes:
+        hooks: the hooks in the shell; closing the stack removes them.
+    """
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self.namespace = shell.user_ns
         self._push = shell.push
-        self.shown: CastDisplay | None = None
-        self.names: Callable[[], None] = lambda: None
+        self.hooks = ExitStack()
 
     @property
     def bench(self) -> Workbench:
@@ -93,7 +95,6 @@ class MateriaMagics(Magics):
 MateriaMagics.materia.__doc__ = registry.help_text()
 
 
-IDENTIFIER = "materia_nb"
 _LINE = re.compile(r"(?:.*=\s*)?%{1,2}materia\s+(.*)", re.DOTALL)
 _CONFIG_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
 
@@ -101,7 +102,7 @@ _CONFIG_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
 def make_matcher(bench: Callable[[], Workbench]) -> Any:
     """Return a matcher for IPython's completer that completes only lines of ``%materia``."""
 
-    @context_matcher(identifier=IDENTIFIER)
+    @context_matcher(identifier="materia_nb")
     def materia_matcher(context: CompletionContext) -> Any:
         match = _LINE.fullmatch(context.text_until_cursor)
         if match is None:
@@ -229,15 +230,14 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
 }
 
 
-def name_cells(shell: InteractiveShell) -> Callable[[], None]:
-    """Show cell names such as ``In[3]`` in errors; return a function that undoes this."""
+def make_cell_namer(shell: InteractiveShell) -> Callable[[str], str | None]:
+    """Return a function that returns the name of a cell, such as ``In[3]``, from the name of its file."""
 
     def name(filename: str) -> str | None:
         named = shell.compile.format_code_name(filename)
         return named[1] if named is not None and named[0] == "Cell" else None
 
-    CELL_NAMES.append(name)
-    return lambda: CELL_NAMES.remove(name)
+    return name
 
 
 _BEGINS: Final = "%materia "
@@ -270,15 +270,3 @@ class QuestionLine(TokenTransformBase):
         """Replace the line with a call of the magic."""
         transformed: list[str] = self._magic.transform(lines)
         return transformed
-
-
-def take_questions(shell: InteractiveShell) -> None:
-    """Allow a question mark at the end of a ``%materia`` line."""
-    leave_questions(shell)
-    shell.input_transformer_manager.token_transformers.append(QuestionLine)
-
-
-def leave_questions(shell: InteractiveShell) -> None:
-    """Undo :func:`take_questions`."""
-    transformers = shell.input_transformer_manager.token_transformers
-    transformers[:] = [transformer for transformer in transformers if transformer.__name__ != QuestionLine.__name__]
