@@ -27,6 +27,8 @@ Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoin
 
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 """The reason why a run stops, for each status in which a cast does not continue by itself."""
+BreakpointEdit: TypeAlias = Callable[[Sequence[Breakpoint]], Iterable[Breakpoint]]
+"""A function that returns the new breakpoints for the stored ones."""
 _OUTPUT_KINDS: Final[tuple[BreakKind, ...]] = ("after", "refused", "not_satisfied", "same_again", "empty_answer")
 
 
@@ -43,15 +45,6 @@ class Breakpoints:
         self._path, self._loadout = path, loadout
         self.breakpoints, self.problem = ([], "") if path is None else read_breakpoints(path, loadout)
         self._refused = False
-
-    def put(self, breakpoint_: Breakpoint) -> None:
-        """Add a breakpoint; replace the breakpoint for the same event, if any."""
-        others = [other for other in self.breakpoints if other.every_time != breakpoint_.every_time]
-        self.replace([*others, breakpoint_])
-
-    def remove_if(self, is_removed: Callable[[Breakpoint], bool]) -> None:
-        """Remove the breakpoints for which ``is_removed`` returns True."""
-        self.replace([breakpoint_ for breakpoint_ in self.breakpoints if not is_removed(breakpoint_)])
 
     def replace(self, breakpoints: Iterable[Breakpoint]) -> None:
         """Set all breakpoints, and store them if they changed."""
@@ -185,12 +178,12 @@ class EditableBreakpoints(BreakpointSet, ABC):
                 return breakpoint_.every_time._replace(lane=None) == described
             return path is None if socket is None else breakpoint_.socket == socket
 
-        self.change(lambda stored: stored.remove_if(is_removed))
+        self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if not is_removed(breakpoint_)])
 
     def remove(self, *removed: Breakpoint) -> None:
         """Remove the breakpoints for the same events."""
         events = {breakpoint_.every_time for breakpoint_ in removed}
-        self.change(lambda stored: stored.remove_if(lambda breakpoint_: breakpoint_.every_time in events))
+        self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if breakpoint_.every_time not in events])
 
     def toggle(self, breakpoint_: Breakpoint) -> None:
         """Add a breakpoint, or remove it if it exists; raises the same errors as :meth:`put`."""
@@ -209,11 +202,12 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self._put(breakpoint_)
 
     def _put(self, breakpoint_: Breakpoint) -> None:
-        self.change(lambda stored: stored.put(breakpoint_))
+        event = breakpoint_.every_time
+        self.change(lambda stored: [*(other for other in stored if other.every_time != event), breakpoint_])
 
     @abstractmethod
-    def change(self, change: Callable[[Breakpoints], None]) -> None:
-        """Call ``change`` with the stored breakpoints."""
+    def change(self, edit: BreakpointEdit) -> None:
+        """Replace the stored breakpoints by those that ``edit`` returns for them."""
 
     def _described(self, socket: str | None, edge: int | str | None, flags: Sequence[bool]) -> Breakpoint:
         """Return the breakpoint for the arguments of :meth:`add`; ``flags`` correspond to ``_OUTPUT_KINDS``."""
@@ -273,7 +267,7 @@ class CastBreakpoints(EditableBreakpoints):
         """Copy the breakpoints of another cast if it has its own; otherwise follow the same workbench."""
         self.follow(other._followed)
         if other._own is not None:
-            self.change(lambda own: own.replace(other))
+            self.change(lambda _: other)
 
     @property
     def _all(self) -> Sequence[Breakpoint]:  # type: ignore[override]
@@ -283,7 +277,7 @@ class CastBreakpoints(EditableBreakpoints):
         """Return True if the cast, or one of its lanes, is at a breakpoint."""
         return len(self) > 0 and bool(self._runner.snapshot().lane(lane).breakpoints_hit)
 
-    def change(self, change: Callable[[Breakpoints], None], *, of_all: bool = False) -> None:
+    def change(self, edit: BreakpointEdit, *, of_all: bool = False) -> None:
         """Change the breakpoints of this cast.
 
         With ``of_all``, for a change of all casts, this has no effect unless the cast has breakpoints of its own.
@@ -293,7 +287,7 @@ class CastBreakpoints(EditableBreakpoints):
             self._own = Breakpoints(self._runner.files.path / FILE if writable else None, self._graph.name)
             self._own.breakpoints = list(self._followed.breakpoints)
         if self._own is not None:
-            change(self._own)
+            self._own.replace(edit(self._own.breakpoints))
         self._tell_problem()
         self._runner.followers.report_changes()
 
@@ -320,11 +314,11 @@ class LoadoutBreakpoints(EditableBreakpoints):
     def _all(self) -> Sequence[Breakpoint]:  # type: ignore[override]
         return self._stored.breakpoints
 
-    def change(self, change: Callable[[Breakpoints], None]) -> None:
+    def change(self, edit: BreakpointEdit) -> None:
         """Change the breakpoints of the loadout, and those of the current cast if it has its own."""
-        change(self._stored)
+        self._stored.replace(edit(self._stored.breakpoints))
         if self._current is not None:
-            self._current.change(change, of_all=True)
+            self._current.change(edit, of_all=True)
 
 
 def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:

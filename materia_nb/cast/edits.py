@@ -524,18 +524,14 @@ class Approvals(ApprovalsNow):
             self._runner.lane_meant(None)  # raises an error if several lanes ask
 
     def _asked(self) -> ApprovalRequest:
-        if self.cast.held is None:
-            raise MateriaError(
-                f"Nothing waits for approval; the cast {self.cast.engine.stands}.",
-                hint="allow lets a tool run without asking",
-                kind="not_asked",
-            )
-        request = self.request
-        if request is None:
-            needs = self.cast.held.needs or "a decision"
-            message = f"The agent asks for {needs}, not for approval of a command."
-            raise MateriaError(message, hint="reply, or accept its output", kind="not_asked")
-        return request
+        if (request := self.request) is not None:
+            return request
+        message = f"Nothing waits for approval; the cast {self.cast.engine.stands}."
+        hint = "allow lets a tool run without asking"
+        if (hold := self.cast.held) is not None:
+            message = f"The agent asks for {hold.needs or 'a decision'}, not for approval of a command."
+            hint = "reply, or accept its output"
+        raise MateriaError(message, hint=hint, kind="not_asked")
 
     def decide(self, *, satisfied: bool | None = None, target: str | None = None) -> StepRecord:
         """Accept the output with which an agent holds the cast, and continue.

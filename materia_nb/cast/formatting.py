@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar, overload
@@ -454,17 +455,12 @@ def when_words(then: int | None, now: float) -> str:
     if days in (0, 1):
         return f"{('today', 'yesterday')[days]} {clock}"
     if 1 < days < _WEEK:
-        return f"{_DAYS[at.weekday()]} {clock}"
-    date = f"{at.day} {_MONTHS[at.month - 1]}"
+        return f"{calendar.day_name[at.weekday()]} {clock}"
+    date = f"{at.day} {calendar.month_name[at.month]}"
     return date if at.year == today.year else f"{date} {at.year}"
 
 
 _WEEK: Final = 7
-_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 
 
 def cost_words(cost: float | None, unpriced: int) -> str:

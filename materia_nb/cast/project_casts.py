@@ -19,6 +19,7 @@ from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_vi
 from materia_nb.cast.views.status import status_lines
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.display.blocks import Block, Shown, Table
+from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import CastState, Label
 from materia_nb.errors import MateriaError
@@ -445,10 +446,10 @@ def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
         "cast": cast_id,
         "loadout": loadout,
         "status": state.status,
-        "request": _beginning(state.request, LONGEST_REQUEST),
+        "request": cut_to(state.request, LONGEST_REQUEST),
     }
     if state.last_output:
-        fields["lastOutput"] = _beginning(state.last_output, LONGEST_OUTPUT)
+        fields["lastOutput"] = cut_to(state.last_output, LONGEST_OUTPUT)
     context = state.data.get("context")
     if isinstance(context, str) and context.strip():
         cut = len(context) > LONGEST_CONTEXT
@@ -456,9 +457,5 @@ def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
     items = state.data.get("workItems")
     if isinstance(items, list) and items:
         titles = [item.get("title") for item in items[:MOST_TITLES] if isinstance(item, dict)]
-        fields["workItems"] = [_beginning(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)]
+        fields["workItems"] = [cut_to(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)]
     return fields
-
-
-def _beginning(text: str, max_chars: int) -> str:
-    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
