@@ -391,15 +391,7 @@ class Loadouts(Mapping[str, str], Shown):
                 where=f"{name}, line {error.lineno}",
                 kind="bad_utility",
             ) from None
-        path = self.casts_root / "notebook-utilities" / f"{name.replace(' ', '-')}.py"
-        for other, raw in self.config.document.get("materia", {}).items():
-            if other != name and isinstance(raw, dict) and raw.get("command") == [sys.executable, str(path)]:
-                raise MateriaError(
-                    f"The script of {name!r} would replace that of the utility {other!r}.",
-                    where=str(path),
-                    hint="choose a name that differs in more than spaces and hyphens",
-                    kind="bad_name",
-                )
+        path = self.casts_root / "notebook-utilities" / f"{name}.py"
         with disk(path, "write the script of the utility"):
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, script.encode())

@@ -364,11 +364,9 @@ def test_non_json_edit_is_refused(tmp_path, value):
     assert open_cast(cast.run_dir).state == cast.state == {}
 
 
-def test_utility_does_not_use_the_script_of_another_one(bench):
-    """Both names would be written to the same file."""
+def test_utilities_with_similar_names_have_their_own_scripts(bench):
     path = bench.loadouts.define_utility("Count It", "print(1)")
-    with pytest.raises(MateriaError, match="would replace that of the utility 'Count It'"):
-        bench.loadouts.define_utility("Count-It", "print(2)")
+    bench.loadouts.define_utility("Count-It", "print(2)")
     assert path.read_text() == "print(1)"
     bench.loadouts.define_utility("Count It", "print(3)")
     assert path.read_text() == "print(3)"
