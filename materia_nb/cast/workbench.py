@@ -25,9 +25,10 @@ from materia_nb.cast.views.loadout_views import (
     loadouts_view,
 )
 from materia_nb.display.blocks import Block, Shown
+from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.base import SAMPLE
-from materia_nb.insight.estimate import DEFAULT_CASTS, QUICK_CASTS, Prompts
+from materia_nb.insight.estimate import DEFAULT_CASTS, QUICK_CASTS
 from materia_nb.insight.odds import Assumptions, Chances, FailureChances, PerSocket, simulate_casts
 from materia_nb.insight.reachable_states import MAX_STATES
 from materia_nb.jsonvalue import JSON
@@ -119,9 +120,10 @@ class DryBench(Shown):
         """
         return self.explore(loadout, (items,)).odds(satisfied, items, **assumed)
 
-    def _as_told(self, graph: Graph) -> Graph:
-        """Return the loadout with the prompt form of the agents that would answer; here the loadout itself."""
-        return graph
+    def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
+        """Return the agents and the pins for a cast; here the models that the materia request, without pins."""
+        del graph
+        return AgentTable(ModelAgent()), {}
 
     def _graph_of(self, loadout: str | Design | None) -> Graph:
         """Return the resolved loadout with this name, or the current loadout of a design."""
@@ -172,8 +174,9 @@ class DryBench(Shown):
         return self._estimate(self._graph_of(loadout), model, **assumptions)
 
     def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
-        """Estimate with the prices of ``model`` or, by default, of the models that the materia request."""
-        return estimated(graph, AgentTable(ModelAgent()), {}, model, **assumptions)
+        """Estimate with the prices of ``model`` or, by default, of the agents that would answer."""
+        table, pins = self._agents_for(graph)
+        return estimated(in_their_form(graph, table), table, pins, model, **assumptions)
 
     def simulate(
         self,
@@ -212,7 +215,7 @@ class DryBench(Shown):
         loadout: str | None = None,
         request: str = SAMPLE,
         items: int | Sequence[JSON] = 3,
-        contexts: Sequence[JSON] = (),
+        context: JSON = None,
         *,
         rework: bool = False,
         later: bool = False,
@@ -226,18 +229,18 @@ class DryBench(Shown):
             loadout: the name of a loadout; the chosen one by default.
             request: the request.
             items: the length of every list, or the work items themselves.
-            contexts: values of ``castContext`` to show side by side; each replaces that of the loadout.
+            context: a ``castContext`` to try instead of the values in the loadout.
             rework: whether each socket that can send work back does so at its first visit.
             later: whether to show and count later turns too: those of conversations, and the repair prompt that each socket
                 would get at its first visit (except for drafts).
 
         Raises:
-            MateriaError: the loadout has problems, a socket does not accept scripted answers (``no_answer``), or a value in
-                ``contexts`` is not a ``castContext`` (``usage``).
+            MateriaError: the loadout has problems, a socket does not accept scripted answers (``no_answer``), or
+                ``context`` is not a ``castContext`` (``usage``).
         """
-        graph = self._as_told(self.graph(loadout))
-        casts = [Prompts(graph, request, items, count, rework=rework, later=later) for count in contexts or (None,)]
-        return PromptsView(casts)
+        graph = self.graph(loadout)
+        graph = in_their_form(graph, self._agents_for(graph)[0])
+        return PromptsView(graph, request, items, context, rework=rework, later=later)
 
     @overload
     def gallery(self) -> Gallery: ...
@@ -382,13 +385,9 @@ class Workbench(DryBench):
         cast.runner.messages += notes
         return cast
 
-    def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
-        """Estimate with the pins and the prices of ``model`` or, by default, of the agents that are set."""
-        pins = {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
-        return estimated(self._as_told(graph), self.agents.table(graph), pins, model, **assumptions)
-
-    def _as_told(self, graph: Graph) -> Graph:
-        return in_their_form(graph, self.agents.table(graph))
+    def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
+        """Return the agents that are set and the pins for a cast."""
+        return self.agents.table(graph), {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast of several materia and loadouts in sequence, as one loadout that is stored only with the cast.

@@ -25,32 +25,30 @@ def left(bench):
 
 def test_prompts_list_every_prompt_with_its_size(bench):
     found = bench.prompts(request="a guide to moss", items=ITEMS[:2])
-    (side,) = found.sides
-    assert side.end == "complete"
-    assert [(one.socket, one.item) for one in side.prompts][:3] == [
+    assert found.end == "complete"
+    assert [(one.socket, one.item) for one in found.prompts][:3] == [
         ("Socket-1", None),
         ("Socket-2", "WI-1"),
         ("Socket-3", "WI-1"),
     ]
-    assert side.characters == sum(len(one.prompt.text) for one in side.prompts)
+    assert found.characters == sum(len(one.prompt.text) for one in found.prompts)
     assert "Title-0" in found[2].text
     assert "a guide to moss" in found[1].text
-    first, second = side.of("Socket-2")
+    first, second = found.of("Socket-2")
     assert first.same == 0
     assert first.prompt.text[: second.same] == second.prompt.text[: second.same]
     assert first.prompt.text[second.same] != second.prompt.text[second.same]
-    assert "tokens are an estimate" in repr(found)
-    assert f"{side.characters:,} characters" in found._repr_mimebundle_()["text/html"]
+    assert "Tokens are estimated" in repr(found)
+    assert f"{found.characters:,} characters" in found._repr_mimebundle_()["text/html"]
     assert left(bench) == []
 
 
 def test_prompts_include_returned_work_and_later_turns(bench):
-    plain = bench.prompts(items=ITEMS[:2]).sides[0]
+    plain = bench.prompts(items=ITEMS[:2])
     assert {one.turn for one in plain.prompts} == {""}
     found = bench.prompts(items=ITEMS[:2], rework=True, later=True)
-    (side,) = found.sides
-    assert side.end == "complete"
-    visits = [(one.socket, one.item, one.turn) for one in side.prompts if one.prompt.begins]
+    assert found.end == "complete"
+    visits = [(one.socket, one.item, one.turn) for one in found.prompts if one.prompt.begins]
     assert visits[1:5] == [
         ("Socket-2", "WI-1", ""),
         ("Socket-3", "WI-1", ""),
@@ -58,37 +56,37 @@ def test_prompts_include_returned_work_and_later_turns(bench):
         ("Socket-3", "WI-1", ""),
     ]
     assert sum(turn == "Why it came back" for *_, turn in visits) == 1
-    repairs = [one.socket for one in side.prompts if one.turn == "What was wrong with the answer"]
+    repairs = [one.socket for one in found.prompts if one.turn == "What was wrong with the answer"]
     assert repairs == ["Socket-1", "Socket-3", "Socket-4"], "one each; Socket-2 and Socket-5 answer in plain words"
     assert "Why it came back" in repr(found)
 
 
 def test_prompts_include_turns_of_a_conversation(bench):
-    (side,) = bench.prompts("Planning-Consult", later=True).sides
-    turns = [one.turn for one in side.prompts]
+    found = bench.prompts("Planning-Consult", later=True)
+    turns = [one.turn for one in found.prompts]
     assert "Working with a person" in turns
-    assert "The person accepts the draft." in side.prompts[turns.index("Working with a person")].prompt.text
+    assert "The person accepts the draft." in found.prompts[turns.index("Working with a person")].prompt.text
 
 
 def test_prompts_of_bundled_loadouts_grow_linearly_with_their_lists(bench):
     for name in bench.loadouts:
-        ten = bench.prompts(name, items=ITEMS).sides[0]
-        forty = bench.prompts(name, items=[dict(one) for one in ITEMS * 4]).sides[0]
+        ten = bench.prompts(name, items=ITEMS)
+        forty = bench.prompts(name, items=[dict(one) for one in ITEMS * 4])
         assert (ten.end, forty.end) == ("complete", "complete"), name
         assert forty.characters <= 5 * ten.characters, name
 
 
-def test_two_cast_contexts_can_be_compared(bench):
-    full, less = bench.prompts(items=3, contexts=["full", {"items": "none"}]).sides
+def test_prompts_can_be_shown_for_another_cast_context(bench):
+    full, less = bench.prompts(items=3, context="full"), bench.prompts(items=3, context={"items": "none"})
     assert [one.step for one in full.prompts] == [one.step for one in less.prompts]
     assert less.characters < full.characters
-    assert 'castContext {"items":"none"}' in repr(bench.prompts(contexts=["full", {"items": "none"}]))
+    assert 'castContext {"items":"none"}' in repr(less)
 
 
 @pytest.mark.parametrize("context", ["much", {"colour": True}, {"items": "some"}, 3])
 def test_invalid_cast_context_is_refused(bench, context):
     with pytest.raises(MateriaError, match="is not a castContext"):
-        bench.prompts(contexts=[context])
+        bench.prompts(context=context)
 
 
 def test_step_without_an_agent_has_no_prompt(bench):

@@ -106,14 +106,14 @@ def test_unloading_removes_the_question_mark_handling(shell):
 
 
 def test_prompts_can_be_shown_before_a_cast(shell):
-    shown = line(shell, "explore prompts Plan-Build-Eval --items 2 --request moss --contexts full,request")
-    full, request = shown.sides
+    full = line(shell, "explore prompts Plan-Build-Eval --items 2 --request moss")
+    request = line(shell, "explore prompts Plan-Build-Eval --items 2 --request moss --context request")
     assert (len(full.prompts), full.end) == (8, "complete")
     assert request.characters < full.characters
-    assert "moss" in shown[1].text
-    assert 'Plan-Build-Eval B: castContext "request", 8 prompts' in text(shown)
+    assert "moss" in full[1].text
+    assert 'Plan-Build-Eval: castContext "request", 8 prompts' in text(request)
     with pytest.raises(MateriaError, match="is not a castContext"):
-        line(shell, "explore prompts Plan-Build-Eval --contexts everything")
+        line(shell, "explore prompts Plan-Build-Eval --context everything")
 
 
 def test_cast_can_be_estimated_before_it_begins(shell):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -451,58 +452,39 @@ def _dollars(spread: Spread) -> str:
     return mean_ if spread.low == spread.high else f"{mean_} (${spread.low:.4f} to ${spread.high:.4f})"
 
 
-class PromptsView(_View):
-    """The prompts of a scripted cast with their sizes; several values of ``castContext`` are shown side by side.
-
-    Attributes:
-        graph: the loadout.
-        sides: the prompts for each ``castContext``; without one, for that of the loadout.
-    """
-
-    def __init__(self, sides: Sequence[Prompts]) -> None:
-        self.graph, self.sides = sides[0].graph, tuple(sides)
+class PromptsView(_View, Prompts):
+    """The prompts of a scripted cast as a view, with their sizes."""
 
     @property
     def marks(self) -> Marks:
         """The number of times that each socket was asked."""
-        return Marks(visits={prompt.socket: len(self.sides[0].of(prompt.socket)) for prompt in self.sides[0].prompts})
+        return Marks(visits=Counter(prompt.socket for prompt in self.prompts))
 
     def __getitem__(self, step: int) -> Prompt:
-        """Return the prompt of a step; with several values of ``castContext``, the prompt for the first value.
+        """Return the prompt of a step.
 
         Raises:
             MateriaError: no agent is asked in that step (``unknown_step``).
         """
-        prompt_of_step = next((prompt.prompt for prompt in self.sides[0].prompts if prompt.step == step), None)
+        prompt_of_step = next((prompt.prompt for prompt in self.prompts if prompt.step == step), None)
         if prompt_of_step is None:
-            steps = ", ".join(str(prompt_.step) for prompt_ in self.sides[0].prompts)
+            steps = ", ".join(str(prompt_.step) for prompt_ in self.prompts)
             raise MateriaError(f"No agent is asked in step {step}.", hint=f"steps: {steps}", kind="unknown_step")
         return prompt_of_step
 
     def _parts(self) -> Iterable[Block]:
-        letters = [f" {chr(65 + at)}" for at in range(len(self.sides))] if len(self.sides) > 1 else [""]
-        for side, letter in zip(self.sides, letters, strict=True):
-            with_context = "" if side.context is None else f" castContext {compact(side.context)},"
-            yield Line(
-                f"{part(self.graph.name)}{letter}:{with_context} {counted(len(side.prompts), 'prompt')}, "
-                f"{side.characters:,} characters, some {side.tokens:,} tokens; {side.same:.0%} repeats the beginning "
-                f"of the previous prompt of the same socket; ends {side.end}"
-            )
-        yield Line("Answers are made up, short and satisfied; tokens are an estimate, one for four characters.")
-        headers = ["step", "socket", "item", "turn"]
-        for letter in letters:
-            headers += [f"characters{letter}", f"tokens{letter}", f"same{letter}"]
-        rows = []
-        for prompts in zip(*(side.prompts for side in self.sides), strict=False):
-            row: list[Cell] = [prompts[0].step, prompts[0].socket, prompts[0].item or "", prompts[0].turn]
-            for prompt in prompts:
-                row += [
-                    f"{prompt.characters:,}",
-                    f"{prompt.tokens:,}",
-                    f"{prompt.same / max(prompt.characters, 1):.0%}",
-                ]
-            rows.append(row)
-        yield from _first_rows(headers, rows)
+        with_context = "" if self.context is None else f" castContext {compact(self.context)},"
+        yield Line(
+            f"{part(self.graph.name)}:{with_context} {counted(len(self.prompts), 'prompt')}, {self.characters:,} "
+            f"characters, about {self.tokens:,} tokens; {self.same:.0%} repeats the beginning of the previous prompt of "
+            f"the same socket; ends {self.end}"
+        )
+        yield Line("Answers are made up, short and satisfied. Tokens are estimated at four characters per token.")
+        rows: list[Sequence[Cell]] = []
+        for prompt in self.prompts:
+            sizes = (f"{prompt.characters:,}", f"{prompt.tokens:,}", f"{prompt.same / max(prompt.characters, 1):.0%}")
+            rows.append((prompt.step, prompt.socket, prompt.item or "", prompt.turn, *sizes))
+        yield from _first_rows(("step", "socket", "item", "turn", "characters", "tokens", "same"), rows)
 
 
 def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:

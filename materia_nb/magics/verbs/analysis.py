@@ -129,7 +129,7 @@ def _simulate(
 
 @verb(
     "explore prompts",
-    example="%materia explore prompts Plan-Build-Eval --items 10 --contexts full,request",
+    example="%materia explore prompts Plan-Build-Eval --items 10 --context request",
 )
 def _prompts(
     call: Call,
@@ -137,19 +137,18 @@ def _prompts(
     *,
     items: int = 3,
     request: str = SAMPLE,
-    contexts: str = "",
+    context: str | None = None,
     rework: bool = False,
     later: bool = False,
 ) -> Any:
     """Show every prompt of a cast with made-up answers, and the size of each prompt, without asking an agent.
 
     Args:
-        contexts: values of castContext to compare side by side, such as full,request
+        context: a castContext to try instead of that of the loadout, such as full or request
         rework: send work back once where that is possible
         later: include later turns: of conversations, and one repair per socket
     """
-    sides = [context.strip() for context in str(contexts).split(",") if context.strip()]
-    return call.bench.prompts(loadout, request, items, sides, rework=rework, later=later)
+    return call.bench.prompts(loadout, request, items, context, rework=rework, later=later)
 
 
 def _lengths(text: str) -> list[int]:
