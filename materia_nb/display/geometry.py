@@ -77,7 +77,7 @@ _CACHED_TEXTS: Final = 2_000
 @lru_cache(maxsize=_CACHED_TEXTS)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Estimate the width in pixels of one line of text."""
-    return sum(_char_widths(text)) * _scale(size, bold=bold)
+    return _in_pixels(sum(_char_widths(text)), size, bold=bold)
 
 
 def _char_widths(text: str) -> list[int]:
@@ -96,18 +96,17 @@ def _char_widths(text: str) -> list[int]:
     return widths
 
 
-def _scale(size: float, *, bold: bool) -> float:
-    return size * (1.08 if bold else 1.0) / 1000
+def _in_pixels(width: int, size: float, *, bold: bool) -> float:
+    return width * size * (1.08 if bold else 1.0) / 1000
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """Cut one line of text so that it takes at most ``room`` pixels."""
-    ends = [*accumulate(_char_widths(text))]
-    scale = _scale(size, bold=bold)
-    if not ends or ends[-1] * scale <= room:
+    ends = [_in_pixels(width, size, bold=bold) for width in accumulate(_char_widths(text))]
+    if not ends or ends[-1] <= room:
         return text
-    return cut_off(text, bisect_right(ends, (room - size * 0.86) / scale))
+    return cut_off(text, bisect_right(ends, room - size * 0.86))
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
