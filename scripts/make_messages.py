@@ -67,9 +67,9 @@ def _interface(registry: MessageRegistry, messages: Mapping[str, tuple[str, str]
 
 
 def _fields(message: PageMessage) -> str:
-    """Return the type of the fields of a message; ``seen`` is added to all of them where they are sent."""
+    """Return the type of the fields of a message; ``identity`` is added to all of them where they are sent."""
     schema = message.fields.json_schema()
-    schema.get("properties", {}).pop("seen", None)
+    schema.get("properties", {}).pop("identity", None)
     return _object(schema)
 
 

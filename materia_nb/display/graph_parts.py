@@ -104,15 +104,15 @@ class Link:
     condition: Condition = "always"
     order: int = 0
     limit: int | None = None
-    place: int | None = None
+    edge_index: int | None = None
     loop: str | None = None
     lanes: Literal["", "fork", "barrier"] = ""
 
     @property
     def route(self) -> Route | None:
         """The route of this line, as in :class:`Marks`."""
-        if self.kind == "edge" and self.place is not None:
-            return (self.source, self.place)
+        if self.kind == "edge" and self.edge_index is not None:
+            return (self.source, self.edge_index)
         if self.kind == "exit":
             return (self.source, self.key)
         return (self.source, END) if self.kind == "implied" else None
@@ -338,8 +338,8 @@ def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> s
         parts.append(f"exit {sign}")
     elif link.order or link.condition != "always" or link.limit is not None:
         parts.append((f"{link.order} " if link.order else "") + sign)
-    if link.limit is not None and link.place is not None:
-        used = marks.budgets.get((link.source, link.place))
+    if link.limit is not None and link.edge_index is not None:
+        used = marks.budgets.get((link.source, link.edge_index))
         parts.append(f"{used[0]}/{used[1]}" if short and used else _limit_label(link.limit, used, item=marks.in_item))
     if link.route in marks.never:
         parts.append(NEVER)

@@ -286,29 +286,29 @@ def _edge_words(now: Snapshot, decision: Decision) -> str:
     return f"{name} ({ordinal((chosen.used or 0) + 1)} of {chosen.limit} times)"
 
 
-def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
+def checked(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
     """Return the issues of a typed text, checked as an answer or as a correction of the last answer.
 
     Args:
         now: the cast at present.
         text: the typed text.
-        what: ``reply``, ``by_hand`` (where the cast failed), ``correction`` or ``value`` (of the state, as JSON).
+        purpose: ``reply``, ``by_hand`` (where the cast failed), ``correction`` or ``value`` (of the state, as JSON).
     """
     record = now.latest
     issues: list[Issue] = []
-    if what == "value":
+    if purpose == "value":
         try:
             strict_json(text)
         except NotJson as error:
             return {"issues": [], "advice": json_advice(text) or str(error), "fine": False}
-    elif what == "correction":
+    elif purpose == "correction":
         if record is None:
             return {"issues": [], "advice": "", "fine": False}
         rules = now.rules.sockets[record.socket]
         issues = list(rules.protocol.read(text, rules.wanted).issues)
-    elif what == "by_hand" and now.owed:
+    elif purpose == "by_hand" and now.owed:
         issues = check_answer_by_hand(now, text)
-    elif what == "reply" and now.waiting_at:
+    elif purpose == "reply" and now.waiting_at:
         issues = list(outputs.check_answer(now.rules, now.engine, text))
     advice = json_advice(text) if issues and text.lstrip().startswith("{") else ""
     return {"issues": issue_rows(issues[:20]), "advice": advice, "fine": not issues}

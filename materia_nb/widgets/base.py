@@ -230,14 +230,14 @@ class Panel(Shown):
 
     # -- being displayed, and ending ------------------------------------------------------
 
-    def show_widgets(self, gone: str = GONE) -> None:
+    def show_widgets(self, fallback_text: str = GONE) -> None:
         """Display the widgets as an output that is hidden when the kernel is gone; the recorded output must follow it.
 
         Args:
-            gone: replacement text for readers that cannot draw widgets.
+            fallback_text: replacement text for readers that cannot draw widgets.
         """
         self.view.add_class("mnb-recorded")
-        display({**(self.view._repr_mimebundle_() or {}), "text/plain": gone}, raw=True)
+        display({**(self.view._repr_mimebundle_() or {}), "text/plain": fallback_text}, raw=True)
 
     def _ipython_display_(self) -> None:
         """Show the widgets, and record text and picture as separate outputs for when their kernel is gone."""
@@ -326,7 +326,7 @@ def show_html(widget: ui.HTML, html: object) -> None:
 
 
 _Run: TypeAlias = tuple[Hashable, list[Panel]]
-_shown: Final[dict[Hashable, _Run]] = {}
+_open_panels: Final[dict[Hashable, _Run]] = {}
 _showing: Final = threading.Lock()
 
 
@@ -339,9 +339,9 @@ def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
     panel = factory()
     cell, run = _cell() or (("key", key), object())
     with _showing:
-        before, panels = _shown.get(cell, (run, []))
+        before, panels = _open_panels.get(cell, (run, []))
         old, current = ([], panels) if before == run else (panels, [])
-        _shown[cell] = (run, [*current, panel])
+        _open_panels[cell] = (run, [*current, panel])
     for panel_ in old:
         panel_.close()
     return panel

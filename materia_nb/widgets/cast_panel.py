@@ -546,9 +546,9 @@ class CastPanel(CastSurface):
         return {"casts": [[id_, description] for id_, description in offered.items() if id_ != self.cast.id]}
 
     @cast_messages.question
-    def _check(self, what: Literal["reply", "by_hand", "correction", "value"], text: LongText) -> dict[str, Any]:
+    def _check(self, purpose: Literal["reply", "by_hand", "correction", "value"], text: LongText) -> dict[str, Any]:
         """Return the issues of a typed text: an answer, a correction, or a value of the state."""
-        return checked(self.here, text, what)
+        return checked(self.here, text, purpose)
 
     @cast_messages.question
     def _check_items(
@@ -561,9 +561,9 @@ class CastPanel(CastSurface):
         return {"issues": issues, "said": effects, "order": order}
 
     @cast_messages.question
-    def _item_texts(self, base: ShortText, place: WholeNumber) -> dict[str, Any]:
+    def _item_texts(self, base: ShortText, index: WholeNumber) -> dict[str, Any]:
         """Return the whole title and context of a work item; ``base`` is the digest of its list."""
-        [item], _ = edited_items([ItemRow(None, None, place)], (), self.item_lists.get(base))
+        [item], _ = edited_items([ItemRow(None, None, index)], (), self.item_lists.get(base))
         title, context = texts(item)
         return {"title": title, "context": context}
 
@@ -621,4 +621,4 @@ def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
         hint = f"{did_you_mean(name, known)} (the panels are {', '.join(known)})"
         raise MateriaError(f"The panel {name!r} does not exist.", hint=hint, kind="unknown_panel")
     high = height or PARTS[name].height
-    return show_panel(("panel", name), lambda: CastPanel(cast, alone=name, height=high))
+    return show_panel(("panel", name), lambda: CastPanel(cast, only_part=name, height=high))

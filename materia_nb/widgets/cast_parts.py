@@ -215,7 +215,7 @@ PARTS: Final[dict[str, Part]] = {
             name="watch",
             at="dock",
             title=lambda frame, _: _watch_title(frame),
-            state=lambda frame: frame.watched.told(frame.now, frame.shown, frame.rows.line),
+            state=lambda frame: frame.watched.state(frame.now, frame.shown, frame.rows.line),
             while_open=True,
             standalone=False,
         ),

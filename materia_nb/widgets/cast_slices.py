@@ -42,13 +42,13 @@ class Pill(NamedTuple):
 
     Attributes:
         tone: working, wants, breakpoint, paused, ready, aborting, done, failed, aborted or gone.
-        words: the label in a few words.
+        label: a few words.
         since: start of the wait, in milliseconds since the epoch; None if nobody waits.
         detail: the tooltip.
     """
 
     tone: str
-    words: str
+    label: str
     since: int | None = None
     detail: str = ""
 
@@ -76,7 +76,7 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
     stopped = _stopped(now, activity)
     failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.lanes_go_on else 0
     more = f" ({counted(failed, 'lane')} failed)" if failed else ""
-    return stopped._replace(words=f"{stopped.words}{more}")
+    return stopped._replace(label=f"{stopped.label}{more}")
 
 
 def _for_what(hold: Hold) -> str:
@@ -108,9 +108,9 @@ def _stopped(now: Snapshot, activity: Activity) -> Pill:
     visit = now.waiting_at
     lane = next((lane for lane in now.lanes.values() if lane.wants_a_person), None)
     cast = now if lane is None else lane.now
-    shown = lane or next((lane for lane in now.lanes.values() if lane.status == "running"), None)
-    if shown is not None:
-        name = f"{part(shown.name, 40)} · {where_words(shown)}"
+    active_lane = lane or next((lane for lane in now.lanes.values() if lane.status == "running"), None)
+    if active_lane is not None:
+        name = f"{part(active_lane.name, 40)} · {where_words(active_lane)}"
     entered = cast.latest.started if cast.latest is not None else None
     if cast.held is not None or cast.approvals.asking:
         purpose = _for_what(cast.held) if cast.held is not None else " for approval"
@@ -145,7 +145,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     names = {**now.names, END: "the end"}
     return {
         "tone": status_pill.tone,
-        "words": status_pill.words,
+        "words": status_pill.label,
         "since": status_pill.since,
         "detail": status_pill.detail,
         "busy": busy,

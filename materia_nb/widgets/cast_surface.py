@@ -57,7 +57,7 @@ class CastSurface(Panel):
         forked: called with each new cast that is forked in the panel, which then shows the new cast.
         bench: the workbench for designing the cast's loadout; None disables design mode.
         height: in pixels.
-        alone: the name of the only part to show, see ``PARTS`` in ``cast_parts.py``; None shows all parts.
+        only_part: name of the only part to show, see ``PARTS`` in ``cast_parts.py``; empty to show all parts.
     """
 
     interval = 0.1
@@ -69,9 +69,9 @@ class CastSurface(Panel):
         *,
         bench: Workbench | None = None,
         height: int = HEIGHT,
-        alone: str = "",
+        only_part: str = "",
     ) -> None:
-        super().__init__(alone or "cast")
+        super().__init__(only_part or "cast")
         self.cast, self.casts = cast, [cast]
         self.past: Snapshot | None = None
         self.lane = ""
@@ -83,7 +83,7 @@ class CastSurface(Panel):
         self._memo = FrameMemo()
         self.selected: Element | None = None
         self.tab, self.dock = "answer", dock_names()[0]
-        self.alone = PARTS.get(alone)
+        self.only_part = PARTS.get(only_part)
         self._tabs: list[list[str]] = []
         self._bench, self._forked = bench, forked
         self.aborting = self._ticking = self._joined = False
@@ -97,7 +97,7 @@ class CastSurface(Panel):
         self.front = Front([part.slice for part in drawn_parts()], parts_for_page())
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.graph: GraphPanel | None = None
-        if self.alone is None or self.alone.at == "graph":
+        if self.only_part is None or self.only_part.at == "graph":
             self.graph = self.own(GraphPanel(cast, height=0, follows=False))
             self.graph.on_select(self.on_select)
             self.graph.on_gesture(self.on_gesture)
@@ -139,7 +139,7 @@ class CastSurface(Panel):
             self.designer.on_message(str(kind), values)
         else:
             if kind in _MAY_LOSE_EDITS:
-                request = {name: value for name, value in values.items() if name not in ("seen", "first")}
+                request = {name: value for name, value in values.items() if name not in ("identity", "first")}
                 self.without_edits = {**request, "discard_edits": True}
             cast_messages.handle(self, content)
         self.refresh()
@@ -156,9 +156,9 @@ class CastSurface(Panel):
         match gesture.kind, gesture.fields:
             case "ground", _:
                 self.select(None)
-            case "open", {"what": (kind, key)}:
+            case "open", {"element": (kind, key)}:
                 self.on_select(kind, key)
-            case "break", {"what": (kind, key), **options}:
+            case "break", {"element": (kind, key), **options}:
                 self._toggle_breakpoint(require_element(self.cast.now, kind, key), **options)
         self.refresh()
 
@@ -339,15 +339,15 @@ class CastSurface(Panel):
     @property
     def opened(self) -> str:
         """Name of the open part of the dock: the only shown part, or the part of the selected tab."""
-        return self.alone.name if self.alone is not None and self.alone.at == "dock" else self.dock
+        return self.only_part.name if self.only_part is not None and self.only_part.at == "dock" else self.dock
 
     def _surface(self) -> dict[str, Any]:
         selected = self.selected
         return {
             "mode": "design" if self.designer is not None else "cast",
-            "alone": "" if self.alone is None else self.alone.name,
+            "alone": "" if self.only_part is None else self.only_part.name,
             "notice": self._said,
-            "seen": self._identity,
+            "identity": self._identity,
             "resume": self.cast.id,
             "name": shorten(plain(_request_of(self.cast)), 60),
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
@@ -419,7 +419,7 @@ class CastSurface(Panel):
             lane=self.lane or (_at_work(casts[self.casts.index(self.cast)]) if busy else ""),
             selected=self.selected,
             tab=self.tab,
-            only="" if self.alone is None else self.alone.opens,
+            only="" if self.only_part is None else self.only_part.opens,
             modes=("cast", "design") if self._bench is not None else ("cast",),
             mode="cast" if self.designer is None else "design",
             activity=self.runs.activity(busy=busy, aborting=self.aborting),
@@ -440,8 +440,8 @@ class CastSurface(Panel):
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the text of the part shown alone, or the status of the cast and the picture of its graph."""
-        if self.alone is not None:
-            return self.alone.fallback(self._frame([cast.now for cast in self.casts], busy=False))
+        if self.only_part is not None:
+            return self.only_part.fallback(self._frame([cast.now for cast in self.casts], busy=False))
         return cast_fallback(self.cast.now)
 
 
@@ -453,15 +453,15 @@ TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
 # -- guards: what a message needs before its function runs -----------------------------------
 
 
-def require_current(panel: CastSurface, seen: Token) -> None:
+def require_current(panel: CastSurface, identity: Token) -> None:
     """Refuse a message if its subject has changed since the page showed it (R70)."""
-    if seen != panel.identity():
+    if identity != panel.identity():
         raise _outdated()
 
 
-def require_same_cast(panel: CastSurface, seen: Token) -> None:
+def require_same_cast(panel: CastSurface, identity: Token) -> None:
     """Refuse a message about another cast; the position of the cast does not matter."""
-    if seen.split(".")[0] != panel.identity().split(".")[0]:
+    if identity.split(".")[0] != panel.identity().split(".")[0]:
         raise _outdated()
 
 
@@ -477,7 +477,7 @@ def require_idle(panel: CastSurface) -> None:
 def apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - it is not changed
     """Apply typed text first; if the text is refused, do not handle the message."""
     for message in first:
-        cast_messages.handle(panel, {**message, "seen": panel.identity()})
+        cast_messages.handle(panel, {**message, "identity": panel.identity()})
 
 
 def _request_of(cast: Cast) -> str:

@@ -90,7 +90,7 @@ def _round_coordinate(value: float) -> float:
 
 
 Coordinate: TypeAlias = Annotated[float, Field(strict=True, ge=-1e4, le=1e4), AfterValidator(_round_coordinate)]
-Places: TypeAlias = dict[ShortText, tuple[Coordinate, Coordinate]]
+Positions: TypeAlias = dict[ShortText, tuple[Coordinate, Coordinate]]
 """Column and row of each socket."""
 
 
@@ -98,9 +98,9 @@ Places: TypeAlias = dict[ShortText, tuple[Coordinate, Coordinate]]
 
 
 @act
-def pick(session: DesignState, what: JSON = None, *, add: StrictBool = False, keep: StrictBool = False) -> None:
+def pick(session: DesignState, part: JSON = None, *, add: StrictBool = False, keep: StrictBool = False) -> None:
     """Select a part; ``add`` also marks a socket, ``keep`` leaves the marks."""
-    picked = session.part_named(what)
+    picked = session.part_named(part)
     if add and picked is not None and picked[0] == "socket":
         if not session.marked and session.selected is not None and session.selected[0] == "socket":
             session.marked = [session.selected[1]] if session.selected != picked else []
@@ -147,7 +147,7 @@ def add(
     materia: ShortText,
     x: Coordinate | None = None,
     y: Coordinate | None = None,
-    places: Places | None = None,
+    positions: Positions | None = None,
     source: ShortText | None = None,
 ) -> str | None:
     """Place a materia in a new socket; if the materia does not exist, offer to create it.
@@ -156,14 +156,14 @@ def add(
     """
     materia = materia.strip()
     if materia not in session.design.definitions:
-        message = {"kind": "add", "materia": materia, "x": x, "y": y, "places": places, "source": source}
+        message = {"kind": "add", "materia": materia, "x": x, "y": y, "positions": positions, "source": source}
         _ask_to_make(session, materia, message)
         return None
     before = session.design.document
     change = add_socket(before, materia)
     [new] = new_sockets(before, change.document)
     if x is not None and y is not None:
-        positions = {**(places or {}), new: (x, y)}
+        positions = {**(positions or {}), new: (x, y)}
         change = replace(change, document=place_sockets(change.document, positions).document)
     summary = session.design.apply(change)
     if source is not None:
@@ -181,15 +181,15 @@ def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
     if near is not None:
         choices.append((f"Use {near}", {**message, "materia": near, "value": near}))
     for work in ("agent", "utility"):
-        make_it = {"kind": "make", "what": work, "id": name, "then": dict(message)}
+        make_it = {"kind": "make", "type": work, "id": name, "then": dict(message)}
         choices.append((f'New {work} "{shorten(name, 40)}"', make_it))
     session.question = DesignQuestion(f"The materia {shorten(name, 60)!r} does not exist.", tuple(choices))
 
 
 @act
-def make(session: DesignState, id_: ShortText, what: ShortText, then: Values | None = None) -> str:
+def make(session: DesignState, id_: ShortText, type_: ShortText, then: Values | None = None) -> str:
     """Define a materia, and then do what needed it."""
-    summary = session.design.make_materia(id_.strip(), what)
+    summary = session.design.make_materia(id_.strip(), type_)
     if then is not None and then.get("kind") in ("add", "set"):
         more = handle(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
         return f"{summary}; {more}" if more else summary
@@ -197,9 +197,9 @@ def make(session: DesignState, id_: ShortText, what: ShortText, then: Values | N
 
 
 @act
-def move(session: DesignState, id_: ShortText, x: Coordinate, y: Coordinate, places: Places | None = None) -> str:
-    """Move a socket to a column and a row; ``places`` keeps the others where they are."""
-    positions = {**(places or {}), id_: (x, y)}
+def move(session: DesignState, id_: ShortText, x: Coordinate, y: Coordinate, positions: Positions | None = None) -> str:
+    """Move a socket to a column and a row; ``positions`` keeps the others where they are."""
+    positions = {**(positions or {}), id_: (x, y)}
     return session.design.apply(replace(place_sockets(session.design.document, positions), summary=f"moved {id_}"))
 
 
@@ -220,13 +220,12 @@ def entry(session: DesignState, id_: ShortText) -> str:
 
 
 @act
-def delete(session: DesignState, what: DesignPart = None, of: DesignPart = None) -> str:
+def delete(session: DesignState, of: DesignPart = None) -> str:
     """Remove a part, or the marked or selected parts."""
-    named = what or of
-    if named is None and session.marked:
+    if of is None and session.marked:
         marked, session.marked = session.marked, []
         return session.design.remove_sockets(marked)
-    part = named or session.selected
+    part = of or session.selected
     if part is None:
         raise design_error("nothing is selected", "design", "select a part of the graph, then remove it")
     kind, (owner, index) = part[0], owner_of(part)
@@ -385,11 +384,11 @@ def forget(session: DesignState, of: FormOwner, field: ShortText) -> None:
 
 @act
 def connect(
-    session: DesignState, from_: ShortText, to: ShortText, when: ShortText | None = None, most: JSON = None
+    session: DesignState, from_: ShortText, to: ShortText, when: ShortText | None = None, max_traversals: JSON = None
 ) -> str:
     """Add an edge between two sockets, or an exit if it leaves a loop over a list and no condition is given."""
     design, document = session.design, session.design.document
-    loop = _left_loop(session, from_, to) if when is None and not most else None
+    loop = _left_loop(session, from_, to) if when is None and not max_traversals else None
     if loop is not None:
         exits = list_in(loop_in(document, loop), "exits", loop)
         used = {as_object(exit_).get("condition") for exit_ in exits if as_object(exit_).get("from") == from_}
@@ -398,7 +397,7 @@ def connect(
             summary = design.add_exit(loop, from_, free, to)
             session.selected = edge_selection("exit", loop, len(exits))
             return f"{summary}, taken once its list is done"
-    limit = None if most in (None, "") else read_field(EdgeFields, "maxTraversals", str(most))
+    limit = None if max_traversals in (None, "") else read_field(EdgeFields, "maxTraversals", str(max_traversals))
     before = edges_of(document, "edge", from_)
     summary = design.add_edge(from_, to, when or _likely_condition(before), max_traversals=limit)
     after = edges_of(design.document, "edge", from_)

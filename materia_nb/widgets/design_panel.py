@@ -100,7 +100,7 @@ class DesignPanel(Panel):
         """Return the grid of text with the report, and the picture."""
         graph = self.design.graph()
         question = self.session.question
-        question_line = "" if question is None else f"{question.words}\n"
+        question_line = "" if question is None else f"{question.text}\n"
         return f"{question_line}{graph_text(graph)}\n{self.design.report}", graph_svg(graph)
 
     def _cast_made(self, cast: Cast) -> None:

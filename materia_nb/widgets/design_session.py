@@ -117,7 +117,7 @@ class Designer:
             return values
         column, row = self.canvas.grid_position(x, y)
         positions = {id_: list(at) for id_, at in self.canvas.grid_positions.items()}
-        return {**values, "x": column, "y": row, "places": positions}
+        return {**values, "x": column, "y": row, "positions": positions}
 
     def slices(self) -> dict[str, dict[str, Any]]:
         """Update the canvas, and return the slice of state for the parts of design mode."""
@@ -162,14 +162,14 @@ class Designer:
 
     def _picked(self, kind: str, key: str) -> None:
         if not self._following:
-            self.on_message("pick", {"what": [kind, key]})
+            self.on_message("pick", {"part": [kind, key]})
 
     def _on_gesture(self, gesture: Gesture) -> None:
         kind, fields = gesture
         if kind == "break":
             return  # it is for casts
         if kind in ("ground", "open"):
-            kind, fields = "pick", {"what": fields.get("what")}
+            kind, fields = "pick", {"part": fields.get("element")}
         elif fields.get("ids") and kind != "marquee":
             self.session.on_message("marquee", {"ids": fields["ids"]})
         self.on_message(kind, fields)
@@ -258,11 +258,11 @@ def estimate(session: DesignState) -> None:
 
 
 @act
-def witness(session: DesignState, what: ShortText) -> str:
+def witness(session: DesignState, outcome: ShortText) -> str:
     """Show the shortest way to an end on the canvas."""
     if session.explored is None:
         raise design_error("nothing was explored yet", "what can happen", "press Explore")
-    path = session.explored[1].witness(what)
+    path = session.explored[1].witness(outcome)
     session.route = path.route
     return f"shortest path: {' → '.join((*path.route, path.end or 'no end'))}"
 
@@ -303,8 +303,8 @@ def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False)
 
 
 @act
-def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: WholeNumber = 0) -> str:
-    """Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept`` counts the kept steps."""
+def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept_count: WholeNumber = 0) -> str:
+    """Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept_count`` is the number of kept steps."""
     draft_ = _draft_named(session, file)
     left = []
     for number in range(at, len(draft_.steps)):
@@ -314,14 +314,18 @@ def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: Who
             left.append(f"{number + 1} is left out: {error.what}")
             continue
         session.proposed = session.design.now
-        _ask_to_keep(session, draft_, number, kept, left)
+        _ask_to_keep(session, draft_, number, kept_count, left)
         return "; ".join([*left, f"done, to be judged: {summary}"])
     draft_.discard()
-    return "; ".join([*left, f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"])
+    return "; ".join(
+        [*left, f"kept {kept_count} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"]
+    )
 
 
-def _ask_to_keep(session: DesignState, draft: SavedDraft, number: int, kept: int, left: Sequence[str] = ()) -> None:
-    message = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
+def _ask_to_keep(
+    session: DesignState, draft: SavedDraft, number: int, kept_count: int, left: Sequence[str] = ()
+) -> None:
+    message = {"kind": "judge", "file": draft.path.name, "at": number, "kept_count": kept_count}
     answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
     step = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].summary}."
     choices = tuple((label, {**message, "verdict": verdict}) for label, verdict in answers.items())
@@ -333,29 +337,29 @@ def judge(
     session: DesignState,
     file: ShortText,
     at: WholeNumber,
-    kept: WholeNumber,
+    kept_count: WholeNumber,
     verdict: Literal["keep", "refuse", "all", "none"],
 ) -> str:
     """Keep or undo the last step of a draft, then show the next step; or decide all remaining steps the same way."""
     draft_ = _draft_named(session, file)
     if verdict in ("refuse", "none"):
         if session.design.now is not session.proposed:
-            _ask_to_keep(session, draft_, at, kept)
+            _ask_to_keep(session, draft_, at, kept_count)
             refusal = "you continued from this step"
             raise design_error(refusal, "draft", "undo what you did, and then refuse it; or keep it")
         session.design.undo()
     else:
-        kept += 1
+        kept_count += 1
     if verdict == "none":
         draft_.discard()
-        return f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}"
+        return f"kept {kept_count} of the {counted(len(draft_.steps), 'step')} by {draft_.by}"
     if verdict == "all":
         for number in range(at + 1, len(draft_.steps)):
             with suppress(MateriaError):
                 draft_.do_step(number, session.design)
-                kept += 1
+                kept_count += 1
         at = len(draft_.steps)
-    return review(session, file, at + 1, kept)
+    return review(session, file, at + 1, kept_count)
 
 
 def _draft_named(session: DesignState, file: str) -> SavedDraft:

@@ -93,7 +93,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
         "question": question
         and {
             "number": question.number,
-            "words": question.words,
+            "words": question.text,
             "choices": [shorten(choice, 80) for choice, _ in question.choices],
         },
         "estimate": session.estimated[1] if session.estimated and session.estimated[0] is design.now else "",

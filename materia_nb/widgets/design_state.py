@@ -86,12 +86,12 @@ class DesignQuestion:
     """A question that the user must answer before an action continues.
 
     Attributes:
-        words: the question.
+        text: the question.
         choices: the label of each button, and the message that the button sends.
         number: id of the question in this kernel, which an answer repeats.
     """
 
-    words: str
+    text: str
     choices: tuple[tuple[str, Mapping[str, JSON]], ...]
     number: int = field(default_factory=itertools.count(1).__next__, compare=False)
 

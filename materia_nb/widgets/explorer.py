@@ -64,18 +64,18 @@ class CastsFront(FrontWidget):
 class Query(NamedTuple):
     """The filter and the order of the list."""
 
-    words: str = ""
+    text: str = ""
     only: str = "all"
     by: str = "when"
     down: bool = True
 
 
-def _require_shown(panel: CastExplorer, cast: ShortText, shown: Token) -> None:
-    panel.require_shown(cast, shown)
+def _require_shown(panel: CastExplorer, cast: ShortText, identity: Token) -> None:
+    panel.require_shown(cast, identity)
 
 
-def _require_both_shown(panel: CastExplorer, a: ShortText, b: ShortText, shown: tuple[Token, Token]) -> None:
-    for id_, identity in zip((a, b), shown, strict=True):
+def _require_both_shown(panel: CastExplorer, a: ShortText, b: ShortText, identities: tuple[Token, Token]) -> None:
+    for id_, identity in zip((a, b), identities, strict=True):
         panel.require_shown(id_, identity)
 
 
@@ -187,14 +187,14 @@ class CastExplorer(Panel):
     @casts_messages.message
     def _look(
         self,
-        words: ShortText = "",
+        text: ShortText = "",
         only: Literal["all", "waits", "failed", "tagged"] = "all",
         by: Literal["state", "request", "loadout", "when", "steps", "cost"] = "when",
         *,
         down: StrictBool = True,
     ) -> None:
-        """Show the casts that contain words and have a status, sorted by a column."""
-        self._query = Query(words, only, by, down)
+        """Show the casts that contain a text and have a status, sorted by a column."""
+        self._query = Query(text, only, by, down)
 
     @casts_messages.message
     def _refresh(self) -> None:
@@ -320,7 +320,7 @@ class CastExplorer(Panel):
     def draw(self) -> None:
         """Send the current list to the page."""
         query = self._query
-        matches = search_casts(self._entries, query.words)
+        matches = search_casts(self._entries, query.text)
         listed = sort_entries([entry for entry in matches if _is(entry, query.only)], query.by, down=query.down)
         if not self._picked and listed:
             self._picked = listed[0].id
@@ -354,7 +354,7 @@ class CastExplorer(Panel):
         recorded = "it was recorded elsewhere: it can be opened read-only"
         return {
             "id": entry.id,
-            "shown": identity_of(entry, self._writer(entry)),
+            "identity": identity_of(entry, self._writer(entry)),
             "words": clip_plain(plain(entry.name or entry.request or entry.id), 120),
             "name": entry.name,
             "whole": readable,

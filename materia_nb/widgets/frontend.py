@@ -165,7 +165,7 @@ class ItemRow(NamedTuple):
     title: LongText | None
     context: LongText | None
     origin: WholeNumber | None = None
-    again: StrictBool | None = None
+    repeat: StrictBool | None = None
 
 
 ItemRows: TypeAlias = Annotated[list[ItemRow], Field(max_length=10_000)]

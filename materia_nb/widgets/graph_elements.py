@@ -220,7 +220,9 @@ class GraphElements:
             yield self._ids["s", _SIGNS[key]], frozenset(("last_route",)), partial(self._sign_look, key, box)
         for element_id, line in self._lines.items():
             those = (line.link, *line.shared)
-            keys = frozenset(key for link in those for key in (link.route, link.traversal, (link.source, link.place)))
+            keys = frozenset(
+                key for link in those for key in (link.route, link.traversal, (link.source, link.edge_index))
+            )
             title = f"{self._name(line.link.source)} → {self._name(line.link.target)}"
             yield element_id, keys, partial(self._line_look, line, title)
             if line.label is not None:

@@ -417,11 +417,11 @@ class GraphPanel(Panel):
         """Click the background."""
 
     @_gesture
-    def _open(self, what: CanvasElement) -> None:
+    def _open(self, element: CanvasElement) -> None:
         """Open a part in the inspector."""
 
     @_gesture
-    def _break(self, what: CanvasElement, *, after: StrictBool = False) -> None:
+    def _break(self, element: CanvasElement, *, after: StrictBool = False) -> None:
         """Set a breakpoint at a part, or remove it; ``after`` stops after a socket."""
 
     @_gesture
@@ -445,7 +445,7 @@ class GraphPanel(Panel):
         """Mark sockets."""
 
     @_gesture
-    def _delete(self, ids: list[SocketElement] = [], what: CanvasElement = None) -> None:  # noqa: B006 - only declared
+    def _delete(self, ids: list[SocketElement] = [], of: CanvasElement = None) -> None:  # noqa: B006 - only declared
         """Remove the marked sockets, or a part."""
 
     @_gesture

@@ -81,7 +81,7 @@ def possible_breakpoints(cast: Snapshot, element: Element) -> list[Breakpoint]:
         return []
     link = next(link for link in links(cast.graph) if link.key == element.id)
     anyway = Breakpoint("edge", link.source, link.to)
-    return [anyway] if link.place is None else [Breakpoint("edge", link.source, link.place + 1), anyway]
+    return [anyway] if link.edge_index is None else [Breakpoint("edge", link.source, link.edge_index + 1), anyway]
 
 
 # -- about ---------------------------------------------------------------------------------
@@ -409,6 +409,6 @@ def _title_of(cast: Snapshot, element: Element) -> dict[str, Any]:
         link = next(link for link in links(cast.graph) if link.key == element.id)
         names = {**cast.names, END_SIGN: "the end"}
         name = f"{names.get(link.source, link.source)} → {names.get(link.target, link.target)}"
-        under = link.condition if link.place is None else f"{link.condition} · {ordinal(link.place + 1)} way"
+        under = link.condition if link.edge_index is None else f"{link.condition} · {ordinal(link.edge_index + 1)} way"
         under = f"exit · {under}" if element.kind == "exit" else under
     return {"kind": element.kind, "name": name, "chips": [under], "id": None, "stops": _stops(cast, element)}

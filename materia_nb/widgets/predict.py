@@ -29,17 +29,17 @@ class PredictPicture(FrontWidget):
     """An SVG of the graph whose sockets can be clicked.
 
     Args:
-        places: the sockets that can be guessed.
+        targets: the sockets that can be guessed.
         guess: called with the socket that was clicked and the number of the step that the page showed.
     """
 
     view = Unicode("predict").tag(sync=True)
     svg = Unicode().tag(sync=True)
-    places = List(Unicode()).tag(sync=True)
+    targets = List(Unicode()).tag(sync=True)
     number = Int().tag(sync=True)
 
-    def __init__(self, places: Sequence[str], guess: Callable[[str, int], None]) -> None:
-        super().__init__(places=list(places))
+    def __init__(self, targets: Sequence[str], guess: Callable[[str, int], None]) -> None:
+        super().__init__(targets=list(targets))
         self._make_guess = guess
         self.on_msg(self._on_message)
 
@@ -48,10 +48,10 @@ class PredictPicture(FrontWidget):
             question_messages.handle(self, content)
 
     @question_messages.message
-    def _guess(self, place: ShortText, number: WholeNumber) -> None:
+    def _guess(self, target: ShortText, number: WholeNumber) -> None:
         """Guess that the step with this number leads to this socket."""
-        if place in self.places:
-            self._make_guess(place, number)
+        if target in self.targets:
+            self._make_guess(target, number)
 
 
 _WORDS: Final = {

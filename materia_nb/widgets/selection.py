@@ -175,8 +175,8 @@ def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
     routes = [(loop.id, route) for loop in graph.loops.values() for route in loop.routes]
     exits = [link for link in links(graph) if link.kind == "exit"]
     for link in links(graph):
-        if link.kind == "edge" and link.place is not None:
-            drawn["edge", link.key] = edge_selection("edge", link.source, link.place)
+        if link.kind == "edge" and link.edge_index is not None:
+            drawn["edge", link.key] = edge_selection("edge", link.source, link.edge_index)
         elif link.kind == "implied":
             drawn["edge", link.key] = ("socket", link.source)
     matched: set[tuple[str, int]] = set()
@@ -317,12 +317,12 @@ class Inspector:
 
     def _used(self, link: Link, marks: Marks) -> str:
         """Return the used part of an edge's limit; for the current item if the use is counted per item."""
-        used = marks.budgets.get((link.source, -1 if link.place is None else link.place))
+        used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
 
     def _budget(self, link: Link) -> str:
         marks = self._marks()
-        used = marks.budgets.get((link.source, -1 if link.place is None else link.place))
+        used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         if used is not None:
             return f"{used[1]} times{' for the current item' if marks.in_item else ''}; used {used[0]}"
         if link.limit is not None:
@@ -340,7 +340,7 @@ class Inspector:
             return [Heading("The last time"), Line("Its socket has not been left yet.", "quiet")]
         step, decision = decided[-1]
         why, was_taken = self.cast.why(step.number), _chose(decision, link)
-        name = link.key if link.place is None else f"edge {link.place + 1}"
+        name = link.key if link.edge_index is None else f"edge {link.edge_index + 1}"
         rows = [row for row in why.rows if row[0] == name]
         unseen = "" if rows else ": it was not checked"
         return [
@@ -402,4 +402,4 @@ def _chose(decision: Decision, link: Link) -> bool:
         return False
     if link.kind == "exit":
         return chosen.route == link.key
-    return (chosen.kind, chosen.place) == ("edge", link.place)
+    return (chosen.kind, chosen.place) == ("edge", link.edge_index)

@@ -136,14 +136,14 @@ class WatchList:
             raise MateriaError(f"{_MOST} paths are watched already.", hint="take one away first", kind="bad_path")
         self._paths[path] = None
 
-    def told(self, now: Snapshot, shown: Snapshot, line: int | None) -> dict[str, Any]:
-        """Return the value of each path at the shown moment, and its changes, latest first."""
+    def state(self, now: Snapshot, moment: Snapshot, line: int | None) -> dict[str, Any]:
+        """Return the value of each path at a moment, and its changes, latest first."""
         stops = now.breakpoints.paths
         return {
             "watched": [
                 {
                     "path": path,
-                    "now": _words(dict(shown.state), path),
+                    "now": _words(dict(moment.state), path),
                     "stops": path in stops,
                     "mine": path in self._paths,
                     **self._history(now, path, line),
@@ -289,7 +289,7 @@ def items_to_redo(
 ) -> tuple[list[int], bool]:
     """Return the items that a table asks to redo, and True if the current item is abandoned."""
     marked = zip(rows, origins or (), strict=False)
-    origins_again = [origin for row, origin in marked if origin is not None and row.again]
+    origins_again = [origin for row, origin in marked if origin is not None and row.repeat]
     return origins_again, abandon and origins is not None
 
 
@@ -297,12 +297,12 @@ def preview_edit(
     cast: Snapshot,
     items: list[JSON],
     origins: Sequence[int | None] | None,
-    again: Sequence[int],
+    repeat: Sequence[int],
     abandon: bool,
 ) -> tuple[list[str], list[int] | None]:
     """Return the effects of applying a list, and the order of its rows (None if the edit would be refused)."""
     known = origins_of(cast.work_items, items) if origins is None else origins
-    edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(again), abandon)}
+    edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(repeat), abandon)}
     items = [frozen(item) for item in items]  # frozen once, so that each item can be found by its identity
     try:
         laid = lay_out(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, edits)

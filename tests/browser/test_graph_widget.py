@@ -368,9 +368,9 @@ def test_context_menu_and_labels_can_be_used(cast: Lab):
     cast.set_source(5, "print(json.dumps([{'kind': one.kind, **one.fields} for one in heard]))")
     cast.run_cell(5)
     assert json.loads(cast.outputs(5)[0].text) == [
-        {"kind": "break", "what": ["socket", "Socket-3"]},
-        {"kind": "open", "what": ["edge", "edge:1:Socket-3"]},
-        {"kind": "break", "what": ["edge", "edge:1:Socket-3"]},
+        {"kind": "break", "element": ["socket", "Socket-3"]},
+        {"kind": "open", "element": ["edge", "edge:1:Socket-3"]},
+        {"kind": "break", "element": ["edge", "edge:1:Socket-3"]},
     ]
     # Another direction, and away as files.
     width = picture.ask("cy.elements().boundingBox().w")
@@ -476,7 +476,7 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
         {"kind": "connect", "from": "Socket-3", "to": "Socket-2"},
         {"kind": "when", "of": ["edge", "edge:0:Socket-3"], "when": [*DESCRIBED][1]},
         {"kind": "order", "of": ["edge", "edge:0:Socket-3"], "by": 1},
-        {"kind": "delete", "what": ["edge", "edge:0:Socket-3"]},
+        {"kind": "delete", "of": ["edge", "edge:0:Socket-3"]},
         {"kind": "undo"},
     ]
     # What stands on a line goes with it.

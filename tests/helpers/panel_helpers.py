@@ -7,14 +7,14 @@ from typing import Any
 
 def from_page(panel: Any, kind: str, **values: Any) -> dict[str, Any]:
     """Return a message of a page with the identity of the frame that the page shows."""
-    return {"kind": kind, "seen": panel.front.surface["seen"], **values}
+    return {"kind": kind, "identity": panel.front.surface["identity"], **values}
 
 
 def from_list(panel: Any, kind: str, **values: Any) -> dict[str, Any]:
     """Return a message of the list of casts; a message about a cast has the identity that the list shows."""
-    shown = {row[0]: row[-1] for row in panel.front.casts["rows"]}
+    identities = {row[0]: row[-1] for row in panel.front.casts["rows"]}
     if "a" in values:
-        return {"kind": kind, "shown": [shown.get(values[name], "") for name in "ab"], **values}
+        return {"kind": kind, "identities": [identities.get(values[name], "") for name in "ab"], **values}
     if "cast" in values and kind != "select":
-        return {"kind": kind, "shown": shown.get(values["cast"], ""), **values}
+        return {"kind": kind, "identity": identities.get(values["cast"], ""), **values}
     return {"kind": kind, **values}

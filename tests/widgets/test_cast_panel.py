@@ -65,7 +65,7 @@ def say(panel, kind, **values):
 
 def stop_at(panel, element, **values):
     """Set a breakpoint at an element of the canvas, as its menu does."""
-    panel.graph.guarded(panel.graph.on_message)({"kind": "break", "what": element, **values})
+    panel.graph.guarded(panel.graph.on_message)({"kind": "break", "element": element, **values})
 
 
 def done(panel):
@@ -140,9 +140,9 @@ def test_second_click_during_a_step_is_refused_with_a_reason(bench, cast, make):
 def test_each_press_of_step_acts_on_what_is_shown(cast, make):
     panel = make(cast)
     for _ in range(3):
-        shown = panel.front.surface["seen"]
+        shown = panel.front.surface["identity"]
         assert say(panel, "step") == ""
-        assert "Nothing was done" in say(panel, "step", seen=shown)
+        assert "Nothing was done" in say(panel, "step", identity=shown)
         assert panel.front.surface["notice"]["tone"] == "fine", "a press that came too late is no error"
         done(panel)
     assert [socket for socket, *_ in cast.route] == ["Socket-1", "Socket-2", "Socket-3"]
@@ -255,7 +255,7 @@ def test_tokens_and_cost_are_shown_with_the_budget(bench, cast, make):
         {"kind": "items", "rows": [["only"]]},
         {"kind": "set_value", "path": "a", "text": "{oops"},
         {"kind": "edit_prompt", "layers": []},
-        {"kind": "allow", "seen": 1},
+        {"kind": "allow", "identity": 1},
         {"kind": "show_cast", "cast": 7},
         {"kind": "__init__"},
     ],
@@ -280,7 +280,7 @@ def test_long_item_is_fetched_completely_and_survives_edits_of_others(bench, cas
     assert context not in json.dumps(panel.front.get_state(), default=str)
     answers = []
     panel.front.send = lambda content, buffers=None: answers.append(content)
-    say(panel, "item_texts", base=base, place=0, token="t")
+    say(panel, "item_texts", base=base, index=0, token="t")
     assert answers == [{"kind": "item_texts", "token": "t", "title": "a", "context": context}]
     rows = [["b", "about b", 1], ["a", None, 0]]
     say(panel, "check_items", rows=rows, base=base, token="t")
@@ -291,7 +291,7 @@ def test_long_item_is_fetched_completely_and_survives_edits_of_others(bench, cas
     assert cast.now.work_items == [*h.items("b"), {"title": "a", "context": context}]
     before = cast.runner.session
     assert "no longer known" in say(panel, "items", rows=[["a", None, 0]], base="of another kernel")
-    assert "Nothing was done" in say(panel, "item_texts", base="of another kernel", place=0, token="t")
+    assert "Nothing was done" in say(panel, "item_texts", base="of another kernel", index=0, token="t")
     assert cast.runner.session is before
 
 
@@ -328,8 +328,8 @@ def test_answer_is_checked_while_typing_without_sending(bench, cast, make, monke
     cast.run()
     told = []
     monkeypatch.setattr(panel.front, "answer", lambda kind, token, values: told.append((kind, token, values)))
-    say(panel, "check", what="reply", text="{satisfied: true}", token="a")
-    say(panel, "check", what="reply", text='{"satisfied": true}', token="b")
+    say(panel, "check", purpose="reply", text="{satisfied: true}", token="a")
+    say(panel, "check", purpose="reply", text='{"satisfied": true}', token="b")
     assert told[0][2]["fine"] is False
     assert "double quotes" in told[0][2]["advice"]
     assert told[1] == ("check", "b", {"issues": [], "advice": "", "fine": True})
@@ -791,7 +791,7 @@ def test_panel_has_few_widgets_and_closing_frees_them(cast):
     panel.close()
     assert len(live) == before
     for name in panels.PARTS:
-        CastPanel(cast, alone=name).close()
+        CastPanel(cast, only_part=name).close()
         assert len(live) == before, name
 
 
@@ -1375,7 +1375,7 @@ def test_held_lane_is_answered_and_continues(tmp_path, make, kind):
     for lane in ("api", "ui"):
         say(panel, "lane", lane=lane)
         assert content(panel, "answer")["asks"]["is"] == "hold"
-        questions.append(panel.front.surface["seen"])
+        questions.append(panel.front.surface["identity"])
         say(panel, kind, **values)
         done(panel)
         assert told[-2][:2] == (lane, granted)
@@ -1424,8 +1424,8 @@ def test_tool_calls_are_approved_and_denied_per_lane(tmp_path, make):
     for lane, (kind, values) in ways.items():
         say(panel, "lane", lane=lane)
         if seen is not None:
-            assert "Nothing was done" in say(panel, kind, seen=seen, **values)
-        seen = panel.front.surface["seen"]
+            assert "Nothing was done" in say(panel, kind, identity=seen, **values)
+        seen = panel.front.surface["identity"]
         say(panel, kind, **values)
         done(panel)
     built = {name: lane.now.steps.at(3).output for name, lane in cast.now.lanes.items()}

@@ -103,7 +103,7 @@ def test_designer_offers_each_condition(condition, project):
         told = design_slice(session)["inspector"]
         row = DESCRIBED[condition]
         assert told["sentence"] == f"From Socket-1 {row.phrase} to Socket-2."
-        session.on_message("pick", {"what": ["socket", "Socket-1"]})
+        session.on_message("pick", {"part": ["socket", "Socket-1"]})
         told = design_slice(session)["inspector"]
         assert [condition, row.choice] in told["conditions"]
         assert [(way["when"], way["tone"]) for way in told["ways"]] == [(row.choice, row.tone)]

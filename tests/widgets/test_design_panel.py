@@ -18,7 +18,7 @@ def tidy():
     """Assert that no test leaves live widgets behind."""
     before = set(live)
     yield
-    base_module._shown.clear()
+    base_module._open_panels.clear()
     for key in set(live) - before:
         if key in live:
             live[key].close()
@@ -42,7 +42,7 @@ def hear(panel, kind, **values):
 
 
 def test_canvas_and_form_select_the_same_part(panel):
-    hear(panel, "pick", what=["exit", "exit:0:items"])
+    hear(panel, "pick", part=["exit", "exit:0:items"])
     assert panel.canvas.selected == ("exit", "loop-exit:items:exit:Socket-4:satisfied")
     panel.canvas.select("socket", "Socket-2")
     assert panel.front.design["inspector"]["sub"] == "Socket-2"
@@ -82,8 +82,8 @@ def test_canvas_gestures_are_design_operations(panel):
 
 def test_models_are_offered_or_their_absence_is_explained(panel, monkeypatch):
     def model():
-        hear(panel, "pick", what=None)
-        hear(panel, "pick", what=["socket", "Socket-2"])
+        hear(panel, "pick", part=None)
+        hear(panel, "pick", part=["socket", "Socket-2"])
         return next(one for one in panel.front.design["inspector"]["materia"]["fields"] if one["name"] == "model")
 
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
@@ -178,7 +178,7 @@ def test_a_cast_from_here_is_shown_below(wb, panel):
 
 
 def test_readers_without_widgets_see_picture_and_problems(panel):
-    hear(panel, "delete", what=["socket", "Socket-1"])
+    hear(panel, "delete", of=["socket", "Socket-1"])
     text, svg = panel.fallback()
     assert "2 problems" in text
     assert svg is not None

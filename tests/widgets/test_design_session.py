@@ -102,7 +102,7 @@ def test_a_design_of_eight_sockets_two_loops_and_two_exits_takes_few_messages(fr
 
 
 def test_input_reaches_its_part_after_a_selection_change(session):
-    do(session, "pick", what=["socket", "Socket-2"])
+    do(session, "pick", part=["socket", "Socket-2"])
     put(session, "materia", "Eval", "prompt", "Judge {{item.title}}.\n")
     assert session.design.definitions["Eval"]["prompt"] == "Judge {{item.title}}.\n", "prose is kept as it is"
     put(session, "edge", "edge:1:Socket-3", "maxTraversals", " 7 ")
@@ -111,15 +111,15 @@ def test_input_reaches_its_part_after_a_selection_change(session):
 
 
 def test_refused_input_stays_in_its_field_with_the_reason(session):
-    do(session, "pick", what=["edge", "edge:1:Socket-3"])
+    do(session, "pick", part=["edge", "edge:1:Socket-3"])
     assert "at most cannot be 'seven'" in refused(
         session, "set", of=["edge", "edge:1:Socket-3"], field="maxTraversals", value="seven"
     )
     shown = field(design_slice(session), "maxTraversals")
     assert (shown["typed"], shown["value"]) == ("seven", "3")
     assert "whole number" in shown["error"]
-    do(session, "pick", what=["socket", "Socket-1"])
-    again = field(do(session, "pick", what=["edge", "edge:1:Socket-3"]), "maxTraversals")
+    do(session, "pick", part=["socket", "Socket-1"])
+    again = field(do(session, "pick", part=["edge", "edge:1:Socket-3"]), "maxTraversals")
     assert again["typed"] == "seven", "it waits for whoever comes back"
     gone = do(session, "forget", of=["edge", "edge:1:Socket-3"], field="maxTraversals")
     assert (field(gone, "maxTraversals")["typed"], field(gone, "maxTraversals")["error"]) == (None, "")
@@ -137,7 +137,7 @@ def test_new_edge_gets_an_uncovered_condition(fresh):
 
 
 def test_new_edge_form_starts_empty_for_each_socket(session):
-    do(session, "connect", **{"from": "Socket-5", "to": "Socket-1", "when": "not_satisfied", "most": "7"})
+    do(session, "connect", **{"from": "Socket-5", "to": "Socket-1", "when": "not_satisfied", "max_traversals": "7"})
     made = do(session, "connect", **{"from": "Socket-4", "to": "Socket-3", "when": "satisfied"})
     assert "maxTraversals" not in session.design.document["sockets"]["Socket-4"]["edges"][0]
     assert made["inspector"]["sentence"] == "From Socket-4 when satisfied to Socket-3."
@@ -172,7 +172,7 @@ def test_socket_cannot_get_a_missing_materia(session):
 
 
 def test_materia_can_be_edited_in_its_socket_form_and_undone(session):
-    told = do(session, "pick", what=["socket", "Socket-3"])
+    told = do(session, "pick", part=["socket", "Socket-3"])
     materia = told["inspector"]["materia"]
     assert [one["name"] for one in materia["fields"]][:3] == ["prompt", "model", "tools"]
     assert "item.title" in [one["name"] for one in materia["variables"]]
@@ -200,7 +200,7 @@ def situations(told):
 
 
 def test_prompt_preview_follows_the_prompt(session):
-    do(session, "pick", what=["socket", "Socket-3"])
+    do(session, "pick", part=["socket", "Socket-3"])
     told = situations(put(session, "materia", "Eval", "prompt", "Judge {{item.title}}."))
     assert list(told) == ["first item", "second", "last"]
     by_title = {part["title"]: part for part in told["first item"]["parts"]}
@@ -217,19 +217,19 @@ def test_prompt_preview_follows_the_prompt(session):
 
 
 def test_prompt_preview_shows_returned_work(session):
-    told = situations(do(session, "pick", what=["socket", "Socket-2"]))
+    told = situations(do(session, "pick", part=["socket", "Socket-2"]))
     assert list(told) == ["first item", "second", "last", "sent back"]
     parts = {part["title"]: part["text"] for part in told["sent back"]["parts"]}
     assert "The work was not satisfactory:" in parts["Why it came back"]
-    assert [*situations(do(session, "pick", what=["socket", "Socket-1"]))] == ["first visit"]
+    assert [*situations(do(session, "pick", part=["socket", "Socket-1"]))] == ["first visit"]
     do(session, "add", materia="Build")
-    assert [*situations(do(session, "pick", what=["socket", "Socket-6"]))] == ["alone"]
-    do(session, "delete", what=["socket", "Socket-1"])
-    assert [*situations(do(session, "pick", what=["socket", "Socket-6"]))] == ["not yet"]
+    assert [*situations(do(session, "pick", part=["socket", "Socket-6"]))] == ["alone"]
+    do(session, "delete", of=["socket", "Socket-1"])
+    assert [*situations(do(session, "pick", part=["socket", "Socket-6"]))] == ["not yet"]
 
 
 def test_estimate_is_shown_on_request_until_the_design_changes(session):
-    assert do(session, "pick", what=None)["bar"]["estimate"] == ""
+    assert do(session, "pick", part=None)["bar"]["estimate"] == ""
     line = do(session, "estimate")["bar"]["estimate"]
     assert line.startswith("satisfied 0.5, a cast over lists of 3 takes some ")
     assert "its cost is not known" in line
@@ -239,7 +239,7 @@ def test_estimate_is_shown_on_request_until_the_design_changes(session):
 
 def test_changed_materia_are_saved_as_differences(wb, session):
     put(session, "materia", "Eval", "model", "m:x")
-    do(session, "make", what="agent", id="Mine")
+    do(session, "make", type="agent", id="Mine")
     do(session, "save")
     kept = json.loads((wb.project / PROJECT_FILE).read_text())
     assert kept["materia"]["Eval"] == {"model": "m:x"}
@@ -265,7 +265,7 @@ def test_edge_out_of_a_loop_becomes_an_exit_or_stays_an_edge(session):
     assert edge("Socket-6") in session.design.document["sockets"]["Socket-3"]["edges"]
     assert len(session.design.document["loops"]["items"]["exits"]) == 2
     place = session.design.document["sockets"]["Socket-3"]["edges"].index(edge("Socket-6"))
-    told = do(session, "pick", what=["edge", f"edge:{place}:Socket-3"])
+    told = do(session, "pick", part=["edge", f"edge:{place}:Socket-3"])
     assert told["inspector"]["turn"] == "make it an exit of the loop"
     do(session, "turn", of=["edge", f"edge:{place}:Socket-3"])
     assert len(session.design.document["loops"]["items"]["exits"]) == 3
@@ -284,7 +284,7 @@ def test_reordering_edges_keeps_the_selection(session):
 
 
 def test_loop_can_be_completed_and_starts_at_its_entry(session):
-    told = do(session, "pick", what=["loop", "items"])
+    told = do(session, "pick", part=["loop", "items"])
     assert told["inspector"]["source"] == "consumes"
     put(session, "loop", "items", "consumes.as", "task")
     put(session, "loop", "items", "id", "tasks")
@@ -293,7 +293,7 @@ def test_loop_can_be_completed_and_starts_at_its_entry(session):
     do(session, "source", loop="tasks", source="")
     do(session, "source", loop="tasks", source="consumes")
     assert session.design.document["loops"]["tasks"]["consumes"]["from"] == "Socket-1", "the likely generator"
-    do(session, "delete", what=["loop", "tasks"])
+    do(session, "delete", of=["loop", "tasks"])
     do(session, "marquee", ids=["Socket-4", "Socket-2", "Socket-3"])
     do(session, "loop")
     assert session.design.document["loops"]["items"]["sockets"][0] == "Socket-2"
@@ -313,12 +313,12 @@ def test_sockets_are_copied_with_their_inner_edges(session):
     assert session.marked == ["Socket-6", "Socket-7"], "the copies can be moved or deleted at once"
     told = inspector_slice(session)
     assert (told["kind"], told["title"], told["sub"]) == ("marked", "2 sockets", "Socket-6, Socket-7")
-    do(session, "pick", what=["socket", "Socket-6"])
+    do(session, "pick", part=["socket", "Socket-6"])
     assert inspector_slice(session)["of"] == ["socket", "Socket-6"], "one that is picked out of them"
     do(session, "marquee", ids=["Socket-6", "Socket-7"])
     do(session, "delete")
     assert session.design.document["sockets"] == session.design.began["sockets"]
-    do(session, "pick", what=["socket", "Socket-5"])
+    do(session, "pick", part=["socket", "Socket-5"])
     do(session, "duplicate")
     assert session.selected == ("socket", "Socket-6")
     do(session, "cut")
@@ -326,7 +326,7 @@ def test_sockets_are_copied_with_their_inner_edges(session):
 
 
 def test_dropping_a_line_adds_a_connected_materia(session):
-    do(session, "add", materia="Narrate", x=4.5, y=2.25, source="Socket-5", places={"Socket-5": [3, 1]})
+    do(session, "add", materia="Narrate", x=4.5, y=2.25, source="Socket-5", positions={"Socket-5": [3, 1]})
     document = session.design.document
     assert document["layout"]["sockets"]["Socket-6"] == {"x": 4.5, "y": 2.25}
     assert document["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": 1}
@@ -386,7 +386,7 @@ def test_loop_gets_members_and_exits_from_the_selection(fresh):
 
 
 def test_unavailable_action_says_what_to_do_first(fresh):
-    assert "press Explore" in refused(fresh, "witness", what="complete")
+    assert "press Explore" in refused(fresh, "witness", outcome="complete")
     assert "check the list again" in refused(fresh, "fix", code="no-effect", source="here")
     assert "the design has 1 problem: fix the problems first" in refused(fresh, "explore")
     assert "no longer exists" in refused(fresh, "review", file="none.jsonl")
@@ -395,12 +395,12 @@ def test_unavailable_action_says_what_to_do_first(fresh):
 
 
 def test_picture_and_form_select_the_same_part(session):
-    told = do(session, "pick", what=["exit", "loop-exit:items:exit:Socket-4:satisfied"])
+    told = do(session, "pick", part=["exit", "loop-exit:items:exit:Socket-4:satisfied"])
     assert session.selected == ("exit", "exit:0:items")
     assert told["selected"] == {"kind": "exit", "id": "loop-exit:items:exit:Socket-4:satisfied"}
     assert told["inspector"]["sentence"].startswith("Once the list of items is done")
-    assert do(session, "pick", what=None)["inspector"]["kind"] == "loadout"
-    assert "the design has no socket" in refused(session, "pick", what=["socket", "Socket-77"])
+    assert do(session, "pick", part=None)["inspector"]["kind"] == "loadout"
+    assert "the design has no socket" in refused(session, "pick", part=["socket", "Socket-77"])
 
 
 # -- what is wrong, what can happen, saving, casting ---------------------------------------------
@@ -423,7 +423,7 @@ def test_explore_result_has_a_witness_and_becomes_stale(session):
     assert [row["sign"] for row in told["rows"]][:2] == ["ends", "fails"]
     assert "% for 3 items if half of the verdicts are satisfied" in told["rows"][0]["about"]
     assert not told["stale"]
-    assert do(session, "witness", what="complete")["dock"]["happens"]["route"][0] == "Socket-1"
+    assert do(session, "witness", outcome="complete")["dock"]["happens"]["route"][0] == "Socket-1"
     assert do(session, "add", materia="Narrate")["dock"]["happens"]["stale"]
     rows = do(session, "explore")["dock"]["happens"]["rows"]
     assert {
@@ -433,12 +433,12 @@ def test_explore_result_has_a_witness_and_becomes_stale(session):
         "witness": None,
         "pick": ["socket", "Socket-6"],
     } in rows
-    do(session, "delete", what=["socket", "Socket-1"])
+    do(session, "delete", of=["socket", "Socket-1"])
     assert "the design has" in refused(session, "explore")
 
 
 def test_saving_with_problems_asks_first(wb, session):
-    do(session, "delete", what=["socket", "Socket-1"])
+    do(session, "delete", of=["socket", "Socket-1"])
     told = do(session, "save")
     assert not (wb.project / PROJECT_FILE).exists()
     assert told["bar"]["question"]["choices"] == ["Save anyway"]
@@ -462,7 +462,7 @@ def test_design_is_cast_in_its_current_state(wb, session):
     assert "Socket-6" in cast.graph.sockets
     assert cast.graph.sockets["Socket-1"].materia.prompt == "Plan it shortly."
     assert "Socket-6" not in wb.graph("Plan-Build-Eval").sockets
-    do(session, "delete", what=["socket", "Socket-1"])
+    do(session, "delete", of=["socket", "Socket-1"])
     assert "cannot be cast" in refused(session, "cast", request="again", design=session.identity)
 
 
@@ -509,14 +509,15 @@ def test_no_message_breaks_the_panel(data):
         ),
     )
     names = [
-        "what",
+        "part",
+        "outcome",
         "of",
         "id",
         "ids",
         "from",
         "to",
         "when",
-        "most",
+        "max_traversals",
         "field",
         "value",
         "materia",
@@ -550,7 +551,7 @@ def test_hostile_names_are_sent_as_text(wb):
         ["loop", HOSTILE],
         ["exit", f"exit:0:{HOSTILE}"],
     ):
-        told = do(session, "pick", what=pick)
+        told = do(session, "pick", part=pick)
         assert json.dumps(told).encode()
     assert session.note == ("status", "")
 

@@ -84,8 +84,8 @@ def test_explorer_shows_the_status_of_each_cast(panel):
 
 
 def test_casts_can_be_searched_filtered_and_sorted(panel):
-    assert requests(told(panel, {"kind": "look", "words": "TRAINS tag:good"})) == ["breakfast"]
-    assert told(panel, {"kind": "look", "words": "loadout:Other"})["total"] == 0
+    assert requests(told(panel, {"kind": "look", "text": "TRAINS tag:good"})) == ["breakfast"]
+    assert told(panel, {"kind": "look", "text": "loadout:Other"})["total"] == 0
     assert told(panel, {"kind": "look", "only": "failed"})["total"] == 1
     up = requests(told(panel, {"kind": "look", "by": "request", "down": False}))
     assert up == sorted(up, key=str.casefold)

@@ -46,7 +46,7 @@ def tidy():
     """Assert that no test leaves live widgets behind."""
     before = set(widget_module._instances)
     yield
-    base_module._shown.clear()
+    base_module._open_panels.clear()
     for key in set(widget_module._instances) - before:
         if key in widget_module._instances:
             widget_module._instances[key].close()
@@ -580,7 +580,7 @@ def test_gestures_use_ids_of_the_loadout():
     send(panel, kind="connect", **{"from": "n:Socket-1", "to": "s:end"})
     send(panel, kind="move", id="n:Socket-2", x=10, y=20.5)
     send(panel, kind="marquee", ids=["n:Socket-4", "n:Socket-5"])
-    send(panel, kind="delete", what="e:edge:1:Socket-5")
+    send(panel, kind="delete", of="e:edge:1:Socket-5")
     send(panel, kind="add", materia="Build", x=1, y=2)
     end()
     send(panel, kind="undo")
@@ -589,7 +589,7 @@ def test_gestures_use_ids_of_the_loadout():
         {"kind": "connect", "from": "Socket-1", "to": "end"},
         {"kind": "move", "id": "Socket-2", "x": 10.0, "y": 20.5},
         {"kind": "marquee", "ids": ["Socket-4", "Socket-5"]},
-        {"kind": "delete", "what": ("edge", "edge:1:Socket-5")},
+        {"kind": "delete", "of": ("edge", "edge:1:Socket-5")},
         {"kind": "add", "materia": "Build", "x": 1.0, "y": 2.0},
     ]
     assert panel.front.flags["marked"] == ["n:Socket-4", "n:Socket-5"]

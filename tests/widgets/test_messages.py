@@ -20,13 +20,13 @@ HOSTILE = "<img src=x onerror=window.__owned=1>"
 
 
 def fields_of(content):
-    return cast_messages.messages[content["kind"]].validate({"seen": SEEN, **content}, None)
+    return cast_messages.messages[content["kind"]].validate({"identity": SEEN, **content}, None)
 
 
 def test_fields_are_validated_by_the_signature():
     rows = [["a", "b", 0, None], ["c", "d"]]
     assert fields_of({"kind": "items", "rows": rows, "base": "x", "more": 1, "abandon": None}) == {
-        "seen": SEEN,
+        "identity": SEEN,
         "rows": [ItemRow("a", "b", 0), ItemRow("c", "d")],
         "base": "x",
     }
@@ -41,9 +41,9 @@ def test_guards_run_before_a_message_and_questions_are_answered():
         class front:  # noqa: N801
             answer = staticmethod(lambda *answer: calls.append(answer))
 
-    def checks(receiver, seen: str) -> None:
-        calls.append(seen)
-        if seen == "old":
+    def checks(receiver, identity: str) -> None:
+        calls.append(identity)
+        if identity == "old":
             raise MateriaError("Nothing was done.", kind="outdated")
 
     messages = MessageRegistry("ToTest", "Messages of a test.")
@@ -56,10 +56,10 @@ def test_guards_run_before_a_message_and_questions_are_answered():
     def size(receiver, unit: str) -> dict[str, str]:
         return {"words": f"2 {unit}"}
 
-    assert messages.handle(Receiver(), {"kind": "delete", "seen": "new", "from": 5}) is None
-    messages.handle(Receiver(), {"kind": "delete", "seen": "new"})
+    assert messages.handle(Receiver(), {"kind": "delete", "identity": "new", "from": 5}) is None
+    messages.handle(Receiver(), {"kind": "delete", "identity": "new"})
     with pytest.raises(MateriaError, match="Nothing"):
-        messages.handle(Receiver(), {"kind": "delete", "seen": "old"})
+        messages.handle(Receiver(), {"kind": "delete", "identity": "old"})
     messages.handle(Receiver(), {"kind": "size", "unit": "m", "token": "t"})
     assert calls == ["new", 5, "new", 3, "old", ("size", "t", {"words": "2 m"})]
 
@@ -87,14 +87,14 @@ WRONG: dict[str, Any] = {
     "mode": [{"kind": "mode", "mode": "edit"}],
     "first": [{"kind": "step", "first": one} for one in ({}, [1], [{}] * 21)],
     "layers": [{"kind": "edit_prompt", "layers": one} for one in ([], {"task": 1})],
-    "seen": [{"kind": "step", "seen": one} for one in (None, 3, {}, "x" * 101)],
+    "identity": [{"kind": "step", "identity": one} for one in (None, 3, {}, "x" * 101)],
 }
 
 
 @pytest.mark.parametrize("where, content", [(where, one) for where, those in WRONG.items() for one in those])
 def test_malformed_message_error_names_its_field(where, content):
     with pytest.raises(MateriaError, match=where) as raised:
-        cast_messages.handle(None, {"seen": SEEN, **content} if isinstance(content, dict) else content)
+        cast_messages.handle(None, {"identity": SEEN, **content} if isinstance(content, dict) else content)
     assert raised.value.kind == "bad_message"
     assert "reload" in raised.value.hint
 
@@ -117,8 +117,8 @@ def test_canvas_elements_are_parsed_into_parts():
     def read(kind, **fields):
         return canvas_messages.messages[kind].validate(fields, Canvas())
 
-    assert read("open", what="e:edge:1:Socket-1") == {"what": ("edge", "edge:1:Socket-1")}
-    assert read("open", what="n:gone") == {"what": None}
+    assert read("open", element="e:edge:1:Socket-1") == {"element": ("edge", "edge:1:Socket-1")}
+    assert read("open", element="n:gone") == {"element": None}
     assert read("connect", **{"from": "n:Socket-1", "to": "s:end"}) == {"from": "Socket-1", "to": "end"}
     for kind, fields in (("copy", {"ids": ["e:edge:1:Socket-1"]}), ("marquee", {"ids": ["n:gone"]})):
         with pytest.raises(MateriaError, match="no longer has a socket"):

@@ -80,7 +80,7 @@ SCENES = {
 ACTING = [
     kind
     for kind, message in cast_messages.messages.items()
-    if any("seen" in parameters_of(guard) for guard in message.guards)
+    if any("identity" in parameters_of(guard) for guard in message.guards)
 ]
 
 
@@ -122,7 +122,7 @@ def test_every_action_message_has_an_identity(tmp_path, panel):
     assert set(ACTING) == set(messages) - quiet
     made = panel(cast_scenes.after_a_step(tmp_path))
     for kind in ACTING:
-        with pytest.raises(MateriaError, match="seen"):
+        with pytest.raises(MateriaError, match="identity"):
             made.on_message({"kind": kind, **VALUES.get(kind, {})})
 
 

@@ -71,7 +71,7 @@ SLICES = ("surface", "bar", "inspector", "timeline", "items", "watch", "lanes", 
 def of_panel(panel, row_ids):
     """Return the parts of all slices; ``row_ids`` renumbers the rows of the timeline, whose ids count frames."""
     state = panel.front.get_state()
-    state["surface"] = {name: one for name, one in state["surface"].items() if name != "seen"}
+    state["surface"] = {name: one for name, one in state["surface"].items() if name != "identity"}
     row_id = state["timeline"]["id"]
     state["timeline"] = {**state["timeline"], "id": f"rows {row_ids.setdefault(row_id, len(row_ids))}"}
     return dict(flat(blocks_as_json({name: state[name] for name in SLICES if name in state})))
@@ -118,8 +118,8 @@ GOING = [
     m("enter"),
     m("edit_prompt", layers={"task": "another task"}),
     m("tab", tab="prompt"),
-    m("check", what="reply", text='{"satisfied": 1}', token="t"),
-    m("check", what="value", text="{", token="t"),
+    m("check", purpose="reply", text='{"satisfied": 1}', token="t"),
+    m("check", purpose="value", text="{", token="t"),
     m("step"),
     m("run_to", socket="Socket-4"),
     m("break_where", breakpoint={"kind": "after", "socket": "Socket-3"}, text="2"),
@@ -173,7 +173,7 @@ GOING = [
     m("height", by=40),
     m("height", by=-4000),
     m("mode", mode="design"),
-    m("pick", what="x"),
+    m("pick", part="x"),
     m("mode", mode="cast"),
     m("page"),
     m("keep_test"),
@@ -201,7 +201,7 @@ def test_panel_session_matches_its_record(bench, cast):
 YES = m("verdict", satisfied=True, reason="well done")
 NO = m("verdict", satisfied=False, reason="")
 STOPPED = (
-    (cast_scenes.in_a_mess, [m("check", what="by_hand", text="no", token="t"), m("by_hand", text="no"), m("retry"), m("retry_turn"), m("retry_limit"), m("ask_again"), m("apply_changes"), m("allow_folder"), m("skip", note=" "), m("skip", note="not today", item=True), m("step")]),
+    (cast_scenes.in_a_mess, [m("check", purpose="by_hand", text="no", token="t"), m("by_hand", text="no"), m("retry"), m("retry_turn"), m("retry_limit"), m("ask_again"), m("apply_changes"), m("allow_folder"), m("skip", note=" "), m("skip", note="not today", item=True), m("step")]),
     (cast_scenes.out_of_turns, [m("retry_limit"), m("ask_again"), m("back", step=3)]),
     (cast_scenes.failing_utility, [*TABS, m("retry"), m("by_hand", text="mine"), m("run")]),
     (cast_scenes.by_a_person, [m("items_answer", rows=[["", "x"]], reason=""), m("items_answer", rows=[["A", "x"], ["B", "y"]], reason="so"), m("run"), YES, m("run"), NO, m("reply", text="no"), m("reply", text=h.YES)]),
@@ -233,14 +233,14 @@ def test_read_only_panel_session_matches_its_record(tmp_path):
 
 SOCKETS = [f"Socket-{n}" for n in range(1, 6)]
 DESIGNING = [
-    *[m("pick", what=["socket", one]) for one in SOCKETS[:3]],
-    m("pick", what=["edge", "edge:0:Socket-3"]),
-    m("pick", what=["loop", "items"]),
-    m("pick", what=["exit", "exit:0:items"]),
-    m("pick", what=["nothing", "x"]),
-    m("pick", what=None),
-    m("pick", what=["socket", "Socket-2"], add=True),
-    m("pick", what=["socket", "Socket-3"], add=True),
+    *[m("pick", part=["socket", one]) for one in SOCKETS[:3]],
+    m("pick", part=["edge", "edge:0:Socket-3"]),
+    m("pick", part=["loop", "items"]),
+    m("pick", part=["exit", "exit:0:items"]),
+    m("pick", part=["nothing", "x"]),
+    m("pick", part=None),
+    m("pick", part=["socket", "Socket-2"], add=True),
+    m("pick", part=["socket", "Socket-3"], add=True),
     m("copy"),
     m("paste"),
     m("undo"),
@@ -253,15 +253,15 @@ DESIGNING = [
     m("cut"),
     m("undo"),
     m("undo"),
-    m("add", materia="Critique", x=3, y=2, places={"Socket-1": [0, 0]}),
+    m("add", materia="Critique", x=3, y=2, positions={"Socket-1": [0, 0]}),
     m("add", materia="Buld"),
     m("answer", number=0),
     m("add", materia="Brand New"),
     m("answer", number=1),
     m("add", materia=" "),
     m("add", materia="Eval", source="Socket-1"),
-    m("make", id="Mine", what="utility", then={"kind": "add", "materia": "Mine"}),
-    m("make", id="Mine", what="agent"),
+    m("make", id="Mine", type="utility", then={"kind": "add", "materia": "Mine"}),
+    m("make", id="Mine", type="agent"),
     m("move", id="Socket-1", x=1.5, y=2),
     m("move", id="Socket-1", x="a", y=2),
     m("tidy"),
@@ -284,9 +284,9 @@ DESIGNING = [
     m("set", of=["materia", "Build"], field="prompt", value=" "),
     m("set", of=["materia", "Build"], field="tools", value="all"),
     m("forget", of=["materia", "Build"], field="prompt"),
-    m("pick", what=["socket", "Socket-2"]),
+    m("pick", part=["socket", "Socket-2"]),
     m("connect", **{"from": "Socket-5", "to": "Socket-2"}),
-    m("connect", **{"from": "Socket-5", "to": "end", "when": "satisfied", "most": 2}),
+    m("connect", **{"from": "Socket-5", "to": "end", "when": "satisfied", "max_traversals": 2}),
     m("connect", **{"from": "Nowhere", "to": "end"}),
     m("when", of=["edge", "edge:0:Socket-5"], when="not_satisfied"),
     m("order", of=["edge", "edge:0:Socket-5"], by=1),
@@ -304,14 +304,14 @@ DESIGNING = [
     m("answer", number=0),
     m("fix", code="no", source="x"),
     m("explore"),
-    m("witness", what="complete"),
-    m("witness", what="nothing"),
+    m("witness", outcome="complete"),
+    m("witness", outcome="nothing"),
     m("estimate"),
-    m("delete", what=["edge", "edge:0:Socket-5"]),
-    m("delete", what=["exit", "exit:0:rows"]),
-    m("delete", what=["loop", "rows"]),
-    m("delete", what=["socket", "Socket-5"]),
-    m("pick", what=None),
+    m("delete", of=["edge", "edge:0:Socket-5"]),
+    m("delete", of=["exit", "exit:0:rows"]),
+    m("delete", of=["loop", "rows"]),
+    m("delete", of=["socket", "Socket-5"]),
+    m("pick", part=None),
     m("delete"),
     m("save", to="nowhere/else.xyz"),
     m("save", to="this notebook"),
@@ -374,7 +374,7 @@ def test_problems_of_a_design_are_fixed_one_by_one(wb):
     made = DesignSession(wb, wb.design())
     broken = [
         m("set", of=["socket", "Socket-3"], field="parse", value="text"),
-        m("delete", what=["socket", "Socket-1"]),
+        m("delete", of=["socket", "Socket-1"]),
         m("explore"),
     ]
     shown = list(designed(made, *broken))
@@ -489,7 +489,7 @@ def test_explorer_session_matches_its_record(tmp_path, project):
         before = dict(panel.front.casts)
         shown.append(("at first", before))
         orders = [
-            m("look", words=words, only=only, by=by, down=down)
+            m("look", text=words, only=only, by=by, down=down)
             for words, only, by, down in (
                 ("one", "all", "state", True),
                 ("", "waits", "request", False),

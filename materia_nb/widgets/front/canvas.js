@@ -342,7 +342,7 @@ export class Canvas {
 
   breakHere() {
     const { selected } = this.flags;
-    if (selected && !this.designs && ["socket", "edge", "exit"].includes(this.kind(selected) ?? "")) this.send("break", { what: selected });
+    if (selected && !this.designs && ["socket", "edge", "exit"].includes(this.kind(selected) ?? "")) this.send("break", { element: selected });
   }
 
   /** Whether an element is an editable edge or exit; implied edges are not. @param {string|null|undefined} id */
@@ -398,15 +398,15 @@ export class Canvas {
     /** @type {Record<import("./canvas_state.js").Act, () => void>} */
     const acts = {
       connect: () => this.connect(id),
-      open: () => (this.pick(id), this.send("open", { what: id })),
+      open: () => (this.pick(id), this.send("open", { element: id })),
       lead: () => this.startConnect(id),
-      break: () => this.send("break", { what: id }),
-      breakAfter: () => this.send("break", { what: id, after: true }),
+      break: () => this.send("break", { element: id }),
+      breakAfter: () => this.send("break", { element: id, after: true }),
       breakWhere: () => this.#asks("where", pick[1]),
       compare: () => this.#asks("compare", pick[1]),
       runTo: () => this.#asks("run_to", pick[1]),
       fold: () => this.send("fold", { element: id }),
-      delete: () => this.send("delete", { what: id }),
+      delete: () => this.send("delete", { of: id }),
       copy: () => void navigator.clipboard?.writeText(pick[1]),
       centre: () => this.cy?.center(this.cy.getElementById(id)),
     };

@@ -35,9 +35,9 @@ export function canvasKeys(canvas) {
   const drop = () => {
     const { marked } = canvas.design, { selected } = canvas.flags;
     if (marked.length) canvas.send("delete", { ids: marked });
-    else if (selected) canvas.send("delete", { what: selected });
+    else if (selected) canvas.send("delete", { of: selected });
   };
-  const open = () => (canvas.connecting !== null ? canvas.connect() : canvas.flags.selected && canvas.send("open", { what: canvas.flags.selected }));
+  const open = () => (canvas.connecting !== null ? canvas.connect() : canvas.flags.selected && canvas.send("open", { element: canvas.flags.selected }));
   const larger = () => canvas.view.zoomBy(1.25), menu = () => canvas.openMenuHere();
   /** @type {Record<string, () => unknown>} */
   const acts = {

@@ -39,7 +39,7 @@ export function hearElements(canvas, cy) {
     [last, lastAt] = [id, now];
     if (!twice) canvas.pick(id);
     else if (canvas.kind(id) === "loop") canvas.send("fold", { element: id });
-    else canvas.send("open", { what: id });
+    else canvas.send("open", { element: id });
   });
   cy.on("tap", (event) => {
     if (!isGround(event)) return;

@@ -21,7 +21,7 @@ export function checkedField(field, send, kind, fine, checked = () => {}) {
       clear();
       return checked(false);
     }
-    const result = await send.ask("check", { text, what: kind });
+    const result = await send.ask("check", { text, purpose: kind });
     if (mine !== latest) return;
     setAttr(field, "aria-invalid", result.fine ? null : "true");
     /** @type {[string, string, string?][]} */

@@ -24,7 +24,7 @@ export function designParts(cells, send, menuEntries) {
   let on = false, unkey = () => {}, last = /** @type {Told} */ ({});
   const picked = (/** @type {Event} */ event) => {
     const { kind, id, add } = /** @type {CustomEvent} */ (event).detail ?? {};
-    if (on) send("pick", { what: kind ? [kind, id] : null, add: add === true });
+    if (on) send("pick", { part: kind ? [kind, id] : null, add: add === true });
   };
   // A coding agent may have handed over a draft in the meantime, so ask when a person comes back.
   let lastVisit = Date.now();

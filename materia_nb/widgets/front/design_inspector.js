@@ -16,7 +16,7 @@ const TITLES = { materia: "Materia", socket: "Socket", ways: "Ways out", json: "
 export function designInspectorPart(host, send) {
   const act = afterForms(host, send);
   const surface = () => /** @type {HTMLElement|null} */ (host.closest(".mnb-surface"));
-  const seek = h("select", { class: "mnb-in mnb-d-seek", "aria-label": "select a part of the design", title: "select a part", onchange: () => act("pick", { what: seek.value ? JSON.parse(seek.value) : null, keep: true }) });
+  const seek = h("select", { class: "mnb-in mnb-d-seek", "aria-label": "select a part of the design", title: "select a part", onchange: () => act("pick", { part: seek.value ? JSON.parse(seek.value) : null, keep: true }) });
   const title = h("h3", { class: "mnb-d-head", tabindex: "-1" }), mark = h("span", { class: "mnb-d-mark", "aria-hidden": "true" }), sub = h("span", { class: "mnb-d-sub" });
   const acts = h("div", { class: "mnb-d-acts" }), armed = h("div", { class: "mnb-d-armed", hidden: true, role: "status" });
   const tabs = tabRow("of what is selected", (name) => {
@@ -95,7 +95,7 @@ export function designInspectorPart(host, send) {
       const limit = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "maximum number of times for each item", inputmode: "numeric" });
       let when = "";
       const say = () => setText(sentence, to.value && `${id} → ${to.value}${when && `, ${new Map(data.conditions).get(when)}`}${limit.value.trim() && `, at most ${limit.value.trim()} times`}`);
-      const connect = (/** @type {string} */ target) => act("connect", { from: id, to: target, ...(when && { when }), ...(limit.value.trim() && { most: limit.value.trim() }) });
+      const connect = (/** @type {string} */ target) => act("connect", { from: id, to: target, ...(when && { when }), ...(limit.value.trim() && { max_traversals: limit.value.trim() }) });
       for (const input of [to, limit]) input.addEventListener("input", say);
       into.append(list, h("div", { class: "mnb-d-box" }, labelled("new edge"),
         line(to, button("Connect", "add an edge to this target", () => (to.value ? connect(to.value) : to.focus()), { class: "mnb-b mnb-main" })),
@@ -125,7 +125,7 @@ export function designInspectorPart(host, send) {
       const source = h("div", {}), members = h("div", { class: "mnb-d-members" }), part = h("div", {}), fieldForm = form(part);
       into.append(h("div", { class: "mnb-d-row" }, h("span", { class: "mnb-d-label" }, "goes over"), source), part, members);
       const change = (/** @type {string[]} */ ids) => act("members", { loop: data.of[1], ids });
-      const member = (/** @type {string} */ id) => h("span", { class: "mnb-d-member" }, button(id, `select ${id}`, () => act("pick", { what: ["socket", id], keep: true }), { class: "mnb-d-link" }),
+      const member = (/** @type {string} */ id) => h("span", { class: "mnb-d-member" }, button(id, `select ${id}`, () => act("pick", { part: ["socket", id], keep: true }), { class: "mnb-d-link" }),
         button("×", `take ${id} out of the loop`, () => change(data.members.filter((other) => other !== id)), { class: "mnb-x", "aria-label": `take ${id} out of the loop` }));
       return () => {
         const more = selectOf("add a member …", data.sockets.filter((id) => !data.members.includes(id)));
@@ -193,7 +193,7 @@ export function designInspectorPart(host, send) {
       data.kind === "socket" && action("mark", data.isMarked ? "Unmark" : "Mark", "mark it, to make a loop of all that are marked", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
       marked > 0 && action("loop", `Make loop (${marked})`, "make a loop of the marked sockets", () => act("loop"), "mnb-main"),
       (data.kind === "socket" || isGroup) && action("twice", "Duplicate", "a copy next to it (Ctrl-D)", () => act("duplicate")),
-      data.kind !== "loadout" && action("away", "Remove", "remove it (Delete)", () => act("delete", isGroup ? {} : { what: data.of }), "mnb-quiet mnb-bad"),
+      data.kind !== "loadout" && action("away", "Remove", "remove it (Delete)", () => act("delete", isGroup ? {} : { of: data.of }), "mnb-quiet mnb-bad"),
       marked > 0 && action("clear", "Clear", "mark none", () => act("marquee", { ids: [] })),
     ];
   };
@@ -272,7 +272,7 @@ function wouldBeTold(into) {
 function wayItem(edge, index, act) {
   const label = `${edge.when} → ${edge.to}${edge.most ? `, at most ${edge.most}` : ""}`;
   return h("li", { class: "mnb-d-way" },
-    button(edge.from ? `${edge.from}: ${label}` : edge.loop ? `exit of ${edge.loop}: ${label}` : label, "select it", () => act("pick", { what: edge.what, keep: true }), { class: `mnb-d-link${edge.tone ? ` mnb-t-${edge.tone}` : ""}` }),
+    button(edge.from ? `${edge.from}: ${label}` : edge.loop ? `exit of ${edge.loop}: ${label}` : label, "select it", () => act("pick", { part: edge.what, keep: true }), { class: `mnb-d-link${edge.tone ? ` mnb-t-${edge.tone}` : ""}` }),
     edge.place !== null && button("↑", "check it earlier", () => act("order", { of: edge.what, by: -1 }), { class: "mnb-x", "aria-label": `${label}: earlier`, "aria-disabled": index === 0 && "true" }),
-    button("×", "remove it", () => act("delete", { what: edge.what }), { class: "mnb-x", "aria-label": `${label}: remove` }));
+    button("×", "remove it", () => act("delete", { of: edge.what }), { class: "mnb-x", "aria-label": `${label}: remove` }));
 }

@@ -18,7 +18,7 @@ const SIGNS = { wants: "person", failed: "warning", paused: "pause", aborted: "a
 /** Return the sort direction after a click on a column head: the more useful one first, then the other. @param {{by?: string, down?: boolean}} look @param {string} by */
 export const sortedBy = (look, by) => (look.by === by ? !look.down : ["when", "steps", "cost"].includes(by));
 
-/** @typedef {[id: string, stands: [string, string, string], name: string, request: string, tags: string[], loadout: string, when: [string, string], steps: string, warnings: string, cost: string, shown: string]} CastRow */
+/** @typedef {[id: string, stands: [string, string, string], name: string, request: string, tags: string[], loadout: string, when: [string, string], steps: string, warnings: string, cost: string, identity: string]} CastRow */
 
 /** @param {{model: Model, el: HTMLElement}} props */
 export function castsView({ model, el }) {
@@ -28,7 +28,7 @@ export function castsView({ model, el }) {
   /** @type {Map<number, CastRow>} */
   let rows = new Map();
   let requested = new Set(), typing = 0, lookedAt = 0;
-  const look = (/** @type {Told} */ changed) => send("look", { words: field.value, only: data.only, by: data.by, down: data.down, ...changed });
+  const look = (/** @type {Told} */ changed) => send("look", { text: field.value, only: data.only, by: data.by, down: data.down, ...changed });
   const field = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find: words, loadout:…, tag:…", "aria-label": "find casts by name, request, loadout or tag", oninput: () => {
     clearTimeout(typing);
     typing = setTimeout(() => look({}), 150);
@@ -47,7 +47,7 @@ export function castsView({ model, el }) {
     menu: (index, at) => (pick(index), openMenu(at, entries(), { label: "this cast" })),
   });
   const picked = () => data.picked ?? null;
-  const aboutPicked = () => ({ cast: picked().id, shown: picked().shown });
+  const aboutPicked = () => ({ cast: picked().id, identity: picked().identity });
   const castName = h("strong", { class: "mnb-cut" });
   const open = button("Open", "show it below, read-only", () => send("open", aboutPicked()), { class: "mnb-b mnb-main" });
   const resume = button("Resume", "show it below, to continue it", () => send("resume", aboutPicked()));
@@ -78,8 +78,8 @@ export function castsView({ model, el }) {
     { words: "Compare…", act: () => choose() }, { words: "Label…", act: () => askLabel() }, { words: "Delete…", act: () => askDelete(), tone: "bad" },
   ];
   const choose = () => {
-    const { id, shown } = picked(), others = [...rows.values()].filter((row) => row[0] !== id).slice(0, 200);
-    openMenu(compare, others.map((row) => ({ words: `${row[2] || row[3]} · ${row[5]} · ${row[6][0]}`, act: () => send("compare", { a: id, b: row[0], shown: [shown, row[10]] }) })), { label: "compare with", sought: true });
+    const { id, identity } = picked(), others = [...rows.values()].filter((row) => row[0] !== id).slice(0, 200);
+    openMenu(compare, others.map((row) => ({ words: `${row[2] || row[3]} · ${row[5]} · ${row[6][0]}`, act: () => send("compare", { a: id, b: row[0], identities: [identity, row[10]] }) })), { label: "compare with", sought: true });
   };
   const askLabel = () => {
     const { name } = picked(), about = aboutPicked();

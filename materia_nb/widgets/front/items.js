@@ -76,7 +76,7 @@ export function itemsPart(host, send, controls) {
   /** Return the full texts of an item; the page may have only their beginning. @param {Item} item @returns {Promise<{title: string, context: string}>} */
   const fullTexts = async (item) => {
     if (item.origin === null || !(item.cut?.title || item.cut?.context)) return item;
-    const { title, context } = await send.ask("item_texts", { base, place: item.origin });
+    const { title, context } = await send.ask("item_texts", { base, index: item.origin });
     return { title: item.cut.title ? title : item.title, context: item.cut.context ? context : item.context };
   };
   const take = () => {

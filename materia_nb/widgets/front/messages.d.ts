@@ -135,11 +135,11 @@ export interface ToCast {
   /** Return the casts that this one can be compared with: the id and a description of each. */
   casts: { token: string };
   /** Return the issues of a typed text: an answer, a correction, or a value of the state. */
-  check: { token: string; what: "reply" | "by_hand" | "correction" | "value"; text: string };
+  check: { token: string; purpose: "reply" | "by_hand" | "correction" | "value"; text: string };
   /** Return the issues of a list of work items, and the effects of applying it. */
   check_items: { token: string; rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Return the whole title and context of a work item; ``base`` is the digest of its list. */
-  item_texts: { token: string; base: string; place: number };
+  item_texts: { token: string; base: string; index: number };
   /** Return the whole last output, to be corrected. */
   last_output: { token: string };
   /** Return a whole value of the state. */
@@ -150,24 +150,24 @@ export interface ToCast {
 
 /** Messages to the panel of all casts. */
 export interface ToCasts {
-  /** Show the casts that contain words and have a status, sorted by a column. */
-  look: { words?: string; only?: "all" | "waits" | "failed" | "tagged"; by?: "state" | "request" | "loadout" | "when" | "steps" | "cost"; down?: boolean };
+  /** Show the casts that contain a text and have a status, sorted by a column. */
+  look: { text?: string; only?: "all" | "waits" | "failed" | "tagged"; by?: "state" | "request" | "loadout" | "when" | "steps" | "cost"; down?: boolean };
   /** Read again which casts there are. */
   refresh: {};
   /** Select a cast, by its id. */
   select: { cast: string };
   /** Show a cast below the list, read-only. */
-  open: { cast: string; shown: string };
+  open: { cast: string };
   /** Show a cast below the list, to continue it. */
-  resume: { cast: string; shown: string };
+  resume: { cast: string };
   /** Start another cast from where a cast is now, and show it below the list. */
-  fork: { cast: string; shown: string };
+  fork: { cast: string };
   /** Show how two casts differ, below the list. */
-  compare: { a: string; b: string; shown: [string, string] };
+  compare: { a: string; b: string; identities: [string, string] };
   /** Set the name and tags of a cast from one text; words that begin with ``#`` become tags. */
-  label: { cast: string; shown: string; text: string };
+  label: { cast: string; text: string };
   /** Delete a cast; the page has asked for confirmation. */
-  delete: { cast: string; shown: string };
+  delete: { cast: string };
   /** Show nothing below the list. */
   shut: {};
   /** Remove the notice over the list. */
@@ -191,9 +191,9 @@ export interface ToCanvas {
   /** Click the background. */
   ground: {};
   /** Open a part in the inspector. */
-  open: { what: string };
+  open: { element: string };
   /** Set a breakpoint at a part, or remove it; ``after`` stops after a socket. */
-  break: { what: string; after?: boolean };
+  break: { element: string; after?: boolean };
   /** Draw an edge. */
   connect: { from: string; to: string };
   /** Change the condition of an edge or an exit. */
@@ -205,7 +205,7 @@ export interface ToCanvas {
   /** Mark sockets. */
   marquee: { ids: Array<string> };
   /** Remove the marked sockets, or a part. */
-  delete: { ids?: Array<string>; what?: string };
+  delete: { ids?: Array<string>; of?: string };
   /** Place a materia. */
   add: { materia: string; x: number; y: number };
   /** Revert the last change of the design. */
@@ -225,13 +225,13 @@ export interface ToCanvas {
 /** Messages to the picture of a question. */
 export interface ToQuestion {
   /** Guess that the step with this number leads to this socket. */
-  guess: { place: string; number: number };
+  guess: { target: string; number: number };
 }
 
 /** Messages to the designer of a loadout. */
 export interface ToDesign {
   /** Place a materia in a new socket; if the materia does not exist, offer to create it. */
-  add: { materia: string; x?: number | null; y?: number | null; places?: Record<string, [number, number]> | null; source?: string | null };
+  add: { materia: string; x?: number | null; y?: number | null; positions?: Record<string, [number, number]> | null; source?: string | null };
   /** Add an edge from a socket to another socket or to the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
   /** Add an exit to a loop, which is taken when the list of the loop is exhausted */
@@ -247,13 +247,13 @@ export interface ToDesign {
   /** Change an exit; None leaves a value unchanged */
   change_exit: { loop: string; index: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
   /** Add an edge between two sockets, or an exit if it leaves a loop over a list and no condition is given. */
-  connect: { from: string; to: string; when?: string | null; most?: unknown };
+  connect: { from: string; to: string; when?: string | null; max_traversals?: unknown };
   /** Copy the chosen sockets. */
   copy: {};
   /** Copy the chosen sockets, and remove them. */
   cut: {};
   /** Remove a part, or the marked or selected parts. */
-  delete: { what?: unknown; of?: unknown };
+  delete: { of?: unknown };
   /** Delete a loop and its exits; its sockets and their edges stay */
   delete_loop: { id: string };
   /** Go on with a draft, or throw it away. */
@@ -277,13 +277,13 @@ export interface ToDesign {
   /** Discard a refused value. */
   forget: { of: [string, string]; field: string };
   /** Keep or undo the last step of a draft, then show the next step; or decide all remaining steps the same way. */
-  judge: { file: string; at: number; kept: number; verdict: "keep" | "refuse" | "all" | "none" };
+  judge: { file: string; at: number; kept_count: number; verdict: "keep" | "refuse" | "all" | "none" };
   /** Set the maximum number of traversals of an edge (R18); None removes the limit */
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
   /** Create a loop of sockets over the items of the generator that leads into it. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
   /** Define a materia, and then do what needed it. */
-  make: { id: string; what: string; then?: Record<string, unknown> | null };
+  make: { id: string; type: string; then?: Record<string, unknown> | null };
   /** Create a loop region from sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
   /** Define a new ``agent`` or ``utility`` from a template */
@@ -294,8 +294,8 @@ export interface ToDesign {
   marquee: { ids: Array<string> };
   /** Set the members of a loop, or make the marked sockets its members. */
   members: { loop: string; ids?: Array<string> | null };
-  /** Move a socket to a column and a row; ``places`` keeps the others where they are. */
-  move: { id: string; x: number; y: number; places?: Record<string, [number, number]> | null };
+  /** Move a socket to a column and a row; ``positions`` keeps the others where they are. */
+  move: { id: string; x: number; y: number; positions?: Record<string, [number, number]> | null };
   /** Move an edge to another position in its socket */
   move_edge: { source: string; index: unknown; to: unknown };
   /** Move an exit to another position */
@@ -307,7 +307,7 @@ export interface ToDesign {
   /** Insert the copied sockets. */
   paste: {};
   /** Select a part; ``add`` also marks a socket, ``keep`` leaves the marks. */
-  pick: { what?: unknown; add?: boolean; keep?: boolean };
+  pick: { part?: unknown; add?: boolean; keep?: boolean };
   /** Set the position of a socket in the drawing, as column and row, or remove it with None */
   place_socket: { id: string; position: unknown };
   /** Set the positions of several sockets, as one step */
@@ -330,8 +330,8 @@ export interface ToDesign {
   rename_loop: { old: string; new: string };
   /** Rename a socket, and change every reference to it in the entry, edges, loops, exits and layout */
   rename_socket: { old: string; new: string };
-  /** Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept`` counts the kept steps. */
-  review: { file: string; at?: number; kept?: number };
+  /** Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept_count`` is the number of kept steps. */
+  review: { file: string; at?: number; kept_count?: number };
   /** Save the design where it is kept, or elsewhere; ask first where something would be lost. */
   save: { to?: string | null; anyway?: boolean };
   /** Set one field of a part; a refused value stays in its field, with the reason. */
@@ -361,5 +361,5 @@ export interface ToDesign {
   /** Set the condition of an edge or an exit. */
   when: { of: unknown; when: string };
   /** Show the shortest way to an end on the canvas. */
-  witness: { what: string };
+  witness: { outcome: string };
 }

@@ -72,7 +72,7 @@ export function palettePart(host, send) {
   /** Ask for the socket to add where a connection was dropped. @param {Event} event */
   const goOn = (event) => {
     const { source, x, y, at } = /** @type {CustomEvent} */ (event).detail;
-    const creator = (/** @type {"agent"|"utility"} */ kind) => ({ words: `make the ${kind}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("make", { what: kind, id, then: { kind: "add", x, y, source } }) });
+    const creator = (/** @type {"agent"|"utility"} */ kind) => ({ words: `make the ${kind}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("make", { type: kind, id, then: { kind: "add", x, y, source } }) });
     openMenu({ ...at, within: host }, [
       ...data.flatMap((group) => group.entries.map((materia) => ({ words: materia.label, sign: signOf(materia), act: () => send("add", { materia: materia.id, x, y, source }) }))),
       { words: "the end of the cast", sign: /** @type {const} */ ("exit"), act: () => send("connect", { from: source, to: "end" }) },
@@ -81,7 +81,7 @@ export function palettePart(host, send) {
   /** @type {Element|null} */
   let surface = null;
   /** Ask for the name of a new materia, then create and place it. @param {"agent"|"utility"} kind */
-  const askFor = (kind) => askLine(newName, { words: `name of the new ${kind}`, shape: "name" }, (id) => id && send("make", { what: kind, id, then: { kind: "add", materia: id } }));
+  const askFor = (kind) => askLine(newName, { words: `name of the new ${kind}`, shape: "name" }, (id) => id && send("make", { type: kind, id, then: { kind: "add", materia: id } }));
   const maker = (/** @type {"agent"|"utility"} */ kind) => button(`+ ${kind}`, `make a new ${kind} and place it`, () => askFor(kind), { class: "mnb-b mnb-small mnb-quiet" });
   host.append(h("div", { class: "mnb-d-palette" }, find, h("div", { class: "mnb-d-news" }, maker("agent"), maker("utility")), newName, none, groups));
   return {

@@ -23,14 +23,14 @@ export default {
       drawnNumber = model.get("number");
       const picture = parsed(model.get("svg"));
       el.replaceChildren(...(picture ? [picture] : []));
-      const choices = new Set(model.get("places"));
+      const choices = new Set(model.get("targets"));
       for (const socket of el.querySelectorAll("[data-socket]")) {
         if (choices.has(socket.getAttribute("data-socket"))) socket.classList.add("mnb-place");
       }
     };
     const click = (/** @type {MouseEvent} */ event) => {
       const target = event.target instanceof Element ? event.target.closest(".mnb-place") : null;
-      if (target) model.send({ kind: "guess", place: target.getAttribute("data-socket"), number: drawnNumber });
+      if (target) model.send({ kind: "guess", target: target.getAttribute("data-socket"), number: drawnNumber });
     };
     draw();
     el.addEventListener("click", click);

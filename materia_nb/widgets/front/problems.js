@@ -32,7 +32,7 @@ export function problemsPart(host, send) {
   panel.className = "mnb-d-dockbody";
   panel.tabIndex = 0;
   host.append(h("div", { class: "mnb-d-dock" }, h("div", { class: "mnb-d-dockhead" }, tabs.row, folds), panel));
-  const picks = (/** @type {string} */ label, /** @type {What|undefined} */ part) => (part ? button(label, "select it", () => act("pick", { what: part, keep: true }), { class: "mnb-d-link" }) : label);
+  const picks = (/** @type {string} */ label, /** @type {What|undefined} */ part) => (part ? button(label, "select it", () => act("pick", { part, keep: true }), { class: "mnb-d-link" }) : label);
   const cell = (/** @type {Child[]} */ ...children) => h("td", {}, ...children);
   const table = (/** @type {string[]} */ heads, /** @type {Child[]} */ rows) => h("table", { class: "mnb-d-table" }, h("thead", {}, h("tr", {}, heads.map((heading) => h("th", { scope: "col" }, heading)))), h("tbody", {}, rows));
 
@@ -51,7 +51,7 @@ export function problemsPart(host, send) {
       route.length > 0 && h("p", { ...note, role: "status" }, "shortest route: ", route.map((socket, index) => [index ? " → " : "", picks(socket, ["socket", socket])])),
       table(["outcome", "details", "example"], rows.map(({ sign, what: outcome, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },
         cell(`${SIGNS[sign].sign} ${outcome}`), cell(picks(about, pick)),
-        cell(witness && button("example", "show the shortest run with this outcome", () => act("witness", { what: witness }), { class: "mnb-b mnb-small", "aria-label": `example: ${outcome}` }))))));
+        cell(witness && button("example", "show the shortest run with this outcome", () => act("witness", { outcome: witness }), { class: "mnb-b mnb-small", "aria-label": `example: ${outcome}` }))))));
   };
   const changes = () => {
     const { steps, undone, unsaved, more } = data.changes, label = { class: "mnb-d-label" };

@@ -153,7 +153,7 @@ export function castView({ model, el }) {
     }
     if (box && above.parentNode !== box) box.prepend(above);
     // Buttons act on what is shown: after a change, no button acts until a person could have read it.
-    if (seenDigest !== (seenDigest = data.seen ?? "")) startSettling(box ?? el);
+    if (seenDigest !== (seenDigest = data.identity ?? "")) startSettling(box ?? el);
     design.mode(data.mode === "design", box);
     if (box) setAttr(box, "data-empty", data.empty && data.mode !== "design" && !data.alone ? "yes" : null);
     // A failure or a result takes the full height without moving the graph.

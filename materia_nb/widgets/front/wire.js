@@ -66,8 +66,8 @@ export function makeTalk(model, sent = () => {}) {
   const send = (/** @type {string} */ kind, /** @type {Told} */ values = {}) => {
     const message = { kind, ...values };
     sent(message);
-    const { mode, seen: digest } = model.get("surface") ?? {};
-    sendMessage(model, digest && mode !== "design" ? { ...message, seen: digest } : message);
+    const { mode, identity } = model.get("surface") ?? {};
+    sendMessage(model, identity && mode !== "design" ? { ...message, identity } : message);
   };
   return Object.assign(send, {
     linkTo: linksFrom(model),
