@@ -94,7 +94,7 @@ class Edits:
             items: the new list; each item has exactly a title and a context (R9).
             origins: the index of each item in the old list, None for a new item. If left out, an item is matched with an
                 equal item, otherwise with one of the same title, otherwise it is new.
-            repeat: indices in the old list of items that are done or skipped, to be worked on again: first of the open
+            repeat: indices in the old list of items that are done or skipped, to be worked on again: before the other open
                 items, with new retries and follow-up.
             abandon: whether to give up the item being worked on. It stays in the list as skipped, and the cast continues
                 with the next item at the socket by which the loop is entered.

@@ -296,7 +296,7 @@ def _remove_approvals(runner: Runner) -> bool:
     with runner.lock():
         runner.begin()
         before = runner.session
-        runner.run_command(approvals.ask_anew)
+        runner.run_command(approvals.ask_again)
         return runner.session is not before
 
 

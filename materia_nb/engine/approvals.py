@@ -37,7 +37,9 @@ def decide_calls(
     asking_calls = asking(session)
     if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
         problem = "Other tool calls wait for approval now" if asking_calls else "No tool call waits for approval"
-        hint = "look at them first" if asking_calls else "let a tool run without approval with allow"
+        hint = (
+            "look at the current calls, then decide" if asking_calls else "let a tool run without approval with allow"
+        )
         raise MateriaError(f"{problem}.", hint=hint, kind="not_asked")
     about = routing.about(rules, waiting_visit(session.state))
     calls = tuple(_decided(call, how, reason) for call in asking_calls)
@@ -65,7 +67,7 @@ def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Eve
     return (ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts),)
 
 
-def ask_anew(rules: Rules, session: Session, ts: int) -> Events:
+def ask_again(rules: Rules, session: Session, ts: int) -> Events:
     """Revoke the tool permissions granted before a resume, and ask again about tool calls already decided."""
     events: list[ev.Event] = []
     if session.allowed:
@@ -79,7 +81,7 @@ def ask_anew(rules: Rules, session: Session, ts: int) -> Events:
 
 def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
     """Answer the agent that holds the cast."""
-    answer_text: object = text  # what comes from a notebook need not be what the annotation says
+    answer_text: object = text  # a notebook may pass a value of any type
     if not isinstance(answer_text, str) or not answer_text.strip():
         raise MateriaError("The answer is blank.", hint="write an answer", kind="usage")
     about = routing.about(rules, held_visit(session.state))
@@ -126,7 +128,7 @@ def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: 
     artifact = session.steps[-1].artifact
     step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
     first = ev.HoldDecided(about=routing.about(rules, visit), satisfied=satisfied, target=target)
-    # It says what socket_complete would.
+    # This event replaces socket_complete.
     return step._replace(events=(first, *step.events[1:])).events_from(session.state, ts)
 
 

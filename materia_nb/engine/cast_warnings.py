@@ -48,12 +48,12 @@ class CastWarning(NamedTuple):
     """A warning about a complete cast.
 
     Attributes:
-        code: what kind it is.
-        message: what happened, in a sentence.
-        socket: where.
-        step: at which step; of a loop that was skipped, the step that was entered in its place.
-        item: the key of the item that it is about, if any.
-        sockets: of an empty loop, the sockets that only its exits lead to and that were not visited otherwise.
+        code: the kind of the warning.
+        message: a description of the problem, in one sentence.
+        socket: the socket that the warning is about.
+        step: the number of the step; for a skipped loop, the step that was entered instead.
+        item: the key of the item that the warning is about, or None.
+        sockets: for an empty loop, the sockets that only its exits lead to and that never ran.
     """
 
     code: _WarningCode
@@ -106,7 +106,7 @@ def _of_lanes(rules: Rules, session: Session) -> Iterator[CastWarning]:
 
 
 def latest_repeats(rules: Rules, session: Session) -> bool:
-    """Return True if the latest step is one of :func:`repeats`; compare only with visits of the same socket."""
+    """Return True if the latest step repeats an earlier visit of its socket, as in :func:`repeats`."""
     latest = session.steps[-1]
     of_socket = [step for step in session.steps if step.at.socket == latest.at.socket]
     alike = [step for step in of_socket if session.edits or step.item_key == latest.item_key]
@@ -193,9 +193,9 @@ def _of_the_way(
     """Return the warnings that follow from the decisions of a complete cast, in one pass.
 
     Args:
-        rules: what the cast ran by.
-        decisions: in order, those on the way into the sockets and to the end among them.
-        item_of: which item a decision was about, as the lists are now; None for one that is gone.
+        rules: the rules of the cast.
+        decisions: all decisions in order, including those that skipped empty loops.
+        item_of: returns the current id of the item that a decision was about; None if the item was removed.
     """
     warnings: list[CastWarning] = []
     open_verdicts: dict[ItemId, CastWarning] = {}
@@ -208,7 +208,7 @@ def _of_the_way(
             continue
         visited.add(decision.socket)
         renewed = rules.sockets[decision.socket].consumer_cursors
-        if renewed:  # the items are new, and what was said of the old ones concerns nobody any more
+        if renewed:  # the items are new, so verdicts on the old items no longer matter
             open_verdicts = {id_: decision for id_, decision in open_verdicts.items() if not walked_by(id_, renewed)}
         verdict = _unanswered(rules, decision)
         last = verdict if decision.item is None else None
@@ -378,7 +378,7 @@ def _unanswered(rules: Rules, decision: Decision) -> CastWarning | None:
         iterator = target.iterator if target else None
         same_list = iterator is not None and decision.item is not None and iterator.cursor == decision.item[0]
         if not (decision.done and chosen.kind == "edge" and same_list):
-            return None  # but for a retry that comes too late: it works on the next item
+            return None  # the work was sent back; a retry edge taken after the advance works on the next item instead
     item = decision.at.item if decision.at is not None else None
     about = f" about item {item.key} ({item.label})" if item is not None else ""
     message = f"the last output{about}, of {decision.socket}, says satisfied: false, and no edge or exit answered that"

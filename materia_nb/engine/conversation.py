@@ -197,7 +197,7 @@ def _reason(context: str | None, output: str) -> str:
 
 
 def context_of(data: Mapping[str, JSON]) -> str:
-    """Return the handoffs in the state as one text; empty if there are none (R10)."""
+    """Return the text of the handoffs in the state, or an empty string (R10)."""
     context = data.get("context")
     return context if isinstance(context, str) and context.strip() else ""
 

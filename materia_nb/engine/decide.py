@@ -1,7 +1,7 @@
 """Commands of a cast. Each returns the events that it leads to; :mod:`~materia_nb.engine.evolve` applies them. Pure.
 
-Each function is one command. It refuses by raising MateriaError, or evolve does when it is given the events; nothing has
-changed then.
+Each function is one command and raises MateriaError to refuse it. Some refusals come only from evolve, when it applies
+the events. A refused command changes nothing.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
     if step.state.status == "waiting":
         return step.events_from(session.state, ts)
     ended, *_ = step.events_from(session.state, ts)
-    assert isinstance(ended, ev.CastEnd)  # noqa: S101 - nothing else comes of entering no socket
+    assert isinstance(ended, ev.CastEnd)  # noqa: S101 - no socket was entered
     ended = ended.replace(step=step.state.steps)
     warnings = [warning.as_json() for warning in find_warnings(rules, evolve(rules, session, ended))]
     in_all = len(warnings) if len(warnings) > MAX_WARNINGS else None
@@ -149,14 +149,14 @@ def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
         process=reply.process,
     )
     first, *rest = step.events
-    assert isinstance(first, ev.Output)  # noqa: S101 - what an output leads to begins with it
-    way_on: dict[str, Any] = {}
+    assert isinstance(first, ev.Output)  # noqa: S101 - the first event of an output
+    target: dict[str, Any] = {}
     if not isinstance(first, ev.SocketComplete):
         name = name_of_output(session, type(first))
     elif step.decision is not None and step.decision.target:
-        way_on = {"next": step.decision.target}
+        target = {"next": step.decision.target}
     output = first.replace(
-        **way_on,
+        **target,
         ts=ts,
         transition=step._replace(before=session.state),
         text=reply.text,
@@ -185,7 +185,7 @@ def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int)
     first, *rest = recovery.fail(rules, session.state, failure).events_from(session.state, ts)
     if isinstance(first, ev.SocketFailed):
         return (first.replace(worked=worked), *rest)
-    assert isinstance(first, ev.CastEnd)  # noqa: S101 - a failure that is not gone on from ends the cast
+    assert isinstance(first, ev.CastEnd)  # noqa: S101 - no edge handles the failure
     return (first.replace(hint=failure.hint, worked=worked),)
 
 
@@ -256,7 +256,7 @@ def by_hand(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
-    """Make the stopped visit of a lane wait for a person's answer; the cast continues, other failed lanes do not."""
+    """Make the stopped visit of one lane wait for a person's answer; other failed lanes stay stopped."""
     first = () if session.state.failure is None else (_continue_lanes(rules, session, by_hand, ts),)
     waits = first and streams.lane_named(session, name).status == "interrupted"
     return first if waits else (*first, *in_lane(rules, session, name, by_hand, ts))
@@ -277,7 +277,7 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
     _not_in_lanes(session)
     step = recovery.skip(rules, session.state)
     first, *rest = step.events_from(session.state, ts)
-    assert isinstance(first, ev.SocketSkipped)  # noqa: S101 - skipping begins so
+    assert isinstance(first, ev.SocketSkipped)  # noqa: S101 - the first event of a skip
     return (first.replace(note=note, next=step.state.next or None), *rest)
 
 

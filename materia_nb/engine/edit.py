@@ -371,18 +371,23 @@ def _check_label(label: Label) -> None:
     if label.name and (not _NAME.fullmatch(label.name) or label.name in _TAKEN):
         raise _bad_label(
             f"{label.name[:80]!r} cannot be a name.",
-            "a letter, then letters, digits, spaces, dots, dashes or underscores, at most 64",
+            "start with a letter; use only letters, digits, spaces, dots, dashes and underscores; at most 64 characters",
         )
     for tag in label.tags:
         if not _TAG.fullmatch(tag):
             raise _bad_label(
                 f"{tag[:80]!r} cannot be a tag.",
-                "one word of letters, digits and . : + - _, at most 40 characters",
+                "use one word of letters, digits and . : + - _, at most 40 characters",
             )
     if len(label.tags) > _MOST_TAGS:
-        raise _bad_label(f"There are {len(label.tags)} tags, and {_MOST_TAGS} are the most.", "take some away: untag")
+        raise _bad_label(
+            f"This would be {len(label.tags)} tags, but at most {_MOST_TAGS} are allowed.",
+            "remove some tags with untag",
+        )
     if len(label.note) > _NOTE_CHARS:
-        raise _bad_label(f"The note has {len(label.note):,} characters, and {_NOTE_CHARS:,} are the most.", "say less")
+        raise _bad_label(
+            f"The note has {len(label.note):,} characters, but at most {_NOTE_CHARS:,} are allowed.", "shorten the note"
+        )
     if label.verdict and label.verdict not in VERDICTS:
         raise _bad_label(f"{label.verdict[:80]!r} is not a verdict.", did_you_mean(label.verdict, VERDICTS))
 

@@ -168,7 +168,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
             return _visit(rules, socket_rules, state, draft, item, passed)
         iterator = socket_rules.walk.iterator
         route = None if draft.detours else rules.empty_exit(socket_rules.socket)
-        if draft.detours:  # there is nothing to do there, so the detour is over
+        if draft.detours:  # the target has no item, so the detour is over
             draft.next, draft.detours = draft.detours[-1], draft.detours[:-1]
         else:
             draft.next = route.target if route else END
@@ -238,7 +238,7 @@ def _visit(
     state = draft.done()
     prompt = None
     if not socket_rules.socket.is_utility:
-        if rules.nests:  # what cannot be written into a prompt is refused before anybody is asked
+        if rules.nests:  # a state too deep for a prompt is refused before the agent is asked
             socket_rules.prompt(state, item)
         prompt = EntryPrompt(rules, before, step)
     started = SocketStart(about=of_visit, visit=number, step=step)
@@ -246,9 +246,9 @@ def _visit(
 
 
 class EntryPrompt(Prompt):
-    """First prompt of a visit, assembled by entering the socket again whenever one of its attributes is read.
+    """First prompt of a visit. Reading an attribute enters the socket again and assembles the prompt.
 
-    A cast keeps the prompt of every step, but few prompts are ever read.
+    A cast stores the prompt of every step, but few prompts are ever read.
     """
 
     __slots__ = ("_number", "_rules", "before")
@@ -266,7 +266,7 @@ class EntryPrompt(Prompt):
         return prompt_for(self._rules, enter(self._rules, before).state)
 
     def __eq__(self, other: object) -> bool:
-        return self._written() == other  # written once, not for each of what it is made of
+        return self._written() == other  # so that the prompt is assembled once, not for each attribute
 
     __hash__ = None
 

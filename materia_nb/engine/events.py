@@ -29,7 +29,7 @@ LaneEnd: TypeAlias = Literal["accepted", "failed", "interrupted"]
 ABOUT: Final = ("socket", "materia", "materiaLabel", "itemKey", "itemLabel", "itemLabelShort")
 
 OUTPUT_INLINE_BYTES: Final = 65_536
-"""Maximum size in bytes of an output in its event; a longer one is in its artifact (R43)."""
+"""Maximum size of an output that an event contains, in bytes; a longer output is stored as an artifact (R43)."""
 
 
 _Kind: TypeAlias = "type[Event]"
@@ -94,8 +94,8 @@ _NOT_COMPARED: Final = ("ts", "transition")
 class Event(_Recorded):
     """Base class of events. ``ts`` is the time in milliseconds since the epoch; ``lane`` is "" outside lanes.
 
-    ``transition`` is the transition that led to the event, if it is known. The journal does not contain it, so
-    :func:`~materia_nb.engine.evolve.evolve` computes it again. It and ``ts`` are ignored when events are compared.
+    ``transition`` is the transition that led to the event, if it is known. The journal does not contain transitions, so
+    :func:`~materia_nb.engine.evolve.evolve` computes them again. Comparing events ignores ``ts`` and ``transition``.
     """
 
     ts: int = 0
@@ -792,13 +792,13 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
     """Read an event; return None if its type is unknown.
 
     Args:
-        kind: its type.
-        data: its fields, as the journal has them.
-        ts: when.
-        lenient: whether a field of the wrong type counts as not said.
+        kind: the type of the event.
+        data: the fields of the event, as in the journal.
+        ts: the time of the event, in milliseconds since the epoch.
+        lenient: True to ignore an optional field of the wrong type; False to raise an error.
 
     Raises:
-        MateriaError: a field that must be there is missing, or one is of the wrong type (``damaged_journal``).
+        MateriaError: a required field is missing, or a field has the wrong type (``damaged_journal``).
     """
     event = EVENTS.get(kind)
     if event is None:

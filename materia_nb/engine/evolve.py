@@ -144,7 +144,7 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
         plain=not step.forced,
         files=StepFiles(session.files, session.files)
         if session.files and (state.scope != BASE if session.prefix else state.scope == BASE)
-        else None,  # in a directory that others work in too, or one that is not kept, nobody knows what a step changed
+        else None,  # the changes of a step are unknown in a shared directory, and in one without snapshots
     )
     return session._replace(
         state=state,
@@ -216,9 +216,9 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
 
 
 def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
-    """Return the transition of the output in an event; an output that was recorded as refused stays refused.
+    """Return the transition of the output in an event.
 
-    What was refused when it was recorded stays refused, whatever would be made of it by now.
+    An output that was recorded as refused stays refused, even if the current rules would accept it.
     """
     return outputs.output(
         rules,
@@ -270,7 +270,7 @@ def _moved(
     time in milliseconds.
     """
     state, record = step.state, session.steps.latest
-    if turn is None and worked != 0:  # an output has it counted already, as the budget is looked at with it
+    if turn is None and worked != 0:  # the transition of an output has counted its time already
         state = state._replace(usage=state.usage.plus(at_work(worked)))
     waits = state.status == "waiting"
     if record is not None:
@@ -321,13 +321,13 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
         latest, aborted = session.steps.latest, _moved(session, stopped, event.ts)
         if latest is None or latest.ended is None:
             return aborted
-        return aborted.with_latest(ended=latest.ended)  # a step that was over ended when it did
+        return aborted.with_latest(ended=latest.ended)  # a finished step keeps its time
     if state.status == "ready":
         entered = _entered(session, step or entering.enter(rules, state), event)
     elif state.status == "waiting" and event.kind is not None and state.at is not None:
         failure = Failure(event.kind, event.error or "", state.at.socket, event.hint)
         entered = _moved(session, step or recovery.fail(rules, state, failure), event.ts, worked=event.worked)
-    else:  # the event before it said so already
+    else:  # an earlier event has changed the status already
         entered = session if step is None else session._replace(state=step.state)
     status = entered.state.status
     if status != "complete" if event.ok else status not in ("failed", "aborted"):
@@ -364,14 +364,14 @@ def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Sessio
 
 
 def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
-    if not event.item:  # else the edit before it has given the item up
+    if not event.item:  # else the edit before this event has abandoned the item
         session = _moved(session, _carried(session, event) or recovery.skip(rules, session.state), event.ts)
     return session.with_latest(skipped=event.note)
 
 
 def _turn_retried(rules: Rules, session: Session, event: ev.TurnRetried) -> Session:
     step = _carried(session, event) or recovery.retry_turn(rules, session.state)
-    record = session.steps[-1]  # what it noted then is of the past
+    record = session.steps[-1]  # its notes so far belong to earlier tries
     session = session.with_latest(tries=record.tries + 1)._replace(noted_before=len(record.notes))
     return _moved(session, step, event.ts)
 
@@ -488,7 +488,7 @@ def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
 def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
-        raise Unfit(event, "its fields are not those of a pin")
+        raise Unfit(event, "it is not a valid pin")
     return _in_all(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
 
 
@@ -521,7 +521,7 @@ def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
         in_all = max(record.files.in_all, event.in_all, len(names))
         session = session.with_latest(files=StepFiles(record.files.before, event.commit, names, in_all))
     if event.problem and record is not None:
-        session = session.with_latest(files=None)  # nobody knows what it changed
+        session = session.with_latest(files=None)  # the changes of the step are unknown
     commit = session.files if event.commit is None else event.commit
     return session._replace(files=commit, folder=event.folder or session.folder)
 

@@ -217,7 +217,7 @@ class _Work:
         draft, cursor = self.draft, walk.iterator.cursor
         outer = draft.within.get(cursor, ())  # an edit of an outer list may have moved it
         if cursor in self.before.within and cursor not in draft.within:
-            return  # what it lies in is gone, so it will begin anew
+            return  # its outer item was removed, so the cursor starts again
         new_index = {origin: index for index, origin in enumerate(list_edit.origins) if origin is not None}
 
         def moved(walked: tuple[Place, ...]) -> tuple[Place, ...] | None:
@@ -263,12 +263,14 @@ class _Work:
         """Return the position of another loop's cursor: after the last leading item that the loop has finished."""
         how = [self._stands(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins]
         reached = next((index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how))
-        anew = [item for item, standing_ in zip(items[reached:], how[reached:], strict=True) if standing_ in _BEHIND]
-        if anew:
+        repeated = [
+            item for item, standing_ in zip(items[reached:], how[reached:], strict=True) if standing_ in _BEHIND
+        ]
+        if repeated:
             loop = walk.iterator.loop
             whose = f"loop {loop}" if loop is not None else f"the cursor {walk.iterator.cursor}"
             self.said.append(
-                f"{_titles(anew)} {_is(anew)} worked on again by {whose}, which was past it: an open item comes before."
+                f"{_titles(repeated)} {_is(repeated)} worked on again by {whose}, because an open item now comes first."
             )
         return reached
 
@@ -357,10 +359,10 @@ class _Work:
             more = "; it stays in the list as skipped" if is_kept else ""
             self.said.append(f"{_title(old[given_up])!r} is abandoned{more}.")
         if list_edit.again:
-            anew = [
+            repeated = [
                 new[index] for index, origin in zip(order, list_edit.origins, strict=True) if origin in list_edit.again
             ]
-            self.said.append(f"{_titles(anew)} {_is(anew)} worked on again, first of the open items.")
+            self.said.append(f"{_titles(repeated)} {_is(repeated)} worked on again, before the other open items.")
         moved, latest = [], -1
         for index, given_index in enumerate(order):
             if list_edit.origins[index] in list_edit.again and list_edit.origins[index] is not None:
@@ -489,7 +491,7 @@ def _check(list_edit: ListEdit, old: int, new: int) -> None:
     if not fits or not set(list_edit.again) <= set(known):
         raise MateriaError(
             "The origins of the items do not fit the list.",
-            hint="give one old index or None for each item, no index twice; an item to be done again must be in the list",
+            hint="give the old index of each item, or None for a new item; use each index once, and keep repeated items",
             kind="items",
         )
 

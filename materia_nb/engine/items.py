@@ -142,7 +142,7 @@ def _pretty(value: JSON) -> str:
     except RecursionError:
         raise MateriaError(
             "The state is nested too deeply to be written into a prompt.",
-            hint="see which assignment puts the state into itself again and again",
+            hint="change the assignment that stores the state inside itself",
             kind="too_deep",
         ) from None
 

@@ -27,7 +27,7 @@ class Prompt:
     """Prompt of an agent: named parts in order; immutable.
 
     Attributes:
-        parts: the parts; one without text was left out, and says why.
+        parts: the parts; a part without text was omitted, and its note gives the reason.
         instruction: the rendered prompt of the materia.
         reasons: the follow-up reasons that the prompt shows.
         form: ``md`` with headings and fences, or ``plain``.
@@ -103,11 +103,11 @@ def work_prompt(
     """Assemble the prompt of a first turn.
 
     Args:
-        context: what the agent reads of the cast.
-        instruction: the rendered prompt of the materia, as it is compared.
-        task: the same with what others wrote quoted.
-        form: what must be returned, in words.
-        known_fields: the fields that some protocols fill in for the agent.
+        context: the view of the cast that the agent reads.
+        instruction: the rendered prompt of the materia, without quoting.
+        task: the rendered prompt of the materia, with texts of others quoted.
+        form: the instruction about the required output.
+        known_fields: the fields that the protocol fills in for the agent.
         max_chars: the maximum length of the prompt, in characters (R50).
     """
     reasons = tuple(entry.reason for entry in context.reasons())
@@ -152,7 +152,7 @@ def reworded(prompt: Prompt, name: str, text: str) -> Prompt:
             hint=did_you_mean(name, names) + f" (there are {', '.join(names)})",
             kind="unknown_part",
         )
-    note = "" if text else "a person left it out"
+    note = "" if text else "a person omitted it"
     parts = tuple(part._replace(text=text, note=note) if part.name == name else part for part in prompt.parts)
     return Prompt(parts, text if name == "task" else prompt.instruction, prompt.reasons, prompt.form)
 

@@ -170,15 +170,11 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
         turn = ("repair", visit.step)
         state = state._replace(extra=FrozenDict({**state.extra, turn: state.extra.get(turn, 0) + 1}))
         visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
-    elif visit.drafts or visit.mode in (
-        "final",
-        "repair",
-        "resume",
-    ):  # the same question, in the same conversation
+    elif visit.drafts or visit.mode in ("final", "repair", "resume"):  # the same question, in the same conversation
         return Transition(state._replace(status="waiting", failure=None), (event,))
     transition = _waiting_again(rules, state, visit, event)
     if failure and failure.refused and transition.prompt:
-        goes_on = socket_rules.first_mode in socket_rules.any_text  # what was worked out stays
+        goes_on = socket_rules.first_mode in socket_rules.any_text  # the drafts or the work stay
         form = form_for(rules, state, visit, short=goes_on)
         ask_again = repair_prompt if goes_on else repair_again
         return transition._replace(prompt=ask_again(transition.prompt, form, *failure.refused))

@@ -167,10 +167,14 @@ NO_READING: Final = Reading(None)
 
 
 class Passed(NamedTuple):
-    """A socket that was skipped, since its list had no item left at the cursor (R16).
+    """A socket that was skipped, because its list had no item left at the cursor (R16).
 
-    ``loop`` is None for a socket's own ``foreach``, ``entries`` the length of its list, and ``route`` the exit that led on,
-    None when there was none.
+    Attributes:
+        socket: the skipped socket.
+        loop: the loop that was skipped; None for the socket's own ``foreach``.
+        entries: the length of the list.
+        route: the exit that was taken instead, or None.
+        target: the socket that was entered next.
     """
 
     socket: str
@@ -188,11 +192,19 @@ class Passed(NamedTuple):
 class Decision(NamedTuple):
     """Decision at the end of a step.
 
-    ``by`` says what chose the target: an edge, a loop exit, the implied end, an empty
-    loop, a turn that is still owed (repair, draft, finalize, reissue), a person who is waited for (pause,
-    escalate) or who has chosen, a detour and its way back, the recording of a cast that is not rebuilt, or a failure. ``at`` is the visit that ended, None on the
-    way in, ``reading`` the reading of its outputs output, and ``result`` what happened to it. ``done`` tells whether its item advanced, and ``exhausted``
-    whether its list came to its end.
+    Attributes:
+        step: the number of the step.
+        by: the reason for the target.
+        target: the next socket, ``end``, or None if the cast stopped.
+        at: the visit that ended; None if the decision only skipped empty loops.
+        reading: the reading of the output.
+        result: the result of the visit.
+        applied: the effects of an accepted output.
+        looks: the edges or exits that were checked, in order.
+        passed: the sockets that were skipped before the next one was entered.
+        failure: the failure that stopped the cast, if any.
+        done: True if the item of the visit advanced.
+        exhausted: True if the list of the visit has no further item.
     """
 
     step: int
@@ -363,10 +375,10 @@ def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
 
 
 def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[int, int | None]:
-    """Return the use of the edge and its limit; None if it is not counted.
+    """Return the number of uses of an edge and its limit; the limit is None if the edge is not counted.
 
-    Inside an item only edges with ``maxTraversals`` are counted, per item; outside
-    items every edge is, against ``maxTraversals`` or ``limits.maxEdgeTraversals``.
+    Inside an item, only edges with ``maxTraversals`` are counted, separately for each item. Outside items, every edge
+    is counted, and the limit is ``maxTraversals`` or ``limits.maxEdgeTraversals``.
     """
     item = visit.item
     limit = edge.max_traversals

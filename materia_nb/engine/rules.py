@@ -142,11 +142,10 @@ class SocketRules:
         any_text: the modes in which any answer is accepted: ``works`` and drafts.
         prompt: the compiled template of the materia's prompt.
         walk: the walk over the items; ``items`` reads the list. Both are None without an iterator.
-        ask: what must be returned, in words; ``forms`` says it for the turn, where its protocol can,
-            and ``resuming`` what is to be reported once a person has answered (R51).
-        assign: target, its segments, and source of each assignment.
-        exits: the loop exits that leave from it, in order.
-        routes_failures: True if an edge waits for a visit that gave no output (R60).
+        wanted: the required content of an output.
+        assign: the assignments, each with its target, the segments of the target, and its source.
+        exits: the loop exits that leave from the socket, in order.
+        routes_failures: True if an edge handles a visit without an output (R60).
         reports: True if a failure in the output fails the cast (R48): for a json utility without an edge or exit for
         ``not_satisfied``.
         bounded: True if an edge has ``maxTraversals``.

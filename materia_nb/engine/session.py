@@ -347,7 +347,7 @@ class Steps(Sequence[StepRecord]):
             return Steps(self._closed[: self._count], self._count, step)
         if len(self._closed) == self._count:
             self._closed.append(self.latest)
-            if self._closed[self._count] is self.latest:  # else another thread went on from here just now
+            if self._closed[self._count] is self.latest:  # else another thread has just added a step
                 return Steps(self._closed, self._count + 1, step)
         return Steps([*self._closed[: self._count], self.latest], self._count + 1, step)
 

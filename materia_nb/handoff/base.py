@@ -260,7 +260,7 @@ class Pointer(NamedTuple):
 
 TextOrPointer: TypeAlias = str | Pointer
 FindFile: TypeAlias = Callable[[str], str | None]
-"""Function that returns the path of a file named in an output, relative to the project; None if there is no file."""
+"""Function that returns the path of a file named in an output, relative to the project, or None if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)

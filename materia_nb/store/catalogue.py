@@ -24,9 +24,12 @@ from materia_nb.store.rundir import creation_time, is_cast_id, manifest_head, re
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
 
 _REQUEST_CHARS: Final = 200
-_PIECE: Final = 8_192  # how much of a journal is read at its beginning and at its end ...
-_LONGEST: Final = 262_144  # ... unless a single line there is longer than that
-_MAX_SUGGESTIONS: Final = 5  # how many casts are named when there is none of a name
+_PIECE: Final = 8_192
+"""Number of bytes that are read at the beginning and at the end of a journal."""
+_LONGEST: Final = 262_144
+"""Number of bytes that are read instead if the first or last line is longer than a piece."""
+_MAX_SUGGESTIONS: Final = 5
+"""Maximum number of casts that the error about an unknown cast lists."""
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
 
 _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
@@ -63,7 +66,7 @@ class CastEntry:
     Attributes:
         id: the name of its directory.
         path: its directory.
-        loadout: the name of its loadout, None when the journal does not say.
+        loadout: the name of its loadout; None if the journal does not name one.
         request: the request on one line, with `` / `` for each line break, at most 200 characters.
         status: the status of the cast, or ``broken`` if the directory cannot be read as a cast.
         steps: the number of sockets entered, including lanes; None if only the whole journal has the number.

@@ -255,7 +255,7 @@ class _Autosaver:
     def __init__(self, root: Path, by: str) -> None:
         self.root, self.by = root, by
         self._path: Path | None = None
-        self._steps: list[DesignChange] = []  # what a reader of the file has, what was saved last before it
+        self._steps: list[DesignChange] = []  # the loadout as last saved, then the steps in the file
         self._undone: list[DesignChange] = []
         self._text = ""
         self._size = 0
@@ -279,7 +279,7 @@ class _Autosaver:
         except (OSError, ValueError) as error:
             self._let_go()
             self._path = None
-            return f"the draft could not be kept: {getattr(error, 'strerror', None) or error}"
+            return f"the draft could not be saved: {getattr(error, 'strerror', None) or error}"
         return ""
 
     def _only_in_the_kernel(self, design: Design) -> bool:
@@ -307,7 +307,7 @@ class _Autosaver:
         return {"words": change.summary, "text": self._text, "after": zlib.crc32(before.encode())}
 
     def _append(self, *lines: dict[str, JSON]) -> None:
-        # After the drafts before it, whatever the clock says: the oldest are removed.
+        # Later than all earlier drafts, even if the clock was set back, because the oldest drafts are removed.
         self._at = max(round(time.time() * 1000), self._at + 1)
         content = b"".join(json_bytes({"ts": self._at, **line}) + b"\n" for line in lines)
         with HeldInterrupts():
@@ -385,12 +385,12 @@ class Quest(_Model):
     """A request on the board.
 
     Attributes:
-        id: its number on the board, as ``Q-1``.
-        request: what is asked for.
-        loadout: what it is cast with; None for the one that is chosen when it is run.
-        status: how it stands.
-        cast: the id of its cast, once there is one.
-        note: why it failed or stopped, in words.
+        id: the id on the board, such as ``Q-1``.
+        request: the request of the cast.
+        loadout: the name of the loadout; None to choose one when the quest runs.
+        status: the status of the quest.
+        cast: the id of the quest's cast; None before the first run.
+        note: the reason why the quest failed or stopped; None without a reason.
     """
 
     id: str = Field(pattern=r"^Q-[1-9][0-9]{0,8}$")
@@ -439,8 +439,7 @@ def read_board(path: Path) -> Board:
     """Return the board in a file, or an empty board if the file does not exist.
 
     Raises:
-        MateriaError: it is not a quest board (``bad_quests``), with the place and what is wrong there, or
-            cannot be read.
+        MateriaError: the file is not a quest board (``bad_quests``), or cannot be read.
     """
     with disk(path, "read the quest board"):
         try:
@@ -461,8 +460,8 @@ def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
     """Read, change and write the board as one transaction among all processes; return the new board.
 
     Raises:
-        MateriaError: as :func:`read_board`, what ``change`` raises, or it cannot be written; then the file
-            is as it was.
+        MateriaError: as for :func:`read_board`, what ``change`` raises, or the board cannot be written and stays
+            unchanged.
     """
     with locked(path.with_suffix(".lock"), "lock the quest board"):
         before = read_board(path)

@@ -57,7 +57,7 @@ class FileSnapshot(NamedTuple):
     """A snapshot of the files at one moment.
 
     Attributes:
-        commit: the commit that holds them.
+        commit: the commit with the files.
         left_out: the files that are too long or cannot be read.
         changed: the files that differ from the snapshot before.
     """
@@ -85,11 +85,11 @@ class FileSnapshots:
 
     Args:
         folder: the folder, usually a project.
-        casts: the directory of the casts; the Git directory lies in it, and none of its files are in a snapshot.
-        name: the cast; its latest snapshot has a ref of this name.
+        casts: the directory of the casts. It contains the Git directory, and none of its files are in a snapshot.
+        name: the id of the cast, which is also the name of the ref of its latest snapshot.
         ignored: True to include files that the folder's Git ignore rules exclude.
-        own: True if the folder was made for a cast, so that no repository around it counts.
-        skip: another directory without snapshots, which contains that of the casts.
+        own: True if the folder was created for a cast, so that the ignore rules of an outer repository do not apply.
+        skip: another directory without snapshots, which contains the directory of the casts.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class FileSnapshots:
         """Take a snapshot of the current files.
 
         Args:
-            parent: the commit of the snapshot before; it is returned again if nothing changed.
+            parent: the commit of the previous snapshot, which is returned again if nothing changed.
             note: JSON that is stored with the commit.
 
         Raises:
@@ -227,7 +227,8 @@ class FileSnapshots:
             paths.append(path)
         if len(paths) > MAX_FILES or size > MAX_BYTES:
             raise MateriaError(
-                f"The project is too large for file snapshots: {len(paths):,} files, {size:,} bytes; at most {MAX_FILES:,} and {MAX_BYTES:,}.",
+                f"The project is too large for file snapshots: it has {counted(len(paths), 'file')} and {size:,} bytes, "
+                f"but at most {MAX_FILES:,} files and {MAX_BYTES:,} bytes are allowed.",
                 where=str(self.folder),
                 hint="exclude files in .gitignore, or cast without file snapshots",
                 kind="too_much_to_keep",
@@ -276,7 +277,8 @@ class FileSnapshots:
         of a restored one, is never overwritten: then nothing is done.
 
         Raises:
-            MateriaError: such a file is in the way (``in_the_way``), or the disk refuses; ``now`` holds the files as they were.
+            MateriaError: such a file is in the way (``in_the_way``), or the disk refuses a write. The commit ``now`` still
+                has the earlier files.
         """
         commits = (_commit_id(now), _commit_id(then))
         fields = self._git("diff-tree", "-r", "-z", "--name-status", "--no-renames", *commits).split(b"\0")[:-1]

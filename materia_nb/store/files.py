@@ -53,7 +53,7 @@ def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
         return DiskError(
             f"Could not {doing}: too many files are open.",
             where=str(path),
-            hint="close some casts (cast.close(), wb.close()) or what else is open, or raise the limit (ulimit -n); "
+            hint="close casts (cast.close() or wb.close()) or other files, or raise the limit (ulimit -n); "
             "everything recorded so far is kept",
             kind="too_many_files",
         )

@@ -83,10 +83,10 @@ def test_unseen_calls_are_not_decided(asking):
 
 
 def test_allowed_tools_and_decided_calls_are_reset_elsewhere(asking):
-    asking.do(approvals.decide_calls, "always", "", None).do(approvals.ask_anew)
+    asking.do(approvals.decide_calls, "always", "", None).do(approvals.ask_again)
     assert asking.session.allowed == frozenset()
     assert [call.decided for call in asking.session.asking] == [None, None]
-    assert approvals.ask_anew(asking.rules, Folded(CHAIN).session, 0) == ()
+    assert approvals.ask_again(asking.rules, Folded(CHAIN).session, 0) == ()
 
 
 def test_error_names_unknown_tools():

@@ -100,7 +100,7 @@ def test_carried_transition_is_used_only_for_its_own_state():
         (ev.Labelled(step=1, name="x"), "step 1 does not exist"),
         (ev.Labelled(undoes=True), "no change of this label can be undone"),
         (ev.OutputEdited(text="x"), "the step or its text is missing"),
-        (ev.Pinned(name="A", kind="nothing", to="x"), "not those of a pin"),
+        (ev.Pinned(name="A", kind="nothing", to="x"), "not a valid pin"),
     ],
 )
 def test_event_that_cannot_follow_is_refused(event, why):

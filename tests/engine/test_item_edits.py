@@ -385,7 +385,7 @@ def test_r46_an_abandoned_item_stays_skipped_sockets_and_can_be_asked_for_again(
     cast.edit.undo()
     assert cast.now.session._replace(edits=()) == before._replace(edits=())
     cast.edit.abandon()
-    assert cast.edit.again("a") == ("'a' is worked on again, first of the open items.",)
+    assert cast.edit.again("a") == ("'a' is worked on again, before the other open items.",)
     assert [one["title"] for one in cast.now.work_items] == ["a", "b", "c"]
     assert cast.now.standings == ["open"] * 3
     with pytest.raises(MateriaError, match="No work item is being worked on"):
@@ -401,7 +401,7 @@ def test_r46_an_abandoned_item_stays_skipped_sockets_and_can_be_asked_for_again(
 
 
 def test_r46_reopened_item_starts_over(at_c):
-    assert at_c.edit.again(1, "B") == ("'A', 'B' are worked on again, first of the open items.",)
+    assert at_c.edit.again(1, "B") == ("'A', 'B' are worked on again, before the other open items.",)
     assert at_c.now.standings == ["open"] * 3
     at_c.run()
     assert built(at_c) == ["A", "B", "A", "B", "C"]
@@ -465,8 +465,8 @@ def laid(cast, order, again=()):
     [
         (range(8), (), "abcdefgh", ""),
         (range(2, 8), (), "cdefgh", ""),
-        (range(8), (0,), "bacdefgh", "'a' is worked on again, first of the open items."),
-        (range(8), (0, 1), "abcdefgh", "'a', 'b' are worked on again, first of the open items."),
+        (range(8), (0,), "bacdefgh", "'a' is worked on again, before the other open items."),
+        (range(8), (0, 1), "abcdefgh", "'a', 'b' are worked on again, before the other open items."),
         ((2, 0, 1, *range(3, 8)), (), "abcdefgh", "Moved: 'c' is 3, not 1. "),
         ((7, 6, 0, 1, 2, 3, 4, 5), (), "abhgcdef", "Moved: 'h' is 3, not 1, 'g' is 4, not 2. "),
         (range(7, -1, -1), (), "abhgfedc", "'e' is 6, not 4, and 2 more. "),

@@ -243,7 +243,7 @@ def test_failed_autosave_is_reported(project):
     panel.on_message({"kind": "add", "materia": "Plan"})
     note = panel.front.design["bar"]["note"]
     assert note["sign"] == "alert"
-    assert "the draft could not be kept" in note["words"]
+    assert "the draft could not be saved" in note["words"]
     assert [*panel.design.document["sockets"]] == ["Socket-1"]
     panel.close()
 
