@@ -94,7 +94,7 @@ class Link:
     """A line between ``source`` and ``target``, which are socket ids, :data:`START_SIGN` or :data:`END_SIGN`.
 
     ``order`` is the number in evaluation order, 0 if the order does not matter. ``lanes`` is ``fork`` if the line
-    distributes items to lanes, ``barrier`` if it continues after their join.
+    distributes items to lanes, ``join`` if it continues after their join.
     """
 
     key: str
@@ -106,7 +106,7 @@ class Link:
     limit: int | None = None
     edge_index: int | None = None
     loop: str | None = None
-    lanes: Literal["", "fork", "barrier"] = ""
+    lanes: Literal["", "fork", "join"] = ""
 
     @property
     def route(self) -> Route | None:
@@ -165,12 +165,12 @@ def links(graph: Graph) -> list[Link]:
     return _with_unique_keys([replace(link, lanes=_lanes_of(graph, link)) for link in graph_links])
 
 
-def _lanes_of(graph: Graph, link: Link) -> Literal["", "fork", "barrier"]:
+def _lanes_of(graph: Graph, link: Link) -> Literal["", "fork", "join"]:
     for region in graph.regions.values():
         if link.kind == "edge" and (link.source, link.target) == (region.generator, region.first):
             return "fork"
         if link.loop == region.loop and link.to == region.exit:
-            return "barrier"
+            return "join"
     return ""
 
 

@@ -428,7 +428,7 @@ def _lane_bar(line: DrawnLine, colours: Colours) -> str:
     (x, y), (dx, dy) = line.tip, line.heading
     x, y = x - 14 * dx, y - 14 * dy
     d = f"M{x - 14 * dy:.1f} {y + 14 * dx:.1f}L{x + 14 * dy:.1f} {y - 14 * dx:.1f}"
-    strokes = (("line", 6), ("plate", 3)) if line.link.lanes == "barrier" else (("line", 5),)
+    strokes = (("line", 6), ("plate", 3)) if line.link.lanes == "join" else (("line", 5),)
     drawn = "".join(f'<path d="{d}" stroke="{colours[use]}" stroke-width="{wide}"/>' for use, wide in strokes)
     return f"<g>{drawn}<title>{line.link.lanes}</title></g>"
 

@@ -257,8 +257,8 @@ def test_marks_of_sockets_that_do_not_exist_are_ignored():
 def test_lines_that_fork_or_join_lanes_are_dashed_and_barred():
     graph = build_graph(streams_config())
     lanes = {link.lanes: (link.source, link.target) for link in links(graph) if link.lanes}
-    assert lanes == {"fork": ("Socket-1", "Socket-2"), "barrier": ("Socket-4", "Socket-5")}
+    assert lanes == {"fork": ("Socket-1", "Socket-2"), "join": ("Socket-4", "Socket-5")}
     svg = graph_svg(graph, Marks(lanes={"Socket-3": ("docs", "<b>")}))
-    assert svg.count("<title>fork</title>") == svg.count("<title>barrier</title>") == 1
+    assert svg.count("<title>fork</title>") == svg.count("<title>join</title>") == 1
     assert "docs, &lt;b&gt;" in svg
     assert "in lanes, 2 at once" in graph_text(graph)

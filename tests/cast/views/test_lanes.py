@@ -58,7 +58,7 @@ def test_lanes_stand_on_the_cards_of_the_graph_and_count_there(waiting):
     assert marks_of(waiting.now).lanes == marks.lanes, "there they go on"
 
 
-def test_behind_the_barrier_a_card_shows_the_same_whichever_lane_was_faster(tmp_path):
+def test_card_after_the_join_is_the_same_whichever_lane_was_faster(tmp_path):
     built = threading.Event()
 
     def set_up(lane):
