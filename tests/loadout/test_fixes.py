@@ -250,6 +250,19 @@ def test_fix_verb_previews_and_saves_on_request(shell, project):
     assert text(line(shell, "check --fix --save")).startswith("No problem can be fixed automatically")
 
 
+def test_fixes_of_a_yaml_file_are_saved_as_json(shell, project):
+    text_of = "materia: {P: {tools: none, prompt: p}}\nloadouts: {Two: {sockets: {Socket-1: {materia: P}}}}\n"
+    (project / "two.yaml").write_text(text_of)
+    line(shell, "load two.yaml")
+    assert "--to two.json" in text(line(shell, "check --fix"))
+    with pytest.raises(MateriaError, match="YAML, which is read, but not changed") as caught:
+        line(shell, "check --fix --save")
+    assert caught.value.hint == "check --fix --to two.json"
+    assert "saved in" in text(line(shell, "check --fix --to two.json"))
+    assert json.loads((project / "two.json").read_text())["loadouts"]["Two"]["entry"] == "Socket-1"
+    assert (project / "two.yaml").read_text() == text_of
+
+
 def test_fix_all_leaves_no_safe_fix():
     blocks, _ = EXAMPLES["empty-list-ends"]
     document = whole(blocks["bad"])

@@ -26,6 +26,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError, usage_error
+from materia_nb.loadout.config_files import ENDINGS
 from materia_nb.magics.registry import (
     VERBS,
     Argument,
@@ -106,27 +107,41 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
 
 
 @verb("check", example="%materia check\n%materia check --fix --save Report")
-def _check(call: Call, loadout: Rest = None, *, strict: bool = False, fix: bool = False, save: bool = False) -> Any:
+def _check(
+    call: Call,
+    loadout: Rest = None,
+    *,
+    strict: bool = False,
+    fix: bool = False,
+    save: bool = False,
+    to: str | None = None,
+) -> Any:
     """Show the problems and hints of a loadout; with --fix, the changes that fix them.
 
     Args:
         strict: report unknown fields as problems
         fix: show which problems and hints can be fixed by one change, and how
         save: with --fix, make the changes that need no choice, and save them where the loadout is defined
+        to: with --fix, make these changes in a copy, and save it in this JSON file; YAML files need this
     """
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
     if not fix:
-        if save:
+        if save or to:
             raise usage_error("Only fixes can be saved.", "check --fix --save")
         report = bench.check(name)
         return report_view(name or "", report.strict() if strict else report)
     design = bench.design(name)
-    if save:
+    how, path = "--save", design.home.path
+    if path is not None and ENDINGS[path.suffix.lower()] == "yaml":
+        how = f"--to {path.with_suffix('.json').name}"
+        if save and not to:
+            raise usage_error(f"{path.name} is YAML, which is read, but not changed.", f"check --fix {how}")
+    if save or to:
         if not (changes := design.fix_all()):
             return Text("No problem can be fixed automatically. List the possible changes with check --fix.")
-        return Text("\n".join([*changes, bench.loadouts.save(design, anyway=True)]))
+        return Text("\n".join([*changes, bench.loadouts.save(design, to, anyway=True)]))
     rows = [
-        (problem.code, problem.source, fix.summary, "in the designer" if fix.suggestion else "--save")
+        (problem.code, problem.source, fix.summary, "in the designer" if fix.suggestion else how)
         for problem, fix in design.fixes().items()
     ]
     empty = "No problem can be fixed by one change. List the problems with check."
