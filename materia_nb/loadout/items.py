@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeGuard
 
 from materia_nb.errors import counted
@@ -76,8 +77,9 @@ class Derivation:
         return isinstance(to, str) and (to == END or to in self.facts.sockets)
 
 
+@lru_cache(maxsize=8)
 def derive(facts: LoadoutFacts) -> Derivation:
-    """Derive the loops, routes and advances of a loadout; skip malformed parts."""
+    """Derive the loops, routes and advances of a loadout; skip malformed parts. Callers must not change the result."""
     derivation = Derivation(facts)
     for loop in facts.loops:
         derivation.loops[loop.id] = Loop(
@@ -94,6 +96,20 @@ def derive(facts: LoadoutFacts) -> Derivation:
     for loop in consumers:
         _derive_from_exits(derivation, loop)
     return derivation
+
+
+def advances_of(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
+    """Return the members that move the cursor of a loop, with their conditions, as written or derived (R15)."""
+    conditions: dict[str, Condition] = {}
+    for member in loop.members if loop.iterates else ():
+        socket, derived = facts.sockets.get(member), derive(facts).advances.get(member)
+        if derived is not None and derived.cursor == loop.cursor(member):
+            conditions[member] = derived.when
+        elif socket is not None and socket.foreach is None and socket.advance is not None:
+            when = socket.advance.get("when", "always")
+            if socket.advance_cursor == loop.cursor(member) and is_condition(when):
+                conditions[member] = when
+    return conditions
 
 
 def socket_iterator(socket: SocketFacts) -> Iterator | None:

@@ -143,7 +143,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
         id_ = socket.materia.id
         if id_ not in materia:
             materia[id_] = _materia(socket.materia, (owners or {}).get(id_))
-    graph = _resolved(derive(facts), {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()})
+    graph = _resolved(facts, {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()})
     return replace(
         graph,
         limits=_bounds(Limits, models.LimitsFields, document.get("limits")),
@@ -155,18 +155,19 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
     )
 
 
-def _resolved(derivation: Derivation, materia: Mapping[str, Materia]) -> Graph:
+def _resolved(facts: LoadoutFacts, materia: Mapping[str, Materia]) -> Graph:
     """Return the graph of the well-formed parts of a loadout; ``materia`` maps socket ids to their materia."""
-    sockets = {id_: _socket(derivation, socket, materia[id_]) for id_, socket in derivation.facts.sockets.items()}
-    entry = derivation.facts.entry
+    derived = derive(facts)
+    derivation = replace(derived, sentences=[*derived.sentences])
+    sockets = {id_: _socket(derivation, socket, materia[id_]) for id_, socket in facts.sockets.items()}
     return Graph(
-        name=derivation.facts.name,
-        entry=entry if isinstance(entry, str) and entry in sockets else "",
+        name=facts.name,
+        entry=facts.entry if isinstance(facts.entry, str) and facts.entry in sockets else "",
         sockets=FrozenDict(sockets),
         loops=FrozenDict(derivation.loops),
         derived=tuple(derivation.sentences),
         consumers=FrozenDict(_consumers(derivation.loops.values())),
-        regions=FrozenDict(regions_of(derivation.facts)),
+        regions=FrozenDict(regions_of(facts)),
     )
 
 
@@ -330,7 +331,7 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
         materia_id = next(name for name in names if is_text(name))
         # a socket can contain the definition itself
         materia[id_] = _plain_materia(parse_materia(materia_id, socket.materia.raw or socket.raw))
-    graph = _resolved(derive(facts), materia)
+    graph = _resolved(facts, materia)
     # A sketch is never cast and needs no protocol; a protocol that is not installed must not prevent drawing.
     drawn = {id_: replace(socket, handoff=DEFAULT_HANDOFF) for id_, socket in graph.sockets.items()}
     return replace(graph, entry=graph.entry or next(iter(recorded), ""), sockets=drawn)

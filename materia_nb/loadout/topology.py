@@ -154,7 +154,7 @@ class SocketFacts:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LoadoutFacts:
     """A loadout with its materia.
 

@@ -11,7 +11,7 @@ from typing import Final
 from materia_nb.errors import one_of_words
 from materia_nb.jsonvalue import is_text
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.items import combined_condition
+from materia_nb.loadout.items import advances_of
 from materia_nb.loadout.report import Fix, FixStep, Hint, HintRule, do, rule, safe_fix, suggested_fix
 from materia_nb.loadout.topology import (
     EdgeFacts,
@@ -30,7 +30,6 @@ from materia_nb.loadout.vocabulary import (
     Result,
     covered,
     described,
-    is_condition,
     must_judge,
     unmet,
 )
@@ -90,7 +89,7 @@ def _cursor_for_each(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 def _never_advances(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop in which no member advances to the next item."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
-    if loop.iterates and not _advancing(facts, loop) and not (exits and loop.consumes is not None):
+    if loop.iterates and not advances_of(facts, loop) and not (exits and loop.consumes is not None):
         message = "no member advances to the next item, so the loop repeats the first item"
         advice = "add exits, which derive an advance, or add an advance to the last member"
         yield Hint(f"loops.{loop.id}", message, advice, _move_on(facts, loop))
@@ -109,7 +108,7 @@ def _move_on(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 @rule(EDGE_RULES, "loop", "leaves-loop")
 def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An edge that leaves a loop from its exit socket and skips the remaining items."""
-    for id_ in _advancing(facts, loop):
+    for id_ in advances_of(facts, loop):
         for edge in _edges(facts, id_):
             if edge.to is not None and edge.to not in loop.members and (edge.to == END or edge.to in facts.ids):
                 yield Hint(
@@ -123,7 +122,7 @@ def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(EDGE_RULES, "loop", "late-retry")
 def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A retry that runs for the next item, because the cursor has moved."""
-    for id_, when in _advancing(facts, loop).items():
+    for id_, when in advances_of(facts, loop).items():
         for edge in _edges(facts, id_) if when == "always" else ():
             if edge.to in loop.members and edge.when in SENDING_BACK:
                 yield Hint(
@@ -137,7 +136,7 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(EDGE_RULES, "loop", "budget-on-advance")
 def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A `maxTraversals` that an advance to the next item uses up as well."""
-    for id_, when in _advancing(facts, loop).items():
+    for id_, when in advances_of(facts, loop).items():
         for edge in _edges(facts, id_):
             if "maxTraversals" in edge.raw and _meet(edge.when, when):
                 message = "the edge is also taken when the item is done, which counts towards its maxTraversals"
@@ -148,7 +147,7 @@ def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(EDGE_RULES, "loop", "idle-route")
 def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An exit that is never taken."""
-    moving = _advancing(facts, loop)
+    moving = advances_of(facts, loop)
     for exit_ in loop.exits if loop.iterates else ():
         source, condition = exit_.source, exit_.condition
         if condition is None:
@@ -172,7 +171,7 @@ def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that advances without a matching edge, so that the cast ends before the last item."""
     first = next(iter(loop.members), None)
-    for id_, when in _advancing(facts, loop).items():
+    for id_, when in advances_of(facts, loop).items():
         edges = [edge.when for edge in _edges(facts, id_)]
         # an unconditional advance can be followed by any edge
         if any(_meet(condition, when) for condition in edges) or (edges and when == "always"):
@@ -187,7 +186,7 @@ def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(EDGE_RULES, "loop", "exhausted-unmatched")
 def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that may finish the last item with a result that no exit matches (R16)."""
-    missing = {id_: _unmatched(facts, id_, when) for id_, when in _advancing(facts, loop).items()}
+    missing = {id_: _unmatched(facts, id_, when) for id_, when in advances_of(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
     summary = " and ".join(f"{id_} {when}" for id_, when in results)
     ends = [do("add_exit", loop.id, id_, when, END) for id_, when in results]
@@ -216,7 +215,7 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     if not loop.iterates or not following or any(exit_.condition == "always" for exit_ in exits):
         return
     source = exits[0].raw.get("from")
-    when = _advancing(facts, loop).get(str(source), "satisfied")
+    when = advances_of(facts, loop).get(str(source), "satisfied")
     never = " and ".join(dict.fromkeys(following))
     message = f"with an empty list, the cast ends as complete and never visits {never}"
     advice = f'write "advance": {{"when": "{when}"}} on {source!r}, and add an exit from it for always'
@@ -243,7 +242,7 @@ def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
     """A socket whose edges match only one verdict, so that the other verdict ends the cast (R3)."""
     moved: dict[str, set[Condition]] = {}
     for loop in facts.loops:
-        for id_, result in _advancing(facts, loop).items():
+        for id_, result in advances_of(facts, loop).items():
             moved.setdefault(id_, set()).add(result)
     for id_, socket in facts.sockets.items():
         if not socket.targets or id_ in facts.texts:
@@ -256,30 +255,6 @@ def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
                 f'add an edge for {missing[0]}; to end the cast there, set its target to "end"',
                 safe_fix(f"{missing[0]} → end", do("add_edge", id_, END, missing[0])),
             )
-
-
-def _advancing(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
-    """Return the members that move the cursor of a loop, with their conditions, as written or derived (R15)."""
-    if not loop.iterates:
-        return {}
-    conditions_of: dict[str, Condition] = {}
-    for member in loop.members:
-        socket = facts.sockets.get(member)
-        if socket is None or socket.foreach is not None or socket.advance is None:
-            continue
-        when = socket.advance.get("when", "always")
-        if socket.advance_cursor == loop.cursor(member) and is_condition(when):
-            conditions_of[member] = when
-    legacy = loop.legacy
-    if loop.consumes is not None and legacy and legacy.source is not None and legacy.condition is not None:
-        conditions_of.setdefault(legacy.source, legacy.condition)
-    if conditions_of or loop.consumes is None:
-        return conditions_of
-    conditions: dict[str, list[Condition]] = {}
-    for exit_ in loop.exits:
-        if exit_.source is not None and exit_.condition is not None:
-            conditions.setdefault(exit_.source, []).append(exit_.condition)
-    return {id_: combined_condition(all_) for id_, all_ in conditions.items()}
 
 
 def _edges(facts: LoadoutFacts, id_: str) -> tuple[EdgeFacts, ...]:
