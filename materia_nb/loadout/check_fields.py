@@ -230,7 +230,8 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
     )
     fix = None
     if near is not None and near not in owner and in_socket:
-        fix = safe_fix(f"Call it {near}", do("rename_field", path, field, near))
+        steps = do("set_socket", path, near, owner[field]), do("set_socket", path, field, None)
+        fix = safe_fix(f"Call it {near}", *steps)
     findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.noun}", advice, fix)
 
 

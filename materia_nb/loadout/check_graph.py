@@ -35,7 +35,6 @@ from materia_nb.loadout.topology import (
     cycles_in,
     is_socket_id,
     next_socket_id,
-    renamed_materia,
 )
 from materia_nb.loadout.vocabulary import (
     GUARDS,
@@ -75,8 +74,7 @@ def renumber(facts: LoadoutFacts, socket: SocketFacts) -> Fix:
     """Return the fix that gives a socket a canonical id and keeps its old id as its label."""
     old, new = socket.id, next_socket_id(facts.raw)
     label = () if socket.raw.get("label") else (do("set_socket", new, "label", old),)
-    summary = f"renamed {old} to {new}, with its label"
-    return safe_fix(f"Call it {new}, labelled {old}", do("rename_socket", old, new), *label, summary=summary)
+    return safe_fix(f"Call it {new}, labelled {old}", do("rename_socket", old, new), *label)
 
 
 def _check_endpoint(
@@ -152,17 +150,9 @@ def _check_placement(findings: Findings, facts: LoadoutFacts, socket: SocketFact
         wrong = f"materia is {brief(named)}" if "materia" in socket.raw else "materia is missing"
         findings.problem(UNKNOWN_MATERIA, source, wrong, findings.near("", facts.definitions))
     elif named not in facts.definitions:
-        replacement = renamed_materia(named)
-        advice = (
-            f"write {replacement!r}, the name of this materia here"
-            if replacement
-            else findings.near(named, facts.definitions)
-        )
-        closest = replacement or findings.closest(named, facts.definitions)
-        fix = None
-        if closest in facts.definitions:
-            make = safe_fix if replacement else suggested_fix
-            fix = make(f"Place {closest}", do("set_socket", socket.id, "materia", closest))
+        closest = findings.closest(named, facts.definitions)
+        fix = suggested_fix(f"Place {closest}", do("set_socket", socket.id, "materia", closest)) if closest else None
+        advice = findings.near(named, facts.definitions)
         findings.problem(UNKNOWN_MATERIA, source, f"the materia {brief(named)} does not exist", advice, fix)
 
 

@@ -67,7 +67,7 @@ class Fix:
         label: the text of its button.
         steps: the operations, in order.
         suggestion: True if other changes would fix the finding too, so that a person has to decide.
-        summary: the description of the change for undo; empty for the summary of the operations.
+        summary: the description of the change; empty until the designer has tested the fix.
     """
 
     label: str
@@ -76,14 +76,14 @@ class Fix:
     summary: str = ""
 
 
-def safe_fix(label: str, *steps: FixStep, summary: str = "") -> Fix:
+def safe_fix(label: str, *steps: FixStep) -> Fix:
     """Return the only fix of a finding."""
-    return Fix(label, steps, summary=summary)
+    return Fix(label, steps)
 
 
-def suggested_fix(label: str, *steps: FixStep, summary: str = "") -> Fix:
+def suggested_fix(label: str, *steps: FixStep) -> Fix:
     """Return a fix that a person must confirm, because other changes would fix the finding too."""
-    return Fix(label, steps, suggestion=True, summary=summary)
+    return Fix(label, steps, suggestion=True)
 
 
 def without_field(id_: str, field: str) -> Fix:

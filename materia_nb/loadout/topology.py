@@ -483,12 +483,6 @@ BUILT_IN: Final = {
 LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "vcs.finalizeJjWorkspace")
 """Utilities of the reference engine for lanes, which have no shipped script."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
-_RENAMED: Final = {
-    "ensureartifactsignored": "Ignore-Artifacts",
-    "currentutilityprojectensureignored": "Ignore-Artifacts",
-    "detectvcs": "Detect-VCS",
-    "currentutilityvcsdetect": "Detect-VCS",
-}
 _SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")
 
 
@@ -556,14 +550,6 @@ def script_file(name: JSON) -> str | None:
     if not isinstance(name, str) or not _SCRIPT_NAME.fullmatch(name):
         return None
     return name.removesuffix(".mjs") + ".py" if name.endswith(".mjs") else name
-
-
-def renamed_materia(name: JSON) -> str | None:
-    """Return the bundled materia that replaces an id of the reference engine, or None."""
-    folded = name.casefold() if isinstance(name, str) else ""
-    if folded.startswith("currentutility"):  # the reference engine generated such ids with a suffix
-        return next((id_ for old, id_ in _RENAMED.items() if folded.startswith(old)), None)
-    return _RENAMED.get(folded)
 
 
 def variables(prompt: str) -> Iterable[tuple[int, int, str]]:

@@ -487,12 +487,6 @@ def test_unknown_built_in_utility_is_a_problem_r61(alias, told):
     assert told in problem.hint
 
 
-@pytest.mark.parametrize("old", ["detectVcs", "currentUtilityVcsDetect1a2b"])
-def test_older_id_suggests_the_current_one(old):
-    (problem,) = check_config(config({"Socket-1": {"materia": old}})).problems
-    assert problem.hint == "write 'Detect-VCS', the name of this materia here"
-
-
 @pytest.mark.parametrize("row", config_fields(), ids=lambda row: f"{row.model}.{row.field}")
 def test_field_problem_names_the_field_and_its_values(row):
     model = next(model for model in MODELS if model.__name__.removesuffix("Fields") == row.model)

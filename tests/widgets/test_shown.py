@@ -322,7 +322,6 @@ DESIGNING = [
     m("answer", number=7),
     m("nothing"),
     m("remove_socket", id="Socket-4"),
-    m("rename_field", id="Socket-1", old="edges", new="ways"),
     m("set_source"),
 ]
 

@@ -275,10 +275,9 @@ class Design:
 
     def _change_of(self, fix: Fix) -> DesignChange | None:
         try:
-            change = self.changed_by(*fix.steps)
+            return self.changed_by(*fix.steps)
         except MateriaError:
             return None  # a part that the fix changes does not exist or is not well formed
-        return replace(change, summary=fix.summary or change.summary)
 
     def fix(self, finding: Problem) -> str:
         """Fix a problem or hint of the report as one step, and return its summary.

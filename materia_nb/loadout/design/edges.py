@@ -473,7 +473,8 @@ def set_source(
         over = f"the work items of {spec['from']}" if "from" in spec else "work items of an unknown generator"
     else:
         over = str(spec.get("items", "an unknown list"))
-    return DesignChange(changed, f"loop {id_} processes {over}")
+    pointer = f" with the cursor {cursor}" if isinstance(cursor, str) else ""
+    return DesignChange(changed, f"loop {id_} processes {over}{pointer}")
 
 
 @operation

@@ -17,7 +17,6 @@ from materia_nb.loadout.design.document import (
     materia_operation,
     objects_in,
     operation,
-    renamed,
     renamed_at,
     socket_in,
     with_field,
@@ -149,19 +148,6 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignCha
         raise design_error(f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS))
     changed, summary = with_value(socket, id_, field, value, f"{id_}.{field}")
     return DesignChange(with_socket(document, id_, changed), summary)
-
-
-@operation
-def rename_field(document: Object, id_: str, old: str, new: str) -> DesignChange:
-    """Rename a field of a socket.
-
-    Raises:
-        MateriaError: the socket has no field ``old``, or already has a field ``new``.
-    """
-    socket = socket_in(document, id_)
-    if old not in socket or new in socket:
-        raise design_error(f"{old!r} cannot be renamed to {new!r}", f"{id_}.{old}", f"set {new} instead")
-    return DesignChange(with_socket(document, id_, renamed(socket, old, new)), f"renamed {old} of {id_} to {new}")
 
 
 @operation

@@ -77,11 +77,7 @@ def _cursor_for_each(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             f"loops.{loop.id}.iterator",
             "without a cursor, each member has a separate cursor, <socket id>Index",
             f'write "cursor": "{cursor}"',
-            safe_fix(
-                f"Share the cursor {cursor}",
-                do("set_source", loop.id, "iterator", cursor=cursor),
-                summary=f"the members of loop {loop.id} share the cursor {cursor}",
-            ),
+            safe_fix(f"Share the cursor {cursor}", do("set_source", loop.id, "iterator", cursor=cursor)),
         )
 
 
@@ -197,11 +193,7 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
                 f"{id_!r} may finish the last item with {' or '.join(conditions)}, which none of its exits matches: "
                 "the cast ends as complete",
                 f"add an exit from {id_!r} for {' and '.join(conditions)}, or for always",
-                suggested_fix(
-                    f"{summary} → end",
-                    *ends,
-                    summary=f"loop {loop.id} ends after the last item when {summary}",
-                ),
+                suggested_fix(f"{summary} → end", *ends),
             )
 
 
@@ -232,9 +224,8 @@ def _when_empty_too(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
     if source is None or when is None or (source.advance or {}).get("when", when) != when:
         return None
     steps = (advance_when(source, when), do("add_exit", loop.id, source.id, "always", to))
-    summary = f"loop {loop.id} leads to {to} when its list is empty too"
     make = suggested_fix if len(loop.exits) > 1 else safe_fix
-    return make(f"always → {to} too", *steps, summary=summary)
+    return make(f"always → {to} too", *steps)
 
 
 @rule(EDGE_RULES, "loadout", "lone-guard")

@@ -324,8 +324,6 @@ export interface ToDesign {
   remove_socket: { id: string };
   /** Remove several sockets at once */
   remove_sockets: { ids: unknown };
-  /** Rename a field of a socket */
-  rename_field: { id: string; old: string; new: string };
   /** Rename a loop */
   rename_loop: { old: string; new: string };
   /** Rename a socket, and change every reference to it in the entry, edges, loops, exits and layout */
