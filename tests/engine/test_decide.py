@@ -76,7 +76,7 @@ def test_always_allowing_a_tool_allows_its_later_calls(asking):
     assert asking.types[-1] == "tools_allowed"
 
 
-def test_unseen_calls_are_not_decided(asking):
+def test_decision_about_other_tool_calls_is_refused(asking):
     assert refused(asking, approvals.decide_calls, "once", "", (FIRST,)) == "not_asked"
     assert refused(Folded(CHAIN).do(decide.enter), approvals.decide_calls, "once", "", None) == "not_asked"
     assert refused(asking, decide.finalize) == "asking"
@@ -125,7 +125,7 @@ def test_resumed_agent_is_reminded_of_what_it_waits_for():
     assert "WAIT FOR THE BUILD" in part.text
 
 
-def test_a_person_decides_in_the_agents_place():
+def test_person_can_decide_instead_of_the_agent():
     cast = held(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")
     cast.do(approvals.decide_hold, True, None)
     assert (cast.state.next, cast.types[-1]) == ("B", "hold_decided")
@@ -205,7 +205,7 @@ def test_edited_prompt_of_an_interrupted_turn_waits_again():
     assert refused(utility, decide.edit_prompt, "task", "x") == "not_an_agent"
 
 
-def test_an_edit_is_undone_as_long_as_nothing_came_after_it():
+def test_edit_can_be_undone_until_the_next_step():
     cast = Folded(CHAIN).answers("a")
     assert refused(cast, decide.undo) == "undo"
     before = cast.state
@@ -245,7 +245,7 @@ def test_complete_cast_cannot_be_edited():
     assert refused(Folded(CHAIN).answers("a", "b").do(decide.enter), decide.edit_state, {}, {}) == "over"
 
 
-def test_choice_of_a_person_is_recorded_with_its_time():
+def test_decision_of_a_person_is_recorded_with_its_time():
     cast = Folded(CHAIN).answers("a")
     cast.do(decide.record, ev.Pinned(name="B", **Pin("text", "a text", "b").as_json()), ts=5)
     assert cast.session.pins == {"B": Pin("text", "a text", "b")}

@@ -17,7 +17,7 @@ from protocol_helpers import json_values
 CHAIN = config({"A": asks(edge("B", "satisfied"), edge("end")), "B": at("T"), "C": at("P")})
 
 
-def test_edit_asks_a_first_turn_again_and_leaves_a_later_turn():
+def test_edit_renews_the_prompt_of_a_first_turn_only():
     play = Play(CHAIN)
     changed = play.state._replace(data={"x": "EDITED"})
     assert "EDITED" in edit.prompt_after(play.rules, changed).text
@@ -26,7 +26,7 @@ def test_edit_asks_a_first_turn_again_and_leaves_a_later_turn():
     assert edit.prompt_after(play.rules, play.state) is None
 
 
-def test_edit_asks_nothing_again_for_a_utility_or_an_idle_cast():
+def test_edit_renews_no_prompt_of_a_utility_or_an_idle_cast():
     play = Play(CHAIN, say(satisfied=True))
     assert play.visit.socket == "B"
     assert edit.prompt_after(play.rules, play.state) is None

@@ -47,7 +47,7 @@ def only_the_fold(monkeypatch):
     return made
 
 
-def test_only_evolve_makes_sessions(tmp_path, only_the_fold):
+def test_only_evolve_creates_sessions(tmp_path, only_the_fold):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run(steps=3)
     cast.edit.set("plan.n", 1)
@@ -170,7 +170,7 @@ def test_refused_output_stays_refused_when_rules_change():
     assert [issue.message for issue in turn.reading.issues] == ["it was too long"]
 
 
-def test_work_time_is_unknown_if_that_of_one_turn_is():
+def test_work_time_is_unknown_if_the_time_of_one_turn_is_unknown():
     cast = Folded(config({"A": asks(materia="M")})).do(decide.enter)
     cast.do(decide.answer, decide.Answer("a draft", worked=40)).do(decide.refine, "again")
     cast.do(decide.answer, decide.Answer("another", worked=2))

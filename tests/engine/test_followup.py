@@ -98,7 +98,7 @@ def test_r22_an_edge_to_the_end_is_captured_too():
     assert [(entry.target, entry.reason) for entry in play.state.follow_up] == [("end", "why")]
 
 
-def test_r22_captured_also_when_the_edge_is_refused_and_shown_after_reviving():
+def test_r22_reason_of_an_edge_over_its_limit_is_shown_after_the_limit_is_raised():
     play = inside(most=1).go(no("one"), "built", no("two"))
     assert play.at == "edge_traversals_exhausted"
     play.raise_limit()
@@ -153,7 +153,7 @@ def test_r22_nothing_is_captured_when_the_item_advanced_in_that_step():
     assert (play.visit.item.key, play.prompt.reasons, play.state.follow_up) == ("WI-2", (), ())
 
 
-def test_r22_an_advance_of_another_cursor_does_not_prevent_it():
+def test_r22_reason_is_captured_if_another_cursor_advanced():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Check")),
@@ -167,7 +167,7 @@ def test_r22_an_advance_of_another_cursor_does_not_prevent_it():
     assert (play.visit.item.key, play.prompt.reasons) == ("WI-1", ("why",))
 
 
-def test_r22_the_last_five_are_kept_per_item_and_target():
+def test_r22_last_five_reasons_are_kept_per_item_and_target():
     play = inside(2)
     for count in range(7):
         play.go(no(f"r{count}"), "built")
@@ -271,7 +271,7 @@ def test_r22_reasons_are_cut_to_2400_characters_oldest_first(sizes, shown):
     assert rendered[1:] == tuple(kept[1:])
 
 
-def test_r22_stored_reasons_are_not_cut():
+def test_r22_stored_reasons_are_complete():
     play = inside()
     for n in range(2):
         play.go(no(str(n) * 900), "built")

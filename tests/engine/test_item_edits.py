@@ -372,7 +372,7 @@ def test_r46_current_item_stays_current_between_its_sockets(tmp_path):
     assert (built(cast), built(cast, "Socket-3")) == (["a", "b", "c"], ["b", "c"])
 
 
-def test_r46_an_abandoned_item_stays_skipped_sockets_and_can_be_asked_for_again(tmp_path):
+def test_r46_abandoned_item_stays_skipped_and_can_be_repeated(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"abc")})}
     cast = h.start(tmp_path, h.loop_config(), {**agents, "Check": "person"})
     cast.run()

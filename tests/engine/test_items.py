@@ -34,7 +34,7 @@ def test_r12_a_consuming_loop_shows_its_item_under_four_names():
     }
 
 
-def test_r12_foreach_shows_it_as_item_by_default():
+def test_r12_foreach_shows_its_item_as_item_by_default():
     play = walking({"items": "state.rows"})
     assert play.data == {"rows": ["a", "b", "c"], "item": "a", "currentWorkItem": "a"}
 
@@ -79,7 +79,7 @@ def test_r12_aliases_are_removed_at_the_next_entry_and_the_end():
     assert (over.at, over.data) == ("complete", {"rows": ["a", "b", "c"]})
 
 
-def test_r12_an_alias_of_another_socket_does_not_linger():
+def test_r12_alias_of_another_socket_is_removed():
     sockets = {
         "Rows": at("U", edge("A")),
         "A": at("P", edge("B"), foreach={"items": "rows", "as": "first"}),
@@ -112,7 +112,7 @@ def test_r12_non_list_counts_as_empty(rows):
     assert (play.at, play.sockets, dict(play.state.cursors)) == ("complete", ["Rows"], {"WalkIndex": 0})
 
 
-def test_r12_null_is_an_item():
+def test_r12_null_entry_of_a_list_is_an_item():
     play = walking({"items": "rows"}, rows=say(state={"rows": [None, 0]}))
     assert item_of(play) == (None, "0", "0", 0)
     assert play.data["item"] is None
@@ -191,7 +191,7 @@ def test_r13_a_list_in_state_work_items_has_numbered_keys():
     assert play.route == [("Rows", None), ("Walk", "WI-1"), ("Walk", "WI-2")]
 
 
-def test_r13_default_cursors():
+def test_r13_cursor_has_a_default_name():
     assert dict(Play(retry_loop(), items("one")).state.cursors) == {"workItemIndex": 0}
     assert dict(walking({"items": "rows"}).state.cursors) == {"WalkIndex": 0}
     assert dict(walking({"items": "rows", "cursor": "i"}).state.cursors) == {"i": 0}
@@ -256,7 +256,7 @@ def test_r14_advance_from_outside_any_item_and_over_nothing_exhausts_at_once():
     assert (play.at, dict(play.state.cursors)) == ("complete", {"i": 1})
 
 
-def test_r14_done_is_ignored():
+def test_r14_field_done_has_no_effect():
     walk = {"items": "rows", "done": "end"}
     assert walking(walk, "1").at == "Walk"
 

@@ -82,7 +82,7 @@ def test_r34_a_dotted_alias_is_kept_and_its_object_goes_with_the_outer_item():
     assert set(play.data) == {"rows"}
 
 
-def test_r34_an_empty_inner_list_is_skipped_sockets_within_its_outer_item():
+def test_r34_empty_inner_list_is_skipped_within_its_outer_item():
     rows = say(state={"rows": [{"n": "a", "subs": []}, {"n": "b", "subs": [3]}]})
     play, told = play_all(nested(), rows)
     assert (told, play.at) == (["b 3"], "Out")
@@ -193,7 +193,7 @@ def nested_in_work_items():
     return config(sockets, materia=inner)
 
 
-def test_r46_pairs_stay_with_the_outer_item_being_worked_on_and_go_when_it_is_abandoned():
+def test_r46_moved_outer_item_keeps_inner_items_and_abandoned_one_drops_them():
     plan = say(state={"rows": []}, workItems=[{"title": "a", "context": "x"}, {"title": "b", "context": "y"}])
     play = Play(nested_in_work_items(), plan)
     given = [{"title": "a", "context": [1, 2]}, {"title": "b", "context": [3]}]
@@ -264,7 +264,7 @@ def test_r67_an_inner_list_that_an_assignment_made_is_checked_for_each_outer_ite
 
 
 @pytest.mark.parametrize("subs, warned", [([], []), ([7], ["0 (0) of new (0)"])])
-def test_r67_of_a_list_that_was_replaced_the_new_inner_list_counts(subs, warned):
+def test_r67_replaced_inner_list_is_checked_in_its_new_form(subs, warned):
     document = with_an_early_way_out(nested(), assign={"rows": "$.rows"})
     answers = (ROWS, "x", say(satisfied=False, rows=[{"name": "new", "subs": subs}]), "n", "end")
     assert warned_entries(document, *answers) == warned

@@ -107,7 +107,7 @@ def test_handoffs_are_not_stored_if_an_output_is_missing(tmp_path):
         assert step.after == later.before
 
 
-def test_every_state_is_within_a_bounded_number_of_steps(long):
+def test_reading_a_state_recomputes_a_bounded_number_of_steps(long):
     cast, _ = long
     found = [step.states for step in cast.runner.session.steps if isinstance(step.states, PastStates)]
     runs = Counter(id(states) for states in found)
@@ -128,7 +128,7 @@ def test_another_answer_to_a_step_is_looked_up_separately():
     assert [line[0].after for line in lines] == [start.state] * 3
 
 
-def test_any_step_can_be_looked_at_first(long):
+def test_states_can_be_read_in_any_order(long):
     cast, had = long
     cast.close()
     steps = resume_cast(cast.run_dir).runner.session.steps

@@ -261,7 +261,7 @@ def test_approval_survives_a_restart_until_it_is_used(tmp_path):
     assert resumed.approvals.current is None
 
 
-def test_the_past_does_not_change(tmp_path):
+def test_earlier_sessions_do_not_change(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2))
     cast.step()
     past = cast.at(1)

@@ -101,7 +101,7 @@ def test_r10_patch_is_applied_before_the_context():
     assert play.data == {"context": "patched\n\n[S0 U] said"}
 
 
-def test_r10_agents_patch_nothing():
+def test_r10_agent_output_does_not_patch_the_state():
     play = after([say(state={"a": 1})], asks(), limits={"repairAttempts": 0})
     assert (play.at, play.data) == ("repair_exhausted", {})
 
@@ -187,7 +187,7 @@ def test_r11_cursor_is_a_state_path_like_any_other():
     assert assigned({}, ("v", "cursor.x"), before={"cursor": {"x": 4}})["v"] == 4
 
 
-def test_r11_item_sources_inside_a_loop():
+def test_r11_item_source_reads_the_current_item():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Do"), assign={"seen": "item.title", "whole": "item"}, advance={"when": "always"}),

@@ -147,12 +147,12 @@ def test_r20_warning_percentage_can_be_set_and_passed_over():
     assert (play.at, warned) == ("budget", [False])
 
 
-def test_r20_zero_stops_after_the_first_socket():
+def test_r20_budget_of_zero_stops_after_the_first_socket():
     play, _ = budgeted(("x", None), most=0)
     assert (play.at, play.state.visits) == ("budget", {"A": 1})
 
 
-def test_r20_input_and_output_count_and_refused_turns_too():
+def test_r20_input_and_output_of_refused_turns_count():
     play, _ = budgeted(("bad", 60), ("{}", 40), sockets=CHAIN)
     assert (play.at, play.state.usage.tokens) == ("budget", 100)
 
@@ -180,7 +180,7 @@ def test_r20_retry_needs_a_higher_budget_and_then_routes():
     assert "budget_warning" in event_types(play.answer("x", 20))
 
 
-def test_r20_retried_budget_stop_is_over():
+def test_r20_raised_budget_lets_the_cast_continue():
     play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Next", "satisfied")), "Next": asks()})
     play.state = recovery.set_budget(play.state, max_tokens=None)
     play.raise_limit()

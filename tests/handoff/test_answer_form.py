@@ -81,7 +81,7 @@ def line_of(form):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_form_is_short(name):
+def test_form_stays_within_its_length_limit(name):
     for wanted, facts in TURNS:
         assert 0 < len(protocol(name).form(wanted, facts)) <= LONGEST_FORM
         assert 0 < len(protocol(name).form(wanted, facts, short=True)) <= LONGEST_SHORT_FORM

@@ -62,7 +62,7 @@ MISSING = ["AGENT_ID", "AGENT_STATUS", "NEXT_ACTION", "PENDING_STEPS", "PLAN_STA
         '```agent_contract_handoff\n{"a": 1}```\n```agent_contract_handoff\n{"a": 2}```',
     ],
 )
-def test_2_the_first_block_with_the_tag(text):
+def test_section_2_first_block_with_the_tag_is_the_contract(text):
     assert contract_fields.contract_in(text) == {"a": 1}
 
 
@@ -82,7 +82,7 @@ def test_2_the_first_block_with_the_tag(text):
         '```Agent_contract_handoff\n{"a": 1}```',
     ],
 )
-def test_2_anything_else_is_not_a_block(text):
+def test_section_2_reply_without_a_well_formed_block_has_no_contract(text):
     assert contract_fields.contract_in(text) is None
     reading = read(text)
     assert codes(reading.issues) == MISSING
@@ -94,11 +94,11 @@ def test_2_anything_else_is_not_a_block(text):
     )
 
 
-def test_2_backticks_are_written_as_escapes():
+def test_section_2_backticks_in_a_contract_are_escaped():
     assert contract_fields.contract_in('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {"a": "```"}
 
 
-def test_2_a_contract_that_is_an_object_already_may_not_be_too_deep():
+def test_section_2_too_deeply_nested_contract_object_is_refused():
     deep: list[object] = []
     for _ in range(5000):
         deep = [deep]
@@ -129,11 +129,11 @@ def test_2_a_contract_that_is_an_object_already_may_not_be_too_deep():
         ({"consolidation_report": "none"}, []),
     ],
 )
-def test_3_to_5_codes(changes, expected):
+def test_sections_3_to_5_each_fault_has_its_issue_code(changes, expected):
     assert errors(contract(**changes)) == expected
 
 
-def test_4_tiers_and_who_repairs():
+def test_section_4_tier_and_repairing_agent_follow_from_the_faults():
     def seen(value, agent_id):
         checked = contract_protocol.examine(value, FREE, TurnFacts(agent_id=agent_id)).checked
         return checked.tier, checked.repair
@@ -150,7 +150,7 @@ def test_4_tiers_and_who_repairs():
     assert read(anonymous, agent_id="").action == "escalate"
 
 
-def test_4_two_repairs_then_a_person():
+def test_section_4_person_is_called_after_two_repairs():
     assert [read("no", refused=n).action for n in range(4)] == ["reissue", "reissue", "escalate", "escalate"]
 
 
@@ -166,7 +166,7 @@ def test_4_two_repairs_then_a_person():
         ("pytest", [], False),
     ],
 )
-def test_4_commands_without_output_are_warned_about(commands, outputs, told):
+def test_section_4_command_without_output_causes_a_warning(commands, outputs, told):
     value = contract(evidence_report__commands_run=commands, evidence_report__verbatim_outputs=outputs)
     assert warnings(value) == (["verbatim_outputs_missing"] if told else [])
     assert read(value).accepted
@@ -200,13 +200,13 @@ def told(**assignment):
         (told(surfaces=["a"]), False),
     ],
 )
-def test_6_when_findings_must_be_consolidated(given, demanded):
+def test_section_6_consolidation_report_is_required_by_the_assignment(given, demanded):
     assert contract_fields.consolidation_required(given) is demanded
     assert ("CONSOLIDATION_REPORT" in errors(CONTRACT, assignment=given)) is demanded
     assert errors(contract(consolidation_report=FULL), assignment=given) == []
 
 
-def test_6_a_report_that_is_there_is_checked_and_empty_is_missing():
+def test_section_6_empty_fields_of_a_consolidation_report_are_missing():
     assert errors(contract(consolidation_report={**FULL, "conflicts": [], "next_best_agent": ""})) == [
         "CONFLICTS",
         "NEXT_BEST_AGENT",
@@ -216,7 +216,7 @@ def test_6_a_report_that_is_there_is_checked_and_empty_is_missing():
     ]
 
 
-def test_7_what_an_approval_request_must_hold():
+def test_section_7_missing_fields_of_an_approval_request_are_reported():
     request = {"operation": "push", "rollback": "", "verification": None, "risk_level": " high"}
     asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
     assert errors(asked) == ["APPROVAL_REQUEST_ROLLBACK", "APPROVAL_REQUEST_VERIFICATION"]
@@ -238,12 +238,12 @@ def test_7_what_an_approval_request_must_hold():
         ({"iteration": 1.9, "metric": 1, "threshold": "1e400"}, (1, None, 1.0, math.inf)),
     ],
 )
-def test_8_numbers_of_the_loop(given, expected):
+def test_section_8_invalid_numbers_of_a_loop_are_ignored(given, expected):
     loop = contract_fields.Contract({"loop_state": given}).loop_state
     assert (loop and (loop.iteration, loop.max_iterations, loop.metric, loop.threshold)) == expected
 
 
-def test_8_an_unfinished_loop_continues_and_is_not_malformed():
+def test_section_8_unfinished_loop_continues_without_a_repair():
     loop = {"iteration": 1, "max_iterations": 2, "metric": 0, "threshold": 0.5}
     reading = read(contract(loop_state=loop), memory={"plan_status": "IN_PROGRESS", "in_progress": 1})
     assert codes(reading.issues) == ["LOOP_STATE_INCOMPLETE:iteration=1<max=2,metric=0.0<threshold=0.5"]
@@ -256,7 +256,7 @@ def test_8_an_unfinished_loop_continues_and_is_not_malformed():
 
 
 @pytest.mark.parametrize("path", paths_of(CONTRACT))
-def test_3_hostile_values_in_any_field_give_codes_and_never_raise(path):
+def test_section_3_hostile_value_in_any_field_never_raises(path):
     for value in HOSTILE:
         reading = contract_protocol.examine(changed(CONTRACT, {path: value}), FREE).reading
         assert all(issue.code for issue in (*reading.issues, *reading.warnings))
@@ -270,7 +270,7 @@ def test_3_hostile_values_in_any_field_give_codes_and_never_raise(path):
         "memory_suggestions", "update_contracts", "rollback_executed", "context_consumption",
     ],
 )  # fmt: skip
-def test_3_hostile_values_in_optional_fields(name):
+def test_section_3_hostile_values_in_optional_fields_never_raise(name):
     given = {"write_permissions": {"writable_sections": ["stack"]}}
     for value in HOSTILE:
         for held in (
@@ -286,13 +286,13 @@ def test_3_hostile_values_in_optional_fields(name):
 
 
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
-def test_1_hostile_values_in_an_assignment(given):
+def test_section_1_hostile_values_in_an_assignment_never_raise(given):
     for section in SECTIONS:
         contract_protocol.examine(CONTRACT, FREE, TurnFacts(assignment={section: given}))
     contract_protocol.examine(CONTRACT, FREE, TurnFacts(assignment=given))
 
 
-def test_1_an_assignment_has_five_sections():
+def test_section_1_assignment_has_five_sections():
     given = told(goal="g", writable_sections=["stack"])
     assert tuple(given) == SECTIONS
     assert contract_fields.writable_sections(given) == ["stack"]
@@ -300,14 +300,14 @@ def test_1_an_assignment_has_five_sections():
     assert json.loads(json.dumps(given)) == given
 
 
-def test_10_updates_without_write_access_are_warnings():
+def test_section_10_update_without_write_access_causes_a_warning():
     update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
     given = told(writable_sections=["stack"])
     assert warnings(contract(update_contracts=update), assignment=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
     assert warnings(contract(update_contracts=update)) == []
 
 
-def test_3_all_fields_of_a_contract_are_read():
+def test_section_3_all_fields_of_a_contract_are_read():
     output = contract_fields.Contract(
         contract(
             user_facing_summary=" Short. ",
@@ -330,7 +330,7 @@ def test_3_all_fields_of_a_contract_are_read():
     assert contract_fields.Contract({}).plan_status == ""
 
 
-def test_1_an_assignment_names_the_session_the_provider_and_the_role():
+def test_section_1_assignment_names_session_provider_and_role():
     task = Task("g", "ab7e4d2", "T", {"primary": False}, {}, session="2026", provider="openai")
     given = CON.assignment(task)
     assert given["metadata"] == {"session_id": "2026", "provider": "openai", "contract_version": "1"}
@@ -341,7 +341,7 @@ def test_1_an_assignment_names_the_session_the_provider_and_the_role():
 # -- section 11: the state machine --------------------------------------------------------
 
 
-def test_11_a_refused_turn_leaves_the_record_unchanged():
+def test_section_11_refused_turn_leaves_the_record_unchanged():
     at_work = contract(agent_status__plan_status="IN_PROGRESS")
     memory, actions = None, []
     for value in (at_work, "no block", at_work, at_work, CONTRACT, CONTRACT, at_work):
@@ -359,13 +359,13 @@ def test_11_a_refused_turn_leaves_the_record_unchanged():
     ]
 
 
-def test_11_an_illegal_status_names_the_legal_ones():
+def test_section_11_illegal_status_error_names_the_legal_statuses():
     reading = read(CONTRACT, memory={"plan_status": "BLOCKED"})
     assert (codes(reading.issues), reading.action) == (["ILLEGAL_TRANSITION:BLOCKED->COMPLETE"], "reject")
     assert "IN_PROGRESS" in reading.reason
 
 
-def test_11_an_illegal_status_is_reported_with_the_other_issues_r58():
+def test_section_11_illegal_status_is_reported_with_all_other_issues():
     value = contract(evidence_report__open_gaps=ABSENT)
     reading = read(value, memory={"plan_status": "BLOCKED"})
     assert codes(reading.issues) == ["ILLEGAL_TRANSITION:BLOCKED->COMPLETE", "OPEN_GAPS"]
@@ -376,7 +376,7 @@ def test_11_an_illegal_status_is_reported_with_the_other_issues_r58():
 
 
 @pytest.mark.parametrize("memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}])
-def test_11_a_memory_in_another_format_is_ignored(memory):
+def test_section_11_memory_in_another_format_is_ignored(memory):
     assert contract_fields.remembered(memory) in (
         contract_fields.StatusRecord(),
         contract_fields.StatusRecord("COMPLETE"),
@@ -401,7 +401,7 @@ def test_11_a_memory_in_another_format_is_ignored(memory):
          (True, "route", None, "")),
     ],
 )  # fmt: skip
-def test_14_routes_and_actions(changes, expected):
+def test_section_14_status_determines_verdict_and_action(changes, expected):
     reading = read(contract(**changes))
     assert (reading.satisfied, reading.action, reading.needs, reading.reason) == expected
 
@@ -417,14 +417,14 @@ def test_14_routes_and_actions(changes, expected):
         (7, "direction"),
     ],
 )
-def test_14_a_request_waits_for_approval_or_a_direction(approval_id, needs):
+def test_section_14_request_waits_for_approval_or_a_direction(approval_id, needs):
     request = {"exact_content": "git push", "rollback": "r", "verification": "v", "approval_id": approval_id}
     reading = read(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request))
     assert (reading.action, reading.needs) == ("pause", needs)
     assert "git push" in reading.reason
 
 
-def test_r44_a_malformed_approval_id_is_noted_and_counts_as_absent():
+def test_r44_malformed_approval_id_counts_as_missing():
     request = {**REQUEST, "approval_id": "X"}
     asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
     assert warnings(asked) == ["APPROVAL_ID_MALFORMED:X"]
@@ -445,7 +445,7 @@ def test_r44_a_person_sees_that_the_agent_made_up_the_id():
     assert "the agent made up the id P-000" in read(asked).reason
 
 
-def test_14_the_context_has_the_fields_for_the_next_agent():
+def test_section_14_context_has_the_fields_for_the_next_agent():
     value = contract(
         user_facing_summary=" Short. ",
         evidence_report__cross_layer_impacts=["docs"],
@@ -465,7 +465,7 @@ def test_14_the_context_has_the_fields_for_the_next_agent():
     ]
 
 
-def test_14_gaps_are_work_items_only_in_a_generator():
+def test_section_14_gaps_become_work_items_only_in_a_generator():
     value = contract(evidence_report__open_gaps=["first\nhow", "second", {"third": 1}, " ", None])
     assert read(value).work_items is None
     assert read(value, wanted(GENERATOR, generator=True)).work_items == [
@@ -480,7 +480,7 @@ def test_14_gaps_are_work_items_only_in_a_generator():
     assert read(helped, wanted(GENERATOR, generator=True)).work_items[0]["context"] == "how\nNext best agent: developer"
 
 
-def test_14_a_reading_with_too_large_numbers_is_valid_json():
+def test_section_14_reading_with_too_large_numbers_is_valid_json():
     reading = read(block(json.dumps(CONTRACT)[:-1] + ', "x": [1e400, 1]}'))
     assert reading.value["x"] == [None, 1]
 
@@ -506,7 +506,7 @@ def test_text_sockets_accept_anything():
 OWN_ID = CONTRACT["agent_status"]["agent_id"]
 
 
-def test_9_malformed_suggestions_are_skipped_with_a_warning():
+def test_section_9_malformed_suggestion_is_skipped_with_a_warning():
     given = [{"description": "d", "body": "b", "type": "weird"}, {"description": "x"}, 3]
     reading = read(contract(memorialize_suggestions=given), agent_id=OWN_ID)
     assert reading.accepted
@@ -514,7 +514,7 @@ def test_9_malformed_suggestions_are_skipped_with_a_warning():
     assert read(contract(memorialize_suggestions=[]), agent_id=OWN_ID).notes == ()
 
 
-def test_a_wrong_agent_id_is_only_noted():
+def test_wrong_agent_id_does_not_refuse_the_contract():
     noted = read(CONTRACT, agent_id="a1b2c3d4e5")
     assert noted.notes == (f"agent_status.agent_id is {OWN_ID}, but the id of the agent is a1b2c3d4e5",)
     assert noted._replace(notes=()) == read(CONTRACT, agent_id=OWN_ID)
@@ -523,7 +523,7 @@ def test_a_wrong_agent_id_is_only_noted():
 
 
 @pytest.mark.parametrize("sends_back, action, satisfied", [(True, "route", False), (False, "reissue", None)])
-def test_unfinished_work_follows_an_edge_back_or_is_continued(sends_back, action, satisfied):
+def test_unfinished_work_is_sent_back_or_continued(sends_back, action, satisfied):
     failing = contract(agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     shape = replace(FREE, sends_back=sends_back)
     reading = CON.read(block(failing), shape)

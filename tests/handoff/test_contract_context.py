@@ -26,12 +26,12 @@ def sealed(**fields):
 # -- section 7: consent -------------------------------------------------------------------
 
 
-def test_7_the_fingerprint_is_that_of_compact_json_with_sorted_keys():
+def test_section_7_fingerprint_is_the_digest_of_compact_sorted_json():
     expected = hashlib.sha256(b'{"a":[1,true],"b":"\\ud800"}').hexdigest()
     assert runtime_rules.command_fingerprint({"b": "\ud800", "a": [1, True]}) == expected
 
 
-def test_7_a_grant_is_for_one_exact_command_once():
+def test_section_7_approval_allows_one_exact_command_once():
     approval = sealed().approve(5.0)
     assert approval.as_json() == {"approval_id": ID, "exact_content": "git push", "uses": 1}
     for other in ("git push ", "git push --force", "GIT PUSH", ""):
@@ -42,19 +42,19 @@ def test_7_a_grant_is_for_one_exact_command_once():
     assert used.use("git push", 6.0) == (False, used)
 
 
-def test_7_a_grant_expires_after_an_hour():
+def test_section_7_approval_expires_after_an_hour():
     approval = sealed().approve(0.0)
     assert approval.use("git push", HOUR - 1)[0]
     allowed, over = approval.use("git push", HOUR)
     assert (allowed, over.standing) == (False, "EXPIRED")
 
 
-def test_7_a_request_is_answered_within_a_day():
+def test_section_7_request_expires_after_a_day():
     assert sealed().approve(24 * HOUR) is None
     assert sealed().approve(24 * HOUR - 1)
 
 
-def test_7_a_seal_holds_what_was_asked_for():
+def test_section_7_sealed_request_keeps_the_original_fields():
     one = sealed(rollback="git revert", risk_level=" high ", verification="look")
     assert one.sealed["rollback_hint"] == "git revert"
     assert one.sealed["risk_level"] == "HIGH"
@@ -69,7 +69,7 @@ def test_7_a_seal_holds_what_was_asked_for():
     assert sealed(rollback="git revert", risk_level="high").fingerprint == one.fingerprint
 
 
-def test_7_the_resumed_agent_reads_the_approved_command_or_that_none_is_approved():
+def test_section_7_resumed_agent_reads_the_decision():
     assert "git push" in runtime_rules.answer_note(sealed().approve(0.0))
     assert "Do not run" in runtime_rules.answer_note(None)
 
@@ -77,7 +77,7 @@ def test_7_the_resumed_agent_reads_the_approved_command_or_that_none_is_approved
 # -- section 9: memories ------------------------------------------------------------------
 
 
-def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_warning():
+def test_section_9_suggestion_that_is_not_text_is_skipped_with_a_warning():
     found = contract_fields.memorialize_suggestions(
         [
             {"description": 1, "body": ["b"], "slug": None, "type": "Atom"},
@@ -117,7 +117,7 @@ def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_warning()
         (None, {"a": 1}, {"a": 1}),
     ],
 )  # fmt: skip
-def test_10_the_table(stored, update, expected):
+def test_section_10_values_are_merged_by_type(stored, update, expected):
     before = copy.deepcopy((stored, update))
     merged = runtime_rules.merged_context({"k": stored}, {"k": update})["k"]
     assert same(merged, expected)
@@ -145,7 +145,7 @@ documents = st.dictionaries(st.sampled_from("abc"), json_values | objects | name
 
 
 @given(documents, documents)
-def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
+def test_section_10_merge_keeps_values_that_the_update_does_not_mention(stored, update):
     before = copy.deepcopy((stored, update))
     merged = runtime_rules.merged_context(stored, update)
     assert kept(stored, update, merged)
@@ -153,13 +153,13 @@ def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
 
 
 @given(documents, documents)
-def test_10_merging_twice_changes_nothing_more(stored, update):
+def test_section_10_merging_the_same_update_twice_changes_nothing(stored, update):
     """The second merge may still sort and unite a list that the first one added unchanged."""
     twice = runtime_rules.merged_context(runtime_rules.merged_context(stored, update), update)
     assert same(runtime_rules.merged_context(twice, update), twice)
 
 
-def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
+def test_section_10_too_deep_values_are_refused_and_long_lists_are_fast():
     deep: dict[str, object] = {}
     for _ in range(5000):
         deep = {"a": deep}
@@ -169,7 +169,7 @@ def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
     assert runtime_rules.merged_context({"r": rows}, {"r": rows})["r"] == rows
 
 
-def test_10_updates_are_checked_one_by_one_and_the_old_document_is_unchanged():
+def test_section_10_refused_update_does_not_affect_other_updates():
     document = {"stack": {"a": 1}, "infra": {"b": 1}}
     done = runtime_rules.apply_updates(
         document,
@@ -194,14 +194,14 @@ def test_10_updates_are_checked_one_by_one_and_the_old_document_is_unchanged():
 
 
 @pytest.mark.parametrize("clause", HOSTILE)
-def test_10_hostile_updates_change_nothing_without_write_access(clause):
+def test_section_10_hostile_update_without_write_access_changes_nothing(clause):
     document = {"stack": {"a": 1}}
     for given_clause in (clause, [clause], [{"contract": clause, "payload": clause}]):
         assert runtime_rules.apply_updates(document, given_clause, ["other"]).document == document
     runtime_rules.apply_updates(document, [{"contract": "stack", "payload": clause}], ["stack"])
 
 
-def test_10_a_section_that_is_not_an_object_is_replaced():
+def test_section_10_section_that_is_not_an_object_is_replaced():
     assert runtime_rules.apply_updates({"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]).document == {
         "s": {"a": 1}
     }

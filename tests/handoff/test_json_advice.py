@@ -33,12 +33,12 @@ from materia_nb.handoff.jsontext import json_advice
         ("", "a closing quote or bracket is missing"),
     ],
 )
-def test_the_advice_names_the_fix(text, advice):
+def test_advice_names_the_fix(text, advice):
     assert advice in json_advice(text)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.text(), st.lists))
-def test_json_needs_no_advice(value):
+def test_valid_json_has_no_advice(value):
     assert json_advice(json.dumps(value)) == ""
 
 
@@ -47,6 +47,6 @@ def test_advice_never_raises(text):
     assert isinstance(json_advice(text), str)
 
 
-def test_there_is_no_advice_about_invalid_numbers():
+def test_invalid_numbers_have_no_advice():
     assert json_advice('{"a": NaN}') == ""
     assert json_advice("[" * 100_000) == ""

@@ -53,7 +53,7 @@ def refused(text, read=agent_object):
         "   ",
     ],
 )
-def test_r5_strict_json_only(text):
+def test_r5_json_extensions_are_refused(text):
     refused(text, strict_json)
     refused(text)
     refused(text, utility_object)
@@ -64,7 +64,7 @@ def test_r5_finite_numbers_of_any_size_are_kept():
     assert value == {"big": 1e308, "small": 0.0, "whole": 123456789012345678901234567890}
 
 
-def test_r5_duplicate_keys_the_last_wins_and_each_is_noted_once():
+def test_r5_last_of_duplicate_keys_wins_with_one_note():
     value, duplicates = strict_json('{"a": 1, "b": {"x": 1, "x": 2, "x": 3}, "a": 2, "a": 3}')
     assert value == {"a": 3, "b": {"x": 3}}
     assert sorted(duplicates) == ["a", "x"]
@@ -74,16 +74,16 @@ def test_r5_duplicate_keys_the_last_wins_and_each_is_noted_once():
 
 
 @pytest.mark.parametrize("text", ["[]", "[1]", "null", "true", "3", '"{}"', ' [{"a": 1}] '])
-def test_r5_a_whole_text_that_is_json_but_no_object_is_refused(text):
+def test_r5_json_reply_that_is_not_an_object_is_refused(text):
     assert "not an object" in refused(text)
 
 
 @pytest.mark.parametrize("text", ["[]", "null", '{"a":1} x', 'x {"a":1}', '```\n{"a":1}\n```', "\ufeff{}", '{"a":1}{}'])
-def test_r6_a_utility_writes_one_object_and_nothing_else(text):
+def test_r6_utility_output_must_be_one_object(text):
     refused(text, utility_object)
 
 
-def test_r6_white_space_around_a_utilitys_object_is_fine():
+def test_r6_white_space_around_a_utility_object_is_ignored():
     assert utility_object('\n\t {"a": 1}\r\n').value == {"a": 1}
 
 
@@ -97,17 +97,17 @@ def test_r5_first_fence_is_read_whatever_its_tag(tag):
     assert found(f'Here:\n```{tag}\n{{"a": 1}}\n```\nDone.') == ({"a": 1}, "fence")
 
 
-def test_r5_the_first_fence_beats_an_object_before_it():
+def test_r5_first_fence_takes_precedence_over_an_earlier_object():
     assert found('{"a": 1} or rather\n```\n{"a": 2}\n```') == ({"a": 2}, "fence")
 
 
-def test_r5_only_the_first_fence_counts_then_the_first_object():
+def test_r5_first_object_is_used_if_the_first_fence_has_none():
     assert found('```\nno\n```\n```\n{"a": 1}\n```') == ({"a": 1}, "prose")
     assert found('```\n[1]\n```\n{"a": 1}') == ({"a": 1}, "prose")
     assert found('```json\n{"a": 1,}\n```\n{"a": 2}') == ({"a": 2}, "prose")
 
 
-def test_r5_fences_on_one_line_and_fences_left_open():
+def test_r5_one_line_fence_is_read_and_open_fence_counts_as_prose():
     assert found('x ```json {"a": 1}``` y') == ({"a": 1}, "fence")
     assert found('x ```{"a": 1}``` y') == ({"a": 1}, "fence")
     assert found('```json\n{"a": 1}') == ({"a": 1}, "prose")
@@ -145,7 +145,7 @@ def test_r5_an_inner_object_never_replaces_a_broken_outer_one(text):
     refused(text)
 
 
-def test_r5_braces_inside_strings_do_not_close_anything():
+def test_r5_braces_inside_strings_are_ignored():
     assert found('{"a": "}", oops} {"b": "{"}') == ({"b": "{"}, "prose")
     assert found(r'{"a": "\"}\\", oops} {"b": 1}') == ({"b": 1}, "prose")
     assert found(r'{"a": "x\"} {", b} {"c": 1}') == ({"c": 1}, "prose")
@@ -154,7 +154,7 @@ def test_r5_braces_inside_strings_do_not_close_anything():
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '{"a":['])
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 5_000, 200_000])
-def test_r5_deep_nesting_is_refused_and_no_recursion_error_escapes(opening, depth):
+def test_r5_too_deep_nesting_is_refused_without_a_recursion_error(opening, depth):
     closing = {"[": "]", '{"a":': "}", '{"a":[': "]}"}[opening]
     text = '{"deep": ' + opening * depth + "1" + closing * depth + "}"
     for read in (agent_object, utility_object, strict_json):
@@ -213,14 +213,14 @@ def test_r5_scanning_is_linear_in_time(unit):
 
 
 @pytest.mark.parametrize("unit", ["{", '{"a":', '"\\', '{"'])
-def test_r5_a_megabyte_of_anything_is_answered(unit):
+def test_r5_a_megabyte_of_any_text_is_read(unit):
     text = unit * (1_000_000 // len(unit))
     refused(text)
     assert found(f'{{"context": {json.dumps(text)}}}') == ({"context": text}, "whole")
 
 
 @given(st.text(alphabet='{}[]"\\`:,a1 \n', max_size=80))
-def test_r5_what_is_found_is_an_object_of_the_text(text):
+def test_r5_returned_object_occurs_in_the_text(text):
     try:
         result = agent_object(text)
     except NotJson:
@@ -248,5 +248,5 @@ def test_r5_an_object_in_plain_prose_is_always_found(before, value, after):
         '```json {"a": 1}```',
     ],
 )
-def test_r35_a_fence_whose_tag_line_holds_a_brace_begins_there(text):
+def test_r35_fenced_object_may_begin_on_the_line_of_the_tag(text):
     assert found(text) == ({"a": 1}, "fence")

@@ -47,7 +47,7 @@ def test_sample_stops_need_a_person(name, actions):
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("given", [{}, BRIEFING], ids=["alone", "with others"])
 @pytest.mark.parametrize("outcome, satisfied", [("done", True), ("open", True), ("again", False)])
-def test_a_persons_verdict_is_an_answer_that_is_accepted(name, given, outcome, satisfied):
+def test_answer_made_from_a_verdict_is_accepted(name, given, outcome, satisfied):
     if name == "envelope" and outcome == "open":
         satisfied = None  # an envelope may say neither
     facts = {"agent_id": "ab7e4d2", "assignment": given}

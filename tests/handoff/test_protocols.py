@@ -32,7 +32,7 @@ MEGABYTE = 1_000_000
 
 @pytest.mark.parametrize("name", OURS)
 @given(text=st.text(alphabet='{}[]"\\`:,a1 \n', max_size=120) | st.text(max_size=60))
-def test_no_text_makes_a_reader_raise(name, text):
+def test_reading_any_text_never_raises(name, text):
     reading = protocol(name).read(text, FREE, TurnFacts())
     assert reading.accepted or reading.issues
 
@@ -42,14 +42,14 @@ valid = st.sampled_from([json.dumps(ENVELOPE), block(CONTRACT), '{"satisfied": t
 
 @pytest.mark.parametrize("name", OURS)
 @given(text=valid, cut=st.integers(0, 900), put=st.text(alphabet='{}[]"\\`:,1', max_size=4))
-def test_no_damage_to_a_valid_output_makes_a_reader_raise(name, text, cut, put):
+def test_reading_a_damaged_output_never_raises(name, text, cut, put):
     reading = protocol(name).read(text[:cut] + put + text[cut + 1 :], FREE, facts=TurnFacts())
     assert reading.accepted or reading.issues
 
 
 @pytest.mark.parametrize("unit", NASTY_UNITS, ids=ascii)
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_megabyte_of_anything_is_answered(name, unit):
+def test_a_megabyte_of_any_text_is_read(name, unit):
     """A quadratic reader would take hours for some of these texts and run into the time limit."""
     many = unit * (MEGABYTE // len(unit))
     for text in (
@@ -69,7 +69,7 @@ def test_a_valid_output_behind_a_megabyte_of_prose_is_found(name, text):
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_reading_twice_gives_the_same(name):
+def test_reading_the_same_text_twice_gives_equal_results(name):
     for text in (json.dumps(ENVELOPE), block(CONTRACT), "no"):
         assert protocol(name).read(text, FREE) == protocol(name).read(text, FREE)
 
@@ -135,7 +135,7 @@ def offer(monkeypatch):
 
 
 @pytest.mark.parametrize("value", ["shouting:Shout", "shouting:ready"])
-def test_another_package_offers_a_class_or_an_object(offer, value):
+def test_another_package_can_register_a_class_or_an_object(offer, value):
     offer(("shout", value))
     assert protocol_names() == [*OURS, "shout"]
     assert protocol("shout").read("YES", FREE).satisfied is True
@@ -246,7 +246,7 @@ def test_a_broken_protocol_is_reported_with_its_entry_point(offer, value, told):
     assert protocol("sparse").name == "sparse"
 
 
-def test_a_name_offered_twice_is_an_error_and_built_in_names_are_reserved(offer):
+def test_protocol_name_of_several_packages_is_refused(offer):
     offer(("shout", "shouting:Shout"), ("shout", "shouting:ready"), ("sparse", "shouting:Shout"))
     with pytest.raises(MateriaError, match="several packages"):
         protocol("shout")

@@ -32,7 +32,7 @@ def test_r39_events_are_removed_before_the_object_is_checked():
 
 
 @pytest.mark.parametrize("event", [None, {}, {"type": "x"}, "x", 1])
-def test_r39_the_field_is_a_list(event):
+def test_r39_event_field_must_be_a_list(event):
     assert paths({"event": event}) == ["$.event"]
 
 
@@ -58,7 +58,7 @@ def test_r39_an_invalid_event_refuses_the_output():
     assert reading.events == ()
 
 
-def test_r39_an_assignment_cannot_read_it():
+def test_r39_assignment_cannot_read_the_event_field():
     assert paths({"event": [NOTE]}, assign={"e": "$.event"}) == ["$.event"]
 
 

@@ -47,7 +47,7 @@ JSON_SOCKET = {"parse": "json"}
         ([NO, ALWAYS], True),
     ],
 )
-def test_r7_an_agent_needs_satisfied_if_an_edge_is_guarded(edges, needed):
+def test_r7_agent_must_report_satisfied_if_an_edge_is_guarded(edges, needed):
     assert paths({}, {"parse": "json", "edges": edges}) == (["$.satisfied"] if needed else [])
 
 
@@ -55,12 +55,12 @@ def test_r7_an_agent_needs_satisfied_if_an_edge_is_guarded(edges, needed):
     "edges, needed",
     [([], False), ([ALWAYS], False), ([YES], True), ([YES, NO], True), ([YES, ALWAYS], False)],
 )
-def test_r7_a_utility_needs_satisfied_only_without_an_always_edge(edges, needed):
+def test_r7_utility_must_report_satisfied_only_without_an_always_edge(edges, needed):
     assert as_utility({}, *edges) == (["$.satisfied"] if needed else [])
 
 
 @pytest.mark.parametrize("when, needed", [("satisfied", True), ("not_satisfied", True), ("always", False)])
-def test_r7_a_guarded_advance_asks_for_satisfied(when, needed):
+def test_r7_guarded_advance_requires_satisfied(when, needed):
     advance = {"cursor": "i", "items": "state.rows", "when": when}
     expected = ["$.satisfied"] if needed else []
     assert paths({}, {"parse": "json", "edges": [ALWAYS], "advance": advance}) == expected
@@ -70,19 +70,19 @@ def test_r7_a_guarded_advance_asks_for_satisfied(when, needed):
 
 
 @pytest.mark.parametrize("source", ["$.satisfied", "$['satisfied']", '$["satisfied"]'])
-def test_r7_an_assignment_from_satisfied_asks_for_it(source):
+def test_r7_assignment_from_satisfied_requires_it(source):
     assert paths({}, {"parse": "json", "assign": {"ok": source}})[0] == "$.satisfied"
     assert paths({"satisfied": False}, {"parse": "json", "assign": {"ok": source}}) == []
 
 
 @pytest.mark.parametrize("given", [None, 1, 0, "true", [], {}])
-def test_r7_satisfied_is_a_boolean_wherever_it_is_present(given):
+def test_r7_satisfied_must_be_a_boolean(given):
     assert paths({"satisfied": given}, JSON_SOCKET) == ["$.satisfied"]
     assert as_utility({"satisfied": given}) == ["$.satisfied"]
     assert as_utility({"satisfied": given}, YES, ALWAYS) == ["$.satisfied"]
 
 
-def test_r7_the_issue_says_why_it_is_needed():
+def test_r7_issue_gives_the_reason_why_satisfied_is_required():
     (issue,) = read({}, {"parse": "json", "edges": [YES]}).issues
     assert "next step" in issue.message
     assert "true or false" in issue.fix
@@ -111,7 +111,7 @@ def test_r8_legacy_names_get_a_fix(name, told):
 
 
 @pytest.mark.parametrize("given", [None, 1, ["c"], {"a": 1}])
-def test_r8_context_is_a_string_for_agents_and_free_for_utilities(given):
+def test_r8_context_of_an_agent_must_be_a_string(given):
     assert paths({"context": given}, JSON_SOCKET) == ["$.context"]
     assert as_utility({"context": given}) == []
     assert read({"context": given}, {}, materia=utility()).context is None
@@ -128,7 +128,7 @@ def test_r8_context_is_a_string_for_agents_and_free_for_utilities(given):
         ('$["my plan"][0]', "my plan"),
     ],
 )
-def test_r8_an_assignment_opens_its_first_field(source, field):
+def test_r8_assignment_allows_its_first_field(source, field):
     socket = {"parse": "json", "assign": {"x": source}}
     value = {field: [{"name": "n"}] if "[" in source or source.endswith("0") else {"name": "n"}}
     if source == "$['plan'].name":
@@ -139,18 +139,18 @@ def test_r8_an_assignment_opens_its_first_field(source, field):
 
 
 @pytest.mark.parametrize("source", ["$", "$..name", "state.plan", "lastJson.plan", "item"])
-def test_r8_other_sources_open_nothing(source):
+def test_r8_other_sources_allow_no_field(source):
     assert "$.plan" in paths({"plan": {"name": 1}}, {"parse": "json", "assign": {"x": source}})
 
 
-def test_r8_every_dollar_source_must_exist_and_null_does():
+def test_r8_dollar_source_must_exist_but_may_be_null():
     socket = {"parse": "json", "assign": {"a": "$.x", "b": "$.y.z", "c": "$.list[*].t", "d": "state.nope"}}
     assert paths({}, socket) == ["$.list[*].t", "$.x", "$.y.z"]
     assert paths({"x": None, "y": {"z": None}, "list": [{"t": None}]}, socket) == []
     assert paths({"x": 1, "y": None, "list": []}, socket) == ["$.list[*].t", "$.y.z"]
 
 
-def test_r8_missing_sources_count_for_json_utilities_and_not_for_text():
+def test_r8_missing_source_refuses_json_but_not_text():
     assert as_utility({}, assign={"a": "$.x"}) == ["$.x"]
     assert as_utility({"x": None, "free": 1}, assign={"a": "$.x"}) == []
     assert as_utility("anything", parse="text", assign={"a": "$.x"}) == []
@@ -205,19 +205,19 @@ def test_r9_items_are_exactly_a_title_and_a_context(item, tails):
 
 
 @pytest.mark.parametrize("items", [None, {}, "x", 3, True])
-def test_r9_the_list_is_an_array(items):
+def test_r9_work_items_must_be_an_array(items):
     assert paths({"workItems": items}, JSON_SOCKET) == ["$.workItems"]
     assert as_utility({"workItems": items}, generator=True) == ["$.workItems"]
     assert as_utility({"workItems": items}) == []
 
 
-def test_r9_a_generator_must_give_items_and_may_give_none():
+def test_r9_generator_must_return_a_list_that_may_be_empty():
     for materia in (agent(generator=True), utility(generator=True)):
         assert paths({}, JSON_SOCKET, materia=materia) == ["$.workItems"]
         assert paths({"workItems": []}, JSON_SOCKET, materia=materia) == []
 
 
-def test_r9_all_issues_at_once():
+def test_r9_all_issues_are_reported_at_once():
     value = {"workItems": [{"title": ""}, 3], "satisfied": "no", "context": 1, "tasks": []}
     socket = {"parse": "json", "edges": [YES], "assign": {"a": "$.gone"}}
     reading = read(value, socket)
@@ -242,7 +242,7 @@ def test_r6_text_is_trimmed_for_agents_and_kept_for_utilities():
     assert read(" hi \n", {}, materia=utility(parse="text")).value == " hi \n"
 
 
-def test_r3_a_text_socket_says_neither_true_nor_false():
+def test_r3_text_output_has_no_verdict():
     reading = read('{"satisfied": true, "context": "c"}', {})
     assert (reading.satisfied, reading.context, reading.value) == (
         None,
@@ -251,7 +251,7 @@ def test_r3_a_text_socket_says_neither_true_nor_false():
     )
 
 
-def test_r4_a_utilitys_own_parse_counts_and_a_generator_is_json():
+def test_r4_utility_is_read_by_its_parse_setting_and_a_generator_as_json():
     sockets = {
         "A": at("T", edge("B"), parse="json"),
         "B": at("UG2", edge("C")),
@@ -263,7 +263,7 @@ def test_r4_a_utilitys_own_parse_counts_and_a_generator_is_json():
     assert graph.sockets["B"].assign == (("workItems", "$.workItems"),)
 
 
-def test_r5_notes_say_that_the_object_was_wrapped_and_that_keys_came_twice():
+def test_r5_notes_report_surrounding_text_and_duplicate_keys():
     assert "prose" in " ".join(read('ok {"context": "c"}', JSON_SOCKET).notes)
     assert "fence" in " ".join(read('```\n{"context": "c"}\n```', JSON_SOCKET).notes)
     assert "'context'" in " ".join(read('{"context": "c", "context": "d"}', JSON_SOCKET).notes)
@@ -279,12 +279,12 @@ def test_notes_and_messages_have_a_maximum_length():
     assert len(read({long: 1}, JSON_SOCKET).issues[0].message) < 200
 
 
-def test_not_json_is_one_issue_at_the_root():
+def test_output_that_is_not_json_has_one_issue_at_the_root():
     reading = read("sorry", JSON_SOCKET)
     assert (reading.error, [issue.path for issue in reading.issues]) == ("not_json", ["$"])
 
 
-def test_ask_names_only_the_required_fields():
+def test_instruction_names_only_the_required_fields():
     assert SPARSE.ask(wanted({})) == ""
     plan = SPARSE.ask(wanted(JSON_SOCKET, generator=True))
     assert "workItems" in plan
@@ -295,7 +295,7 @@ def test_ask_names_only_the_required_fields():
     assert "workItems" not in check
 
 
-def test_unknown_protocols_are_named_with_a_match():
+def test_unknown_protocol_error_suggests_a_similar_name():
     with pytest.raises(MateriaError, match="sprase") as error:
         protocol("sprase")
     assert "sparse" in str(error.value.hint)
@@ -340,7 +340,7 @@ texts = (
 
 
 @given(texts, socket_shapes, st.booleans(), st.booleans())
-def test_reading_never_raises_and_is_the_same_each_time(text, socket, is_utility, generator):
+def test_reading_never_raises_and_is_repeatable(text, socket, is_utility, generator):
     if is_utility:
         parse, assign = socket["parse"], socket["assign"]
         shape = wanted({"edges": socket["edges"]}, materia=utility(parse=parse, assign=assign, generator=generator))

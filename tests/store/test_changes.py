@@ -29,7 +29,7 @@ def test_created_written_and_moved_files_are_listed(tmp_path):
     assert changed(tmp_path, act) == ("here", "src/made", "written")
 
 
-def test_the_same_length_and_an_old_date_do_not_hide_a_change(tmp_path):
+def test_change_with_the_same_length_and_an_old_date_is_noticed(tmp_path):
     path = tmp_path / "a"
     path.write_text("1")
     dates = path.stat()
@@ -58,7 +58,7 @@ def test_casts_hidden_folders_packages_and_links_are_left_out(tmp_path):
     assert changed(project, act) == ()
 
 
-def test_a_relative_project_is_the_same_one(tmp_path, monkeypatch):
+def test_relative_project_path_gives_the_same_snapshot(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "casts").mkdir()
     (tmp_path / "casts" / "x").write_text("1")

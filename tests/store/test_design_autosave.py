@@ -62,7 +62,7 @@ def designs_for_ever(project, seed: int, told: int) -> None:
         os.write(told, b".")
 
 
-def test_a_kernel_killed_at_any_act_of_a_design_loses_nothing(tmp_path):
+def test_killed_kernel_loses_no_step_of_a_design(tmp_path):
     forked = multiprocessing.get_context("fork")
     kept = 0
     for seed in range(KILLS):

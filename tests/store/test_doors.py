@@ -39,7 +39,7 @@ def test_rule_detects_calls_that_open_files(code, tmp_path):
     assert ":2: " in problem
 
 
-def test_only_plain_files_of_a_bounded_length_are_read(tmp_path):
+def test_only_plain_files_up_to_a_maximum_size_are_read(tmp_path):
     plain = tmp_path / "plain"
     replace_file(plain, [b"abc", b"def"])
     assert read_plain(plain, 6) == b"abcdef"

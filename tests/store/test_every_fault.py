@@ -198,7 +198,7 @@ def wanted(tmp_path_factory, no_timers):
     return told(root)
 
 
-def test_nothing_is_lost_whenever_the_process_dies(tmp_path, wanted):
+def test_no_recorded_step_is_lost_if_the_process_dies(tmp_path, wanted):
     root, left, seen = tmp_path / "run", [], set()
 
     def keep(name):
@@ -236,7 +236,7 @@ def test_nothing_is_lost_whenever_the_process_dies(tmp_path, wanted):
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="it looks there at what is open")
 @pytest.mark.parametrize("kind", FAULTS)
-def test_nothing_is_lost_whatever_fails(tmp_path, wanted, kind):
+def test_no_recorded_step_is_lost_after_any_disk_error(tmp_path, wanted, kind):
     (fault, only), sync = FAULTS[kind], kind == "EIO, forced"
     at, met = 0, [""]
     while met:

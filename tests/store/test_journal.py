@@ -34,7 +34,7 @@ def journal(tmp_path):
     made.close()
 
 
-def test_lines_are_time_type_and_data(journal):
+def test_journal_line_has_time_type_and_data(journal):
     journal.append([JournalLine(5, "two", {"text": "ü\n\u2028", "n": None}, status="ready", steps=3), line("three")])
     raw = journal.path.read_bytes().splitlines()
     assert [{name: value for name, value in json.loads(one).items() if name != "link"} for one in raw[1:]] == [
@@ -242,7 +242,7 @@ def test_folding_may_consume_the_list_of_lines(tmp_path):
     assert lines == []
 
 
-def test_each_line_is_encoded_once_and_each_step_once_more(tmp_path):
+def test_step_is_encoded_only_for_its_lines_and_its_manifest_row(tmp_path):
     """A step is encoded for its journal lines and its manifest row, and for nothing else."""
     items = h.items(*[f"Part {number}" for number in range(1, 51)])
     answers = {"A": lambda turn: {"workItems": items}, "B": lambda turn: h.YES, "C": lambda turn: "done"}

@@ -222,7 +222,7 @@ def sizes(tmp_path, count: int) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("count", [40])
-def test_r30_what_a_visit_costs_does_not_grow(tmp_path, count):
+def test_r30_cost_of_a_visit_does_not_grow(tmp_path, count):
     """Prompts that show the growing context repeat outputs; each keeps only a part of the state."""
     visits, _, overhead = sizes(tmp_path, count)
     twice, _, overhead_twice = sizes(tmp_path, 2 * count)
