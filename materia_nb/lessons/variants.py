@@ -6,7 +6,6 @@ command or to answer a question.
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 import time
@@ -24,7 +23,8 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Block, Shown, Table, Text, lines
 from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.errors import MateriaError, needs_one_of
-from materia_nb.jsonvalue import JSON
+from materia_nb.handoff import protocol
+from materia_nb.jsonvalue import JSON, set_path, split_path
 from materia_nb.lessons.checks import QuestionRow, judge_answers
 from materia_nb.lessons.misreadings import MISREADINGS, RouteAnswer, RouteWalk, ScriptedVerdicts
 from materia_nb.loadout import Graph, build_graph
@@ -457,13 +457,22 @@ class Night(Shown):
                 memory["id"] = match[1] if match else ""
                 if case.announced is None:
                     return _contract(memory["id"], "NEEDS_INPUT", case.asks)
-                return _contract(memory["id"], "APPROVAL_REQUEST", "It was held back.", _ask(case, number))
+                request: dict[str, JSON] = {
+                    "operation": case.announced,
+                    "exact_content": case.asks,
+                    "scope": "this disk",
+                    "risk_level": "MEDIUM",
+                    "rollback": "none",
+                    "verification": "look",
+                    "approval_id": f"P-{number:032}",
+                }
+                return _contract(memory["id"], "APPROVAL_REQUEST", "The command needs your approval.", request)
             if turn.approval is not None and turn.approval.use(case.asks, time.time())[0]:
                 self._run(case.asks)
             memory["turns"] = memory.get("turns", 0) + 1
             if memory["turns"] == 1:
-                return _contract(memory["id"], "IN_PROGRESS", "I go on.")
-            return _contract(memory["id"], "COMPLETE", "It is done.")
+                return _contract(memory["id"], "IN_PROGRESS", "The work continues.")
+            return _contract(memory["id"], "COMPLETE", "The work is done.")
 
         return self._bench.cast(case.request, loadout=LOADOUT, agents={"Clean": clean, "Tell": lambda: "Told."})
 
@@ -508,31 +517,16 @@ def night_shift(bench: Workbench, order: Sequence[int]) -> Night:
     return Night(bench, order)
 
 
-def _ask(case: _Case, number: int) -> dict[str, JSON]:
-    return {
-        "operation": case.announced,
-        "exact_content": case.asks,
-        "scope": "this disk",
-        "risk_level": "MEDIUM",
-        "rollback": "none",
-        "verification": "look",
-        "approval_id": f"P-{number:032}",
-    }
-
-
-def _contract(who: str, status: str, text: str, ask: dict[str, JSON] | None = None) -> str:
-    left = [] if status == "COMPLETE" else ["the work"]
-    lists = ("patterns_checked", "files_checked", "commands_run", "verbatim_outputs")
-    evidence: dict[str, JSON] = {key: [] for key in (*lists, "cross_layer_impacts", "open_gaps")}
-    evidence |= {
-        "key_outputs": [text],
-        "verification": {"method": "looked at the files", "result": "pass"},
-    }
-    agent = {"plan_status": status, "agent_id": who, "pending_steps": left, "next_action": text}
-    block = {
-        "agent_status": agent,
-        "evidence_report": evidence,
-        "consolidation_report": None,
-        "approval_request": ask,
-    }
-    return f"{text}\n\n```agent_contract_handoff\n{json.dumps(block)}\n```"
+def _contract(agent: str, status: str, text: str, request: dict[str, JSON] | None = None) -> str:
+    """Return a made-up contract with this status, text and approval request."""
+    handoff = protocol("agent-contract")
+    value: Mapping[str, JSON] = next(handoff.sample_outputs("done" if status == "COMPLETE" else "stuck", 0))
+    for path, part in (
+        ("agent_status.agent_id", agent),
+        ("agent_status.plan_status", status),
+        ("agent_status.next_action", text),
+        ("evidence_report.key_outputs", [text]),
+        ("approval_request", request),
+    ):
+        value = set_path(value, split_path(path), part)
+    return handoff.write(value)
