@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import append_line, read_plain
-from materia_nb.insight.estimate import QUICK_CASTS, Estimate, work_time
+from materia_nb.insight.estimate import QUICK_CASTS, work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
 from materia_nb.platform import Progress, ProgressBar, run_jobs
@@ -214,7 +214,7 @@ def run_sweep(
     earlier = {row.axes for row in file.rows.values()}
     changed = sum(cell.axes in earlier and cell.key not in file.rows and not cell.opaque for cell in open_cells)
     if open_cells and progress is True:
-        sys.stderr.write(f"{_forecast(open_cells)}\n")
+        sys.stderr.writelines(f"{line}\n" for line in _forecast(open_cells))
 
     def limit_reached() -> str:
         return _limit_reached(limit, [file.rows[cell.key] for cell in cells if cell.key in file.rows])
@@ -297,35 +297,19 @@ def _some(descriptions: Sequence[str]) -> str:
     return "; ".join([*descriptions[:_DESCRIPTIONS_SHOWN], *more])
 
 
-def _forecast(cells: Sequence[GridCell]) -> str:
-    """Return a line with the estimated usage of the casts, for lists of three items, and unknown prices (R56)."""
+def _forecast(cells: Sequence[GridCell]) -> Iterator[str]:
+    """Yield the estimated usage of a cast, for each combination of a loadout and agents."""
     groups: dict[tuple[str, str], list[GridCell]] = {}
     for cell in cells:
         groups.setdefault((cell.loadout, cell.agents), []).append(cell)
-    estimates: list[tuple[int, Estimate]] = []
-    for group in groups.values():
+    for (loadout, agents), group in groups.items():
         plan, table, pins = group[0].prepared
         pinned = {name: pin.pin for name, pin in pins.items()}
-        with suppress(MateriaError):
-            estimate = estimated(plan.graph, table, pinned, request=group[0].text, casts=QUICK_CASTS)
-            estimates.append((len(group), estimate))
-    totals = [(count, estimate.total) for count, estimate in estimates]
-    turns = sum(count * total.turns.mean for count, total in totals)
-    tokens_in = sum(count * total.input.mean for count, total in totals)
-    tokens_out = sum(count * total.output.mean for count, total in totals)
-    cost = sum(count * total.cost.mean for count, total in totals if total.cost is not None)
-    unpriced = sum(count for count, estimate in estimates if estimate.unpriced)
-    unknown = len(cells) - sum(count for count, _ in estimates)
-    if not cost:
-        price = "cost unknown" if turns else "no agent is asked"
-    else:
-        price = f"at least ${cost:.2f}"
-        price += f" (not all prices of {counted(unpriced, 'cast')} are known)" if unpriced else ""
-    return (
-        f"{counted(len(cells), 'cast')} to run. With 3 items per list, satisfied 0.5 and the shortest answers: about "
-        f"{turns:,.0f} turns, at least {tokens_in:,.0f} tokens in and {tokens_out:,.0f} out, {price}"
-        + (f". Unknown for {counted(unknown, 'cast')}" if unknown else "")
-    )
+        try:
+            usage = estimated(plan.graph, table, pinned, request=group[0].text, casts=QUICK_CASTS).line
+        except MateriaError as error:
+            usage = f"the usage of a cast is unknown: {error.what}"
+        yield f"{counted(len(group), 'cast')} of {loadout} with agents {agents}: {usage}"
 
 
 class Sweeps:

@@ -111,8 +111,8 @@ def test_sweep_shows_its_estimate_first(bench, capsys):
     agents = {"own": {"*": lambda: "x"}}
     bench.sweep(requests=["moss"], agents=agents, repeat=2, progress=True)
     line = capsys.readouterr().err.splitlines()[0]
-    assert line.startswith("2 casts to run. With 3 items per list, satisfied 0.5 and the shortest answers: about ")
-    assert line.endswith("cost unknown")
+    assert line.startswith("2 casts of Plan-Build-Eval with agents own: a cast over lists of 3 ")
+    assert line.endswith("its cost is not known")
     bench.sweep(requests=["moss"], agents=agents, repeat=2)
     assert capsys.readouterr().err == ""
 
