@@ -71,7 +71,7 @@ def test_fork_differs_first_at_its_changed_answer(bench, cast_of):
     assert d.first.aspects[0] == "answer"
 
 
-def test_unfinished_fork_only_stops_earlier(bench, cast_of):
+def test_an_unfinished_fork_is_shorter_but_does_not_differ(bench, cast_of):
     cast = cast_of()
     d = bench.compare(cast, cast.fork(2))
     assert d.first.step == 2

@@ -200,7 +200,7 @@ def test_truncated_search_calls_nothing_impossible():
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_truncated_search_leaves_unknowns_open(name):
+def test_a_truncated_search_reports_unseen_events_as_unknown(name):
     e = Exploration(build_graph(retry_loop()), range(3), 3)
     with pytest.raises(MateriaError, match="is not known: the search stopped after 3 states") as error:
         getattr(e, name)
@@ -211,7 +211,7 @@ def test_truncated_search_leaves_unknowns_open(name):
     assert set(e.not_visited) >= set(whole.unreached)
 
 
-def test_view_of_a_truncated_search_says_never_of_nothing(wb):
+def test_view_of_a_truncated_search_calls_nothing_impossible(wb):
     e = wb.explore("Plan-Build-Eval", states=20)
     assert not e.marks.never
     assert not e.marks.unreached
@@ -289,7 +289,7 @@ def test_progress_is_reported_for_odds_of_other_lengths(wb):
 
 @settings(max_examples=LAPS)
 @given(loadouts(), st.integers(2, 30))
-def test_results_of_a_truncated_search_are_true(document, most):
+def test_a_truncated_search_reports_only_true_results(document, most):
     """Random casts add states beyond the limit; each of them is reachable."""
     rules = rules_of(document)
     whole = Exploration(rules.graph, range(3), SMALL)
@@ -374,7 +374,7 @@ def test_nested_lists_and_lists_of_utilities_are_explored(tmp_path):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_holding_agents_are_explored_in_their_protocol(tmp_path, name):
+def test_answers_that_hold_the_cast_are_explored(tmp_path, name):
     """A pause and an escalation hold the cast (handoff protocols); a person's decision stays open."""
     document = spoken(retry_loop(most=2), name)
     e = explored(document, items=(1,))
@@ -388,14 +388,14 @@ def test_holding_agents_are_explored_in_their_protocol(tmp_path, name):
     bench.close()
 
 
-def test_rounds_of_an_envelope_end_with_a_person():
+def test_a_review_with_no_rounds_left_calls_a_person():
     """When the rounds are used up, a review escalates (envelope rules), so its edge is never exceeded."""
     assert explored(retry_loop(most=2), items=(1,)).can("edge_traversals_exhausted") is True
     e = explored(spoken(retry_loop(most=2), "envelope"), items=(1,))
     assert "edge_traversals_exhausted" not in e.ends
 
 
-def test_possible_detours_leave_no_socket_unreachable():
+def test_a_socket_that_a_detour_may_reach_is_not_called_unreachable():
     guarded = config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": asks()})
     document = spoken(guarded, "envelope")
     e = explored(document)

@@ -38,6 +38,6 @@ def test_more_rounds_take_longer_with_any_number_of_lanes(explored):
     assert all(doubtful[lanes] > sure[lanes] for lanes in sure)
 
 
-def test_without_lanes_there_is_one_number():
+def test_a_loadout_without_lanes_has_one_duration():
     graph = build_graph(h.loop_config())
     assert Exploration(graph, (2,)).odds(1.0, 2, seconds=2.0).seconds == pytest.approx({1: 12})

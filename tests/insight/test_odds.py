@@ -75,7 +75,7 @@ def test_unhandled_failure_has_no_odds():
 
 
 @pytest.mark.parametrize("chance", [0, 1])
-def test_certain_outcome_has_probability_one(chance):
+def test_a_verdict_that_is_certain_gives_a_certain_end(chance):
     assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
 
 
@@ -92,12 +92,12 @@ def test_invalid_probability_is_refused(satisfied):
 
 
 @pytest.mark.parametrize("assumed", ["failed", "tokens", "cost", "seconds"])
-def test_expected_visits_are_finite_numbers(assumed):
+def test_non_numeric_failure_or_usage_is_refused(assumed):
     with pytest.raises(MateriaError, match="'x' is not a number"):
         Exploration(graph_of(retry_loop())).odds(0.5, 3, **{assumed: {"Eval": "x"}})
 
 
-def test_probabilities_are_counted_from_casts(cast):
+def test_satisfied_shares_are_counted_from_the_steps_of_a_cast(cast):
     """The first evaluation is not satisfied, the other three are."""
     cast.run()
     assert satisfied_shares(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}

@@ -165,7 +165,7 @@ def test_guess_does_not_change_the_cast(cast):
     assert "✗ Not this time" in shown["text/html"]
 
 
-def test_first_wrong_guess_is_explained_without_the_answer(bench):
+def test_a_first_wrong_guess_is_explained_without_revealing_the_answer(bench):
     cast = bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "nothing"})
     asked = Question(cast, tries=2)
     first = asked.guess("end", sure=True)
@@ -183,7 +183,7 @@ def test_first_wrong_guess_is_explained_without_the_answer(bench):
     assert asked.points == [0], "what comes after the answer is not a guess"
 
 
-def test_second_guess_counts_half(cast):
+def test_a_right_second_guess_earns_half_a_point(cast):
     asked = Question(cast, tries=2)
     asked.guess("end")
     assert "You were not sure" in repr(asked.guess("Socket-2", sure=False))
@@ -227,7 +227,7 @@ def test_a_route_is_judged_up_to_the_first_wrong_guess(bench):
         route()
 
 
-def test_question_keeps_its_moment(cast):
+def test_later_steps_of_the_cast_do_not_change_a_question(cast):
     asked = Question(cast)
     cast.run()
     assert asked.guess("Socket-2").right
@@ -236,7 +236,7 @@ def test_question_keeps_its_moment(cast):
     assert asked.guess("Socket-3").outcome == "Socket-2"
 
 
-def test_question_keeps_its_agents(bench):
+def test_agents_set_later_do_not_change_a_question(bench):
     bench.agent("Plan", lambda: {"workItems": h.items("a")})
     asked = Question(bench.cast("x"))
     bench.agent("Plan", lambda: {"workItems": []})
@@ -460,7 +460,7 @@ def test_panel_continues_with_second_guess_and_confidence(cast, make):
     assert cast.steps == []
 
 
-def test_route_end_has_no_next_step(bench, make):
+def test_no_next_step_is_offered_at_the_end_of_a_route(bench, make):
     panel = make(bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "told"}))
     click(panel, "Socket-5")
     assert panel.next.layout.display is None
@@ -470,7 +470,7 @@ def test_route_end_has_no_next_step(bench, make):
     assert "That is the whole route, 2 of 2 points" in shown(panel)
 
 
-def test_completed_cast_keeps_its_question_open(cast, make):
+def test_a_question_stays_open_after_the_cast_has_completed(cast, make):
     panel = make(cast)
     cast.run()
     assert not any(one.disabled for one in panel.buttons.values())
@@ -478,7 +478,7 @@ def test_completed_cast_keeps_its_question_open(cast, make):
     assert panel.answer.right
 
 
-def test_impossible_question_has_no_buttons(cast, make):
+def test_a_panel_without_a_question_has_no_buttons(cast, make):
     cast.run()
     panel = make(cast)
     assert not panel.buttons

@@ -140,7 +140,7 @@ def test_why_of_a_retried_budget_stop_does_not_guess():
 
 
 @pytest.mark.parametrize("kind", ["aborted", "utility_exit"])
-def test_why_reports_outside_failures(kind):
+def test_why_shows_the_message_and_hint_of_a_failure_without_an_output(kind):
     play = Play(config({"Run": at("U")}))
     step = recovery.fail(play.rules, play.state, Failure(kind, "it broke", "Run", "mend it"))
     assert "it broke" in str(why(play, step))

@@ -43,7 +43,7 @@ def test_wrong_diagnosis_reveals_nothing():
         clinic("critic-loop")
 
 
-def test_own_fix_counts_and_half_a_fix_does_not():
+def test_another_complete_fix_passes_and_a_partial_fix_does_not():
     card = gallery()["raw-bread"]
     own = copy.deepcopy(body(card.document, card))
     own["loops"]["items"] = own["loops"].pop("orders")

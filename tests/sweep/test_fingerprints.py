@@ -218,7 +218,7 @@ def test_an_agent_that_counts_its_calls_stays_the_same_until_a_setting_changes(w
     assert fresh[:4] == [1, 0, 1, 0]
 
 
-def test_equal_looking_agents_have_different_fingerprints(wb):
+def test_agents_that_only_look_equal_have_different_fingerprints(wb):
     class Lowers:
         def __init__(self, retries):
             self.retries = retries

@@ -303,7 +303,7 @@ def test_checks_get_route_state_and_outputs_and_return_or_assert(wb):
     assert not other.passed
 
 
-def test_functions_are_called_each_time_and_run_no_cast(wb):
+def test_checks_run_again_in_each_sweep_without_new_casts(wb):
     wb.sweep(requests="rain", agents=good, checks=[lambda cast: False])
     s = wb.sweep(requests="rain", agents=good, checks={"now": lambda cast: True})
     assert (s.fresh, s[0].passed) == (0, True)

@@ -24,7 +24,7 @@ def paid(tmp_path):
     cast.close()
 
 
-def test_spending_adds_up_to_the_usage_of_the_cast(paid):
+def test_usage_by_socket_adds_up_to_the_usage_of_the_cast(paid):
     paid.back(3)
     paid.run()
     for by in (("socket",), ("materia",), ("item",), ("socket", "item")):
@@ -45,7 +45,7 @@ def test_usage_of_failed_tries_is_counted_once(tmp_path):
     assert (cast.now.usage.input, cast.now.usage.output) == (6, 7)
 
 
-def test_spending_is_grouped_by_socket_and_item(paid):
+def test_usage_is_grouped_by_socket_and_item(paid):
     by_socket = {one.of: (one.visits, one.turns, one.usage.input) for one in paid.usage()}
     assert by_socket[("Socket-3",)] == (3, 3, 30)
     by_item = {one.of[0]: one.visits for one in paid.usage("item")}
@@ -57,7 +57,7 @@ def test_spending_is_grouped_by_socket_and_item(paid):
     assert "left behind" not in shown
 
 
-def test_spending_is_a_frame(paid):
+def test_usage_can_be_read_as_a_data_frame(paid):
     pd = pytest.importorskip("pandas")
     frame = paid.usage("socket", "item").frame()
     assert isinstance(frame, pd.DataFrame)
@@ -65,7 +65,7 @@ def test_spending_is_a_frame(paid):
     assert list(frame.columns[:2]) == ["socket", "item"]
 
 
-def test_unknown_groups_and_casts_without_steps(tmp_path):
+def test_unknown_group_is_refused_and_a_cast_without_steps_has_no_rows(tmp_path):
     cast = h.start(tmp_path, h.chain_config(1))
     assert repr(cast.usage()) == "no steps yet"
     with pytest.raises(MateriaError, match="summed up by 'sockets'"):
@@ -74,7 +74,7 @@ def test_unknown_groups_and_casts_without_steps(tmp_path):
     cast.close()
 
 
-def test_spending_verb_shows_the_table(shell):
+def test_usage_verb_shows_the_table(shell):
     line(shell, "use Plan-Build-Eval")
     line(shell, "cast a page")
     line(shell, 'reply {"workItems": []}')
