@@ -338,7 +338,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
 def _again(
     transition: Callable[[Rules, CastState], Transition],
 ) -> Callable[[Rules, Session, Event], Session]:
-    """Return a function that retries the socket or raises a limit; a complete prompt starts a new conversation."""
+    """Return a function that retries a socket or a turn, or raises a limit; a complete prompt starts a new conversation."""
 
     def again(rules: Rules, session: Session, event: Event) -> Session:
         if lanes_at_work(session) is not None:
@@ -348,7 +348,7 @@ def _again(
             session = session.forgetting()
         record = session.steps.latest
         if record is not None:
-            session = session._replace(noted_before=len(record.notes))
+            session = session._replace(noted_before=len(record.notes))  # the notes so far belong to earlier tries
             if step.state.status == "waiting":
                 session = session.with_latest(tries=record.tries + 1)
             if isinstance(event, ev.CastRetried):
@@ -367,13 +367,6 @@ def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session
     if not event.item:  # else the edit before this event has abandoned the item
         session = _moved(session, _carried(session, event) or recovery.skip(rules, session.state), event.ts)
     return session.with_latest(skipped=event.note)
-
-
-def _turn_retried(rules: Rules, session: Session, event: ev.TurnRetried) -> Session:
-    step = _carried(session, event) or recovery.retry_turn(rules, session.state)
-    record = session.steps[-1]  # its notes so far belong to earlier tries
-    session = session.with_latest(tries=record.tries + 1)._replace(noted_before=len(record.notes))
-    return _moved(session, step, event.ts)
 
 
 def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
@@ -440,7 +433,8 @@ def _note(_: Rules, session: Session, event: ev.AgentNote) -> Session:
 
 
 def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
-    session = _latest_state(session, recovery.spend(session.state, event.usage))
+    usage = session.state.usage.plus(event.usage)  # it counts, although the turn gave no output (R20)
+    session = _latest_state(session, session.state._replace(usage=usage))
     session = session._replace(spent=(*session.spent, event.usage))
     return session.with_latest(spent=(*session.steps[-1].spent, event.usage))
 
@@ -562,7 +556,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.ToolsAllowed: _allowed,
     ev.AgentNote: _note,
     ev.TurnSpent: _spent,
-    ev.TurnRetried: _turn_retried,
+    ev.TurnRetried: _again(recovery.retry_turn),
     ev.RefinementMessage: lambda _, session, event: session._replace(wish=event.text, calls=(), asking=()),
     ev.RefinementFinal: _finalize,
     ev.HoldAnswered: _hold_answered,

@@ -14,7 +14,7 @@ from materia_nb.engine.items import moved_back
 from materia_nb.engine.prompt import repair_again, repair_prompt
 from materia_nb.engine.routing import about, choose_edge, used_up
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import NEXT, CastState, Draft, Failure, Unrouted, Usage, Visit, waiting_visit
+from materia_nb.engine.state import NEXT, CastState, Draft, Failure, Unrouted, Visit, waiting_visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.vocabulary import Result
@@ -135,11 +135,6 @@ def _owed(state: CastState, hint: str) -> Visit:
         message = "The cast did not stop during a visit, so it needs no answer."
         raise MateriaError(message, hint=hint, kind="nothing_owed")
     return visit
-
-
-def spend(state: CastState, usage: Usage) -> CastState:
-    """Add the usage of a turn that gave no output (R20)."""
-    return state._replace(usage=state.usage.plus(usage))
 
 
 def raise_limit(rules: Rules, state: CastState) -> Transition:

@@ -120,8 +120,9 @@ def with_lane(session: Session, lane: Lane) -> Session:
     return session
 
 
-def joined(session: Session, streams: Streams) -> Session:
+def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
     """Return the session after the join: the earlier state with the results of the lanes (P6)."""
+    streams = _finished_lanes(session, event)
     results: list[JSON] = [_result_of(lane) for lane in streams.lanes.values()]
     state, turns = session.state, dict(session.turns)
     for lane in streams.lanes.values():
@@ -235,10 +236,6 @@ def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -
 def _lane_started(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
     lane = lane_of_event(session, event)
     return with_lane(session, lane._replace(status="running", error="", started=event.ts, ended=None))
-
-
-def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
-    return joined(session, _finished_lanes(session, event))
 
 
 def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Session:

@@ -6,28 +6,21 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.handoff.base import HandoffProtocol, Issue, Reading, Requirements, SimpleAnswer, TurnFacts
+from materia_nb.handoff.base import HandoffProtocol, Issue, Reading, Requirements, TurnFacts
 from materia_nb.handoff.checks import requirements_of
-from materia_nb.handoff.jsontext import NotJson, agent_object, strict_json, utility_object
-from materia_nb.handoff.sparse import SparseProtocol, item_issues
+from materia_nb.handoff.sparse import item_issues
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS, protocol_names
 
 __all__ = [
     "HandoffProtocol",
     "Issue",
-    "NotJson",
     "Reading",
     "Requirements",
-    "SimpleAnswer",
-    "SparseProtocol",
     "TurnFacts",
-    "agent_object",
     "item_issues",
     "protocol",
     "protocol_names",
     "requirements_of",
-    "strict_json",
-    "utility_object",
 ]
 
 _BUILT_IN: Final = {

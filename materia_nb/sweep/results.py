@@ -19,9 +19,9 @@ from materia_nb.display.blocks import Bar, Block, Cell, Heading, Line, Shown, Ta
 from materia_nb.display.escape import shorten
 from materia_nb.engine.state import UNREPORTED, Usage, known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, scrubbed, usage_error
-from materia_nb.handoff import SparseProtocol
 from materia_nb.handoff.base import Requirements
 from materia_nb.handoff.checks import summarize_issues
+from materia_nb.handoff.sparse import SparseProtocol
 from materia_nb.insight.compare import step_answer
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.sweep.grid import Axes, Fingerprint, digest, fingerprint_of

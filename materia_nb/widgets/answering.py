@@ -19,9 +19,8 @@ from materia_nb.display.sections import MAX_APPROVAL_CHARS, call_blocks, issue_r
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError, plain
-from materia_nb.handoff import NotJson, SimpleAnswer, strict_json
-from materia_nb.handoff.base import Outcome, WorkItem
-from materia_nb.handoff.jsontext import json_advice
+from materia_nb.handoff.base import Outcome, SimpleAnswer, WorkItem
+from materia_nb.handoff.jsontext import NotJson, json_advice, strict_json
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.handoff import NotJson, agent_object, strict_json, utility_object
-from materia_nb.handoff.jsontext import MAX_DEPTH
+from materia_nb.handoff.jsontext import MAX_DEPTH, NotJson, agent_object, strict_json, utility_object
 
 
 def found(text):
