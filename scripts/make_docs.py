@@ -138,7 +138,7 @@ def with_events(page: str) -> str:
         if issubclass(event, events.Output):
             words.append("output")
             described |= events.Output.forms.keys()
-        names = [f"`{field.key}`" for field in events.fields(event) if field.name not in described]
+        names = [f"`{field.key}`" for field in events.FIELDS[event].values() if field.name not in described]
         when = (event.__doc__ or "").splitlines()[0].removesuffix(".").replace("``", "`")
         lines.append(f"| `{event.type}` | {', '.join(words + names) or 'nothing'} | {cell(when)} |")
     return _PART.sub(lambda match: "\n".join([f"{match[1]}", *lines, "", match[3]]), page)

@@ -755,23 +755,18 @@ def _camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def fields(event: type[Event]) -> tuple[Field, ...]:
-    """Return the fields of an event in the journal, without ``ts``, ``transition`` and those of ``about``."""
-    return _FIELDS[event]
-
-
-def _fields(event: type[Event]) -> tuple[Field, ...]:
-    return tuple(
-        Field(name, _camel(name), _FORMS[form.removesuffix(" | None")], event.defaults[name])
+def _fields(event: type[Event]) -> dict[str, Field]:
+    return {
+        _camel(name): Field(name, _camel(name), _FORMS[form.removesuffix(" | None")], event.defaults[name])
         for name, form in event.forms.items()
         if name not in ("ts", "about", "transition")
-    )
+    }
 
 
-_FIELDS: Final = {event: _fields(event) for event in EVENTS.values()}
+FIELDS: Final = {event: _fields(event) for event in EVENTS.values()}
+"""The fields of each event in the journal by their key, without ``ts``, ``transition`` and those of ``about``."""
 _LEFT_OUT: Final = frozenset({"changed_files", "process", "session", "lane"})
 """Fields that are left out of the JSON if they are empty."""
-_BY_KEY: Final = {event: {field.key: field for field in listed} for event, listed in _FIELDS.items()}
 _ABOUT: Final = frozenset(event for event in EVENTS.values() if "about" in event.forms)
 
 
@@ -780,7 +775,7 @@ def to_json(event: Event) -> dict[str, JSON]:
     kind = type(event)
     data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
     given = event.__dict__
-    for name, key, form, default in _FIELDS[kind]:
+    for name, key, form, default in FIELDS[kind].values():
         value = given.get(name, default)
         if value is None or (not value and (value == {} or (name in _LEFT_OUT and value in ((), "")))):
             continue
@@ -805,7 +800,7 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
         return None
     fields: dict[str, Any] = {"ts": ts}
     about: dict[str, JSON] = {}
-    known_fields = _BY_KEY[event]
+    known_fields = FIELDS[event]
     for key, value in data.items():
         field = known_fields.get(key)
         if field is None:

@@ -10,11 +10,11 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.events import (
     ABOUT,
     EVENTS,
+    FIELDS,
     NEEDED,
     SocketComplete,
     ToolAsked,
     ToolCalled,
-    fields,
     from_json,
     to_json,
 )
@@ -71,7 +71,7 @@ def full(kind):
 def test_event_survives_a_round_trip(kind):
     event = full(kind)
     data = json.loads(json.dumps(to_json(event)))
-    assert {field.key for field in fields(kind)} <= data.keys()
+    assert {field.key for field in FIELDS[kind].values()} <= data.keys()
     assert from_json(kind.type, data, 7) == event
     assert from_json(kind.type, {**data, "of a later form": 1}, 7) == event
 
@@ -79,7 +79,7 @@ def test_event_survives_a_round_trip(kind):
 @pytest.mark.parametrize("kind, name, form", [one for one in ONE_OF_EACH if one[2] in WRONG])
 def test_field_of_the_wrong_type_is_an_error_or_leniently_missing(kind, name, form):
     event = full(kind)
-    field = next(one for one in fields(kind) if one.name == name)
+    field = next(one for one in FIELDS[kind].values() if one.name == name)
     data = {**to_json(event), field.key: WRONG[form]}
     with pytest.raises(MateriaError, match=f"{field.key!r}.*wrong type"):
         from_json(kind.type, data)
@@ -89,7 +89,7 @@ def test_field_of_the_wrong_type_is_an_error_or_leniently_missing(kind, name, fo
 
 @pytest.mark.parametrize(
     "kind, field",
-    [(kind, one) for kind in EVENTS.values() for one in fields(kind) if one.default is NEEDED],
+    [(kind, one) for kind in EVENTS.values() for one in FIELDS[kind].values() if one.default is NEEDED],
 )
 def test_missing_required_field_is_an_error(kind, field):
     data = to_json(full(kind))
