@@ -290,7 +290,7 @@ def test_the_end_of_a_cast(lab: Lab):
     keep(lab, cell, "done")
 
 
-def test_what_an_agent_is_told(lab: Lab):
+def test_the_prompt_of_an_agent(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run --steps 3", "%materia show")
     panel = Surface(lab, cell)
     panel.press("Show and edit the prompt first")
@@ -299,7 +299,7 @@ def test_what_an_agent_is_told(lab: Lab):
     keep(lab, cell, "told")
 
 
-def test_two_casts_beside_one_another(lab: Lab):
+def test_two_casts_side_by_side(lab: Lab):
     otherwise = "wb.current.agents.set('Eval', lambda: {'satisfied': True, 'context': 'There are three headings.'})"
     cell = opened(lab, AGENTS, START, "%materia run", "%materia show", otherwise) - 1
     panel = Surface(lab, cell)
@@ -386,7 +386,7 @@ wb.agent("Build", Careful())
 """
 
 
-def test_a_command_that_waits_for_leave(lab: Lab):
+def test_a_command_that_waits_for_approval(lab: Lab):
     cell = opened(lab, AGENTS, ASKS, START, "%materia run --steps 2", "%materia show")
     Surface(lab, cell).is_("Your turn")
     keep(lab, cell, "approval")

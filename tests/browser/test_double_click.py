@@ -90,7 +90,7 @@ def printed(lab: Lab, cell: int) -> str:
     return lab.cell_text(cell).strip()
 
 
-def test_repeated_input_judges_one_item(lab: Lab):
+def test_double_press_judges_only_one_item(lab: Lab):
     lab.open(lab.notebook(JUDGES, "%materia show", JUDGED))
     lab.run_cell(0)
     lab.run_cell(1)

@@ -140,7 +140,7 @@ def test_a_json_tree_is_bounded_and_notes_its_cuts():
     check(html_json(deep))
 
 
-def test_open_depth():
+def test_json_tree_is_open_to_the_requested_depth():
     assert html_json([[1]], 0).count("<details open>") == 0
     assert html_json([[1]], 1).count("<details open>") == 1
     assert html_json([[1]], 2).count("<details open>") == 2

@@ -318,7 +318,7 @@ def test_lines_of_a_folded_loop_end_at_its_card(seed):
             assert end in placed.nodes or end in placed.signs or outermost
 
 
-def test_parallel_edges_and_both_directions_are_apart():
+def test_parallel_and_opposite_edges_do_not_overlap():
     graph = graphs.graph(
         "two",
         [
@@ -344,7 +344,7 @@ def test_a_target_that_does_not_exist_is_left_out():
     assert {line.link.key for line in placed.edges} == {"start", "edge:0:Socket-1"}
 
 
-def test_a_missing_entry_is_not_an_error():
+def test_graph_with_a_missing_entry_can_be_drawn():
     placed = layout_graph(replace(graphs.hello(), entry="nowhere"))
     assert set(placed.detached) == {"Socket-1", "Socket-2"}
 

@@ -30,7 +30,7 @@ def test_an_allowed_call_that_has_not_run_is_shown_in_full():
     assert "the end</bdi>" in calls_html([bash("-" * 5_000 + "the end", decided="once")])
 
 
-def test_of_a_huge_text_both_ends_and_the_size_of_the_gap_are_shown():
+def test_huge_text_shows_both_ends_and_the_size_of_the_gap():
     page = calls_html([bash("begin" + "-" * MAX_APPROVAL_CHARS + "the end")])
     assert "begin---" in page
     assert "---the end</bdi>" in page

@@ -208,7 +208,7 @@ def test_the_last_route_is_thicker():
     assert width(RUNNING) > width(Marks())
 
 
-def test_marks_do_not_move_anything():
+def test_marks_do_not_change_the_layout():
     graph = graphs.rework()
     box = re.compile(r'viewBox="[^"]*"')
     bare, running = graph_svg(graph), graph_svg(graph, RUNNING)

@@ -1540,7 +1540,7 @@ def test_asking_again_keeps_item_edits(stopped_by_a_limit):
     assert panel.front.surface["notice"]["words"] == "1 edit was applied again."
 
 
-def test_page_can_continue_without_conflicting_edits(tmp_path, make):
+def test_user_can_continue_without_conflicting_edits(tmp_path, make):
     panel = make(h.start(tmp_path, h.loop_config(), h.loop_agents(2) | {"Check": lambda: h.YES}))
     cast = panel.cast
     cast.step()

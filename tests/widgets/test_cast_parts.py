@@ -166,7 +166,7 @@ def test_front_end_has_a_body_for_each_part():
         assert f"export function {function}(host, send" in front(module)
 
 
-def test_panel_names_no_dock_part():
+def test_panel_code_does_not_name_dock_parts():
     for module in ("shell.js", "dock.js"):
         for name in cast_parts.dock_names():
             assert not re.search(rf"""["'.]{name}\b(?! and)""", front(module)), (module, name)

@@ -621,7 +621,7 @@ def test_leaving_edge_stays_an_edge_on_request(leads_on):
     assert leads_on.question is None
 
 
-def test_answer_belongs_to_its_question(fresh):
+def test_answer_to_an_earlier_question_is_refused(fresh):
     asked = do(fresh, "add", materia="Brand New")["bar"]["question"]
     fresh.on_message("add", {"materia": "Brand New"})
     again = design_slice(fresh)["bar"]["question"]

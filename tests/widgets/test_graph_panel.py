@@ -133,7 +133,7 @@ DIRECTIONS: list[Direction] = ["down", "right"]
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("name", ALL)
-def test_every_part_is_one_element(name: str, direction: Direction):
+def test_every_part_of_a_graph_is_drawn_as_one_element(name: str, direction: Direction):
     made = ALL[name]()
     scene = drawn(made, direction=direction)
     found = list(scene.selections.values())
@@ -197,7 +197,7 @@ def test_the_bundled_loadouts_are_drawn(project: Path):
         panel.close()
 
 
-def test_kinds_have_a_class_and_a_word():
+def test_each_kind_of_socket_has_a_class_and_a_word():
     panel = GraphPanel(rework())
     assert {"socket", "utility"} <= classes(panel, "n:Socket-1")
     assert {"agent", "generator", "multi-turn"} <= classes(panel, "n:Socket-3")
@@ -334,7 +334,7 @@ def test_nested_and_overlapping_loops_are_drawn():
     assert inner.bottom < outer.bottom
 
 
-def test_parallel_edges_and_both_directions_stay():
+def test_parallel_and_opposite_edges_are_all_drawn():
     two = graph(
         "two",
         [
@@ -404,7 +404,7 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> list[Timer]:
     return Timer.made
 
 
-def test_classes_follow_the_steps(project: Path, timers: list[Timer]):
+def test_css_classes_follow_the_steps(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(2, [1]))
     panel = GraphPanel(cast)
     assert "current" in classes(panel, "n:Socket-1")
@@ -473,7 +473,7 @@ def test_many_events_make_one_redraw_of_the_present(project: Path, timers: list[
     assert len(timers) == 2, "what comes after a redraw asks for another one"
 
 
-def test_timer_redraws(project: Path):
+def test_change_of_a_cast_is_drawn_by_a_timer(project: Path):
     cast = start(project, loop_config(), loop_agents(1))
     panel = GraphPanel(cast)
     drawn = threading.Event()
@@ -691,7 +691,7 @@ def test_label_and_inspector_name_the_counted_item(project: Path, timers: list[T
     assert "times for WI-1." in str(cast.why(3))
 
 
-def test_label_has_space_for_the_text_of_a_cast():
+def test_chip_has_room_for_its_longest_label():
     lines = drawn(rework()).placed.edges
     line = next(one for one in lines if one.link.limit is not None and one.label is not None)
     words = (link_label(line.link, marks, short=True) for marks in (Marks(), Marks(budgets={("Socket-5", 1): (2, 3)})))
@@ -920,7 +920,7 @@ def test_redraw_continues_during_a_callback(project: Path):
     assert panel.notice.value == ""
 
 
-def test_values_set_by_a_redraw_are_not_input():
+def test_values_set_by_a_redraw_are_not_treated_as_input():
     panel = GraphPanel(rework())
     told: list[JSON] = []
     panel.on_select(lambda kind, key: told.append(key))

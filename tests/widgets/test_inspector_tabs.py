@@ -46,7 +46,7 @@ def test_past_step_has_its_tabs_and_the_start_only_the_state(cast):
     assert start["content"]["blocks"] == []
 
 
-def test_open_tab_is_kept_and_answer_becomes_output(cast):
+def test_open_tab_is_kept_where_the_selection_has_it(cast):
     assert looked(cast, "why", past=cast.at(2))["tab"] == "why"
     assert looked(cast, "about", past=cast.at(2))["tab"] == "output"
     assert looked(cast, "answer", past=cast.at(2))["tab"] == "output"
@@ -55,7 +55,7 @@ def test_open_tab_is_kept_and_answer_becomes_output(cast):
     assert looked(cast, only="calls")["tabs"] == ["calls"]
 
 
-def test_present_is_the_waiting_socket(cast):
+def test_inspector_shows_the_waiting_socket_by_default(cast):
     seen = looked(cast)
     assert seen["tabs"] == OF_SOCKET
     title = seen["title"]
@@ -95,7 +95,7 @@ def test_other_socket_shows_its_steps_and_the_position_of_the_cast(cast):
     assert looked(cast, selected=("socket", "Socket-4"))["title"]["chips"][-1:] != ["1 visit"]
 
 
-def test_non_socket_selection_has_one_tab(cast):
+def test_edge_loop_or_item_has_only_the_about_tab(cast):
     way = looked(cast, "state", ("edge", "edge:1:Socket-3"))
     assert (way["tabs"], way["tab"]) == (["about"], "about")
     assert (way["title"]["name"], way["title"]["chips"]) == ("Check → Build", ["not_satisfied · 2nd way"])

@@ -138,7 +138,7 @@ def test_a_message_that_is_sent_twice_acts_once(tmp_path, panel, kind):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ACTING if kind not in ("abort", "again")])
-def test_messages_for_a_left_branch_are_refused(tmp_path, panel, kind):
+def test_messages_about_an_abandoned_branch_are_refused(tmp_path, panel, kind):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.run(steps=4)
     made = panel(cast)
