@@ -110,7 +110,7 @@ def designed(folder: Path) -> None:
         assert told["sentence"] == "From Socket-2 when nothing is said to Socket-3."
         field = next(one for one in told["fields"] if one["name"] == "when")
         assert WORD in [one[0] for one in field["options"]]
-        session.on_message("pick", {"what": ["socket", "Socket-2"]})
+        session.on_message("pick", {"part": ["socket", "Socket-2"]})
         told = design_slice(session)["inspector"]
         assert [WORD, "? nothing said"] in told["conditions"]
         assert told["ways"][0]["when"] == "? nothing said"

@@ -142,20 +142,20 @@ def session(server, project):
 
 
 def test_person_accepts_or_refuses_each_step(session):
-    assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in session.question.words
-    choose(session, "Look at each step")
-    assert session.question.words.startswith("Step 1 of 6 by robot")
+    assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in session.question.text
+    choose(session, "Review each step")
+    assert session.question.text.startswith("Step 1 of 6 by robot")
     assert "Socket-2" in session.design.document["sockets"], "it is seen on the graph"
     choose(session, "Keep it")
-    assert session.question.words.startswith("Step 2 of 6")
+    assert session.question.text.startswith("Step 2 of 6")
     choose(session, "Refuse it")
     assert "Socket-3" not in session.design.document["sockets"]
     choose(session, "Keep it")
-    assert session.question.words.startswith("Step 5 of 6"), "an edge to a socket that was refused is left out"
-    assert "4 is left out" in session.question.words
+    assert session.question.text.startswith("Step 5 of 6"), "an edge to a socket that was refused is left out"
+    assert "step 4 was skipped" in session.question.text
     choose(session, "Refuse it")
     assert session.question is None
-    assert session.note[1].startswith("6 is left out: this step depends on a missing or changed part")
+    assert session.note[1].startswith("step 6 was skipped: this step depends on a missing or changed part")
     assert "kept 2 of the 6 steps by robot" in session.note[1]
     assert session.design.document["sockets"] == {
         "Socket-1": {"materia": "Plan", "edges": [{"when": "always", "to": "Socket-2"}]},
@@ -166,7 +166,7 @@ def test_person_accepts_or_refuses_each_step(session):
 
 @pytest.mark.parametrize("label, sockets, steps", [("Keep all", 3, 6), ("Refuse all", 1, 0)])
 def test_later_steps_can_be_decided_together(session, label, sockets, steps):
-    choose(session, "Look at each step")
+    choose(session, "Review each step")
     choose(session, label)
     assert session.question is None
     assert len(session.design.document["sockets"]) == sockets
@@ -180,8 +180,8 @@ def test_open_design_asks_once_about_pending_steps(server, project):
         assert made.question is None
         handed_over(server)
         made.on_message("news", {})
-        assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in made.question.words
-        made.on_message("pick", {"what": None})
+        assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in made.question.text
+        made.on_message("pick", {"part": None})
         made.on_message("news", {})
         assert made.question is not None, "it stays until it is answered"
         made.question = None
@@ -190,12 +190,12 @@ def test_open_design_asks_once_about_pending_steps(server, project):
 
 
 def test_step_with_later_edits_is_not_undone(session):
-    choose(session, "Look at each step")
+    choose(session, "Review each step")
     session.on_message("add", {"materia": "Ship"})
     assert session.reviewing, "the question stays"
     session.on_message("answer", {"number": 1})
     assert session.note[0] == "alert"
-    assert "you continued from this step" in session.note[1]
+    assert "the design has changed since this step" in session.note[1]
     assert session.reviewing, "it can be kept still"
     assert len(session.design.document["sockets"]) == 3
 
@@ -204,10 +204,10 @@ def test_edits_of_the_person_are_not_overwritten(session):
     session.on_message("answer", {"number": -1})
     session.design.add_edge("Socket-1", "end")
     session.offer_draft()
-    choose(session, "Look at each step")
+    choose(session, "Review each step")
     choose(session, "Keep it")
     choose(session, "Keep it")
-    assert "3 is left out" in session.question.words
+    assert "step 3 was skipped" in session.question.text
     assert session.design.document["sockets"]["Socket-1"]["edges"] == [{"when": "always", "to": "end"}]
 
 
