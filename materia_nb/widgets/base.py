@@ -72,7 +72,7 @@ class Panel(Shown):
         self._timer: Handle | None = None
         self._drawn_at = 0.0
 
-    # -- what a subclass uses -------------------------------------------------------
+    # -- for subclasses -------------------------------------------------------
 
     def put(self, *children: ui.Widget) -> None:
         """Create the content of the panel; errors appear under ``children``."""
@@ -112,7 +112,7 @@ class Panel(Shown):
                     self._ends.remove(timer.cancel)
                     act()
 
-        with self._drawing:  # it is not done before it can be cancelled
+        with self._drawing:  # the timer must be cancellable before it fires
             timer = call_later(seconds, due)
             self.at_close(timer.cancel)
 
@@ -196,7 +196,7 @@ class Panel(Shown):
 
     def _due(self) -> None:
         self.refresh()
-        # Only from these on is waited: what comes of a click is drawn at once after the click.
+        # Only timed redraws count for the interval: the result of a click is drawn immediately after the click.
         self._drawn_at = time.monotonic()
 
     def _is_deferred(self) -> bool:
@@ -211,7 +211,7 @@ class Panel(Shown):
         if timer is not None:
             timer.cancel()
 
-    # -- what it tells ------------------------------------------------------------------
+    # -- messages to the user ------------------------------------------------------------------
 
     def say(self, text: str) -> None:
         """Show one line in the panel; an empty text removes the line."""
@@ -410,7 +410,8 @@ class Runs:
         error: exception that the latest run raised, or None.
         started: start of the current run, in milliseconds since the epoch; None if nothing runs.
         asked_to_stop: time of the first request to stop the current run; None if there was no request.
-        rest: goes on with the latest run if it stopped for a person or at a failure, and the places that it stopped at.
+        rest: function that resumes the latest run if the run stopped for a person or at a failure, and the positions where
+            the run stopped.
     """
 
     def __init__(self, owner: Cast | Runnable) -> None:
@@ -439,7 +440,7 @@ class Runs:
         if self.running:
             return True
         owner = self._owner()
-        # What a person has just done is over in an instant: waiting for it spares a button that blinks.
+        # A short action of the user ends in an instant; waiting for it avoids a blinking button.
         if owner is None or not _is_busy(owner, _INSTANT_S):
             return False
         panel.later()
@@ -470,7 +471,7 @@ class Runs:
             self.running, self.error, self.outcome = True, None, None
             self.started, self.asked_to_stop = round(time.time() * 1000), None
         _pause_on_interrupt()
-        self._begin(lambda: self._run(act)).join(_INSTANT_S)  # spares the frame that only says that something runs
+        self._begin(lambda: self._run(act)).join(_INSTANT_S)  # avoids a frame that only shows that something runs
         self._tell()
 
     def note_stop_request(self) -> None:

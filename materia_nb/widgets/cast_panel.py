@@ -107,7 +107,7 @@ class CastPanel(CastSurface):
 
     @_starts
     def _run_item(self) -> None:
-        """Run until another work item comes next, or none."""
+        """Run to the end of the current work item."""
         cast, item = self.cast, self.cast.now.upcoming_item
         self.run_until(lambda: cast.run(lambda cast: cast.now.upcoming_item != item))
 
@@ -161,7 +161,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _by_hand(self, text: LongText) -> None:
-        """Answer instead of what failed."""
+        """Answer instead of the agent or process that failed."""
         self.answer(text)
 
     @_acts_when_idle
@@ -230,7 +230,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _watch(self, path: ShortText) -> None:
-        """Stop when the value at a path of the state changes, or no longer."""
+        """Stop runs when the value at a path of the state changes, or no longer stop there."""
         if path in self.cast.breakpoints.paths:
             self.cast.breakpoints.clear(path=path)
         else:
@@ -238,7 +238,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _follow(self, path: ShortText, *, on: StrictBool = True) -> None:
-        """Show the value at a path of the state and its changes in the tab Watch, or no longer."""
+        """Start or stop showing the value at a path of the state, and its changes, in the tab Watch."""
         self.watched.follow(path, on=on)
         if on:
             self.dock = "watch"
@@ -500,19 +500,19 @@ class CastPanel(CastSurface):
     def _page(self) -> None:
         """Save the cast as a web page."""
         path = self.cast.export.page(self.cast.now.project / f"{self.cast.id}.html")
-        self.say(f"The page is {path.name}, in {path.parent}.")
+        self.say(f"The page was saved as {path.name} in {path.parent}.")
 
     @cast_messages.message
     def _keep_test(self) -> None:
         """Save the cast as a test of its loadout, in the project."""
         path = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
-        self.say(f"The test is {path.name}, in {path.parent}: pytest runs it without asking an agent.")
+        self.say(f"The test was saved as {path.name} in {path.parent}. pytest runs it without asking an agent.")
 
     @cast_messages.message
     def _label(self, text: Annotated[str, Field(max_length=200)]) -> None:
         """Set the name of the cast."""
         self.cast.labels.add(name=text)
-        self.say("The cast has this name now, and can be opened by it.")
+        self.say("The cast was renamed. You can open it by its new name.")
 
     @cast_messages.message
     def _pin(self, socket: ShortText) -> None:
@@ -597,10 +597,10 @@ def show(
     """Return the whole panel of a cast, and close the panels of earlier runs of the same cell.
 
     Args:
-        cast: which.
-        forked: called with the new cast when one is forked in the panel.
-        bench: the workbench that its loadout can be designed in.
-        height: in pixels; 560 if left out.
+        cast: the cast to show.
+        forked: called with each new cast that is forked in the panel.
+        bench: the workbench for designing the loadout of the cast; None disables design mode.
+        height: height in pixels; 600 by default.
     """
     return show_panel("show", lambda: CastPanel(cast, forked, bench=bench, height=height or HEIGHT))
 
@@ -609,9 +609,9 @@ def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
     """Return one part of a cast's panel, and close the panels of earlier runs of the same cell.
 
     Args:
-        cast: which.
-        name: of the part, see ``PARTS`` in ``cast_parts.py``.
-        height: in pixels.
+        cast: the cast to show.
+        name: name of the part, see ``PARTS`` in ``cast_parts.py``.
+        height: height in pixels; by default that of the part.
 
     Raises:
         MateriaError: there is no such panel (``unknown_panel``).

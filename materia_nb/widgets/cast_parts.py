@@ -5,7 +5,7 @@ page's list of parts are all derived from :data:`PARTS`. A read-only part of the
 (:mod:`materia_nb.display.blocks`) and a row here. Other parts have their body in ``front/bodies.js``, under the name of
 the part.
 
-A frame makes only the parts again that read something that has changed: :class:`FrameMemo` keeps the others.
+A frame makes only those parts again whose inputs have changed; :class:`FrameMemo` caches the others.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Frame:
     Attributes:
         casts: current snapshots of the panel's casts: the first cast and its forks.
         index: index of the shown cast.
-        past: the moment that is looked at, None for the present.
+        past: the past moment that the user views; None for the present.
         rows: the steps of the shown line, for the timeline.
         item_texts: the texts of the current work items.
         watched: the paths of the state whose values are watched.
@@ -59,7 +59,7 @@ class Frame:
         modes: the available modes: cast, and design if there is a workbench.
         mode: the active mode.
         activity: the current activity of the cast.
-        compares: makes the requested comparison from the shown cast; None compares the casts of the panel.
+        compares: returns the requested comparison with the shown cast; None compares the casts of the panel.
     """
 
     casts: Sequence[Snapshot]
@@ -125,11 +125,11 @@ class Part:
         blocks: makes the content of a read-only part.
         state: makes the content of a part that has its own body in the front end.
         while_open: True if the content is slow to make and is made only while its tab is open.
-        reads: names of the fields of a frame that it is made from, apart from the moment of the cast; None if it has to be
-            made in every frame.
+        reads: names of the frame fields that the content depends on besides the moment of the cast; None to make the
+            content in every frame.
         opens: the inspector tab that this part consists of.
-        plain: what readers without widgets are shown in its place, its blocks as text if left out, and how the cast
-            stands if there are none.
+        plain: returns the text for readers without widgets; by default the blocks as text, or the status of the cast if
+            the part has no blocks.
         standalone: True if it can be shown alone.
         height: height in pixels if shown alone.
     """

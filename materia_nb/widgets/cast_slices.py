@@ -97,7 +97,7 @@ def _working(now: Snapshot, activity: Activity) -> Pill:
     since = activity.started or (now.latest.started if now.latest is not None else None)
     if activity.aborting or now.live.stop_asked:
         word = "Aborting" if activity.aborting else "Pausing"
-        detail = now.stopping or "The step that runs must end first."
+        detail = now.stopping or "The running step must end first."
         return Pill("aborting", f"{word}{where}", activity.asked_to_stop or since, detail)
     return Pill("working", f"{counted(len(running), 'lane')} running" if running else f"Running{where}{item}", since)
 
@@ -184,7 +184,7 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
     if busy:
         return "a step is running"
     if yours:
-        return "it is your turn: answer in the inspector; a run that waits for it continues"
+        return "it is your turn: answer in the inspector, and the waiting run continues"
     if not now.writable:
         return f"this cast is open read-only: {now.live.continuing}"
     return f"the cast {now.engine.stands}"
@@ -400,7 +400,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
     Args:
         now: the cast at present.
         rows: the rows of the shown line.
-        past: the moment that is looked at, None for the present.
+        past: the past moment that the user views; None for the present.
         busy: whether a step runs.
     """
     axes = [axis_of(now, _clock(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
@@ -472,7 +472,7 @@ def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
         index: index of the shown cast; if it is the first cast, the latest fork is compared.
     """
     if len(casts) < 2:
-        return [Line("Fork a step: then both casts are shown here, side by side.", "quiet")]
+        return [Line("Fork a step to compare both casts here, side by side.", "quiet")]
     index = index or len(casts) - 1
     compared = CompareView(casts[0].side, casts[index].side)
     return [Line(f"A is the original, B is fork {index}."), *compared.in_words(casts[0].names)]
@@ -498,7 +498,9 @@ def step_compare_blocks(
     if socket is not None:
         at_socket = [number for number, step in enumerate(steps, start=1) if step.socket == socket]
         if not at_socket:
-            raise MateriaError("No step was at that socket yet.", hint="run it first", kind="no_step")
+            raise MateriaError(
+                "No step has visited this socket yet.", hint="run the cast to this socket first", kind="no_step"
+            )
         row = at_socket[-1]
     step = nth(steps, row)
     if other_row is not None:

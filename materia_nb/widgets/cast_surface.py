@@ -53,10 +53,10 @@ class CastSurface(Panel):
     """A cast with all its parts, and the part and moment that the user has selected.
 
     Args:
-        cast: which.
+        cast: the cast to show.
         forked: called with each new cast that is forked in the panel, which then shows the new cast.
         bench: the workbench for designing the cast's loadout; None disables design mode.
-        height: in pixels.
+        height: height in pixels.
         only_part: name of the only part to show, see ``PARTS`` in ``cast_parts.py``; empty to show all parts.
     """
 

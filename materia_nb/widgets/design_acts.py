@@ -188,7 +188,7 @@ def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
 
 @act
 def make(session: DesignState, id_: ShortText, type_: ShortText, then: Values | None = None) -> str:
-    """Define a materia, and then do what needed it."""
+    """Define a materia, then repeat the message that needed it."""
     summary = session.design.make_materia(id_.strip(), type_)
     if then is not None and then.get("kind") in ("add", "set"):
         more = handle(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
@@ -354,7 +354,9 @@ def _setting(kind: str, owner: str, index: int | None, field: str, value: JSON) 
 
 def _setting_of_way(kind: str, owner: str, index: int | None, field: str, value: JSON) -> FixStep:
     if index is None:
-        raise design_error("this has no such field", f"{kind} {owner}", "remove it and create it again")
+        raise design_error(
+            f"this {kind} has no field {field}", f"{kind} {owner}", f"remove the {kind} and create it again"
+        )
     if field == "maxTraversals":
         return do("limit_edge", owner, index, value)
     if value is None:
@@ -366,7 +368,7 @@ def _setting_of_way(kind: str, owner: str, index: int | None, field: str, value:
 def _check_materia(session: DesignState, id_: str, named: JSON) -> None:
     """Refuse a materia that does not exist, and offer to create it."""
     if named is None:
-        raise design_error("a socket has a materia", f"{id_}.materia", "choose a materia, or remove the socket")
+        raise design_error("a socket needs a materia", f"{id_}.materia", "choose a materia, or remove the socket")
     if named not in session.design.definitions:
         _ask_to_make(session, named, {"kind": "set", "of": ["socket", id_], "field": "materia"})
         problem = f"the materia {shorten(str(named), 60)!r} does not exist"
@@ -432,7 +434,7 @@ def order(session: DesignState, of: DesignPart, by: Literal[-1, 1]) -> str:
     """Move an edge or an exit up or down by one."""
     owner, index = owner_of(of)
     if index is None:
-        raise design_error("only edges and exits have an order", "design", "select one")
+        raise design_error("only edges and exits have an order", "design", "select an edge or an exit")
     summary = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(owner, index, index + by)
     session.selected = edge_selection(of[0], owner, index + by)
     return summary
@@ -448,7 +450,7 @@ def turn(session: DesignState, of: DesignPart) -> str:
         loop = _left_loop(session, owner, str(to))
         if loop is None:
             where = f"{owner}.edges[{index}]"
-            raise design_error("this edge leaves no loop", where, "exits lead out of a loop")
+            raise design_error("this edge does not leave a loop", where, "select an edge that leads out of a loop")
         summary = session.design.edge_to_exit(owner, index, loop)
         session.selected = edge_selection("exit", loop, len(edges_of(session.design.document, "exit", loop)) - 1)
         return summary

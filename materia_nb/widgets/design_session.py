@@ -139,7 +139,7 @@ class Designer:
             canvas.mark(drawn_selection(session))
             canvas.mark_sockets(session.marked)
         except Exception:  # noqa: BLE001 - a design can be edited without its picture
-            _log.warning("the design cannot be drawn; the picture before it stays", exc_info=True)
+            _log.warning("the design cannot be drawn; the previous picture stays", exc_info=True)
         finally:
             self._following = False
 
@@ -179,7 +179,7 @@ class Designer:
         try:
             self.session.design.config = self.session.bench.loadouts.config.document
         except MateriaError:
-            _log.info("the config cannot be read now; the one before it stays", exc_info=True)
+            _log.info("the config cannot be read now; the previous config stays", exc_info=True)
 
 
 def _sharing(session: DesignSession) -> list[Designer]:
@@ -219,7 +219,7 @@ def undo(session: DesignState) -> str:
 
 @act
 def redo(session: DesignState) -> str:
-    """Do the step again that was undone last."""
+    """Apply the last undone step again."""
     return f"done again: {session.design.redo()}"
 
 
@@ -234,7 +234,7 @@ def fix(session: DesignState, code: ShortText, source: ShortText) -> str:
 
 @act
 def explore(session: DesignState) -> str:
-    """Look at everything that can happen."""
+    """Explore all possible runs of the design."""
     problems = session.design.report.problems
     if problems:
         reason = f"the design has {counted(len(problems), 'problem')}"
@@ -243,7 +243,7 @@ def explore(session: DesignState) -> str:
     session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
         session.odds = dict(exploration.odds(LIKELY, 3).ends)
-    return f"looked at {exploration.states:,} states"
+    return f"explored {exploration.states:,} states"
 
 
 @act
@@ -259,9 +259,9 @@ def estimate(session: DesignState) -> None:
 
 @act
 def witness(session: DesignState, outcome: ShortText) -> str:
-    """Show the shortest way to an end on the canvas."""
+    """Show the shortest path to an outcome on the canvas."""
     if session.explored is None:
-        raise design_error("nothing was explored yet", "what can happen", "press Explore")
+        raise design_error("nothing has been explored yet", "what can happen", "press Explore")
     path = session.explored[1].witness(outcome)
     session.route = path.route
     return f"shortest path: {' → '.join((*path.route, path.end or 'no end'))}"
@@ -269,7 +269,7 @@ def witness(session: DesignState, outcome: ShortText) -> str:
 
 @act
 def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBool = False) -> str | None:
-    """Save the design where it is kept, or elsewhere; ask first where something would be lost."""
+    """Save the design to its current location, or elsewhere; ask first if something would be lost."""
     where = None if to is None else to.strip()
     if where in ("", str(session.design.home)):
         where = None
@@ -293,7 +293,7 @@ def news(session: DesignState) -> None:
 
 @act
 def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False) -> str:
-    """Go on with a draft, or throw it away."""
+    """Continue with a draft, or discard it."""
     draft_ = _draft_named(session, file)
     if not discard:
         return draft_.continue_in(session.design)
@@ -311,11 +311,11 @@ def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept_coun
         try:
             summary = draft_.do_step(number, session.design)
         except MateriaError as error:
-            left.append(f"{number + 1} is left out: {error.what}")
+            left.append(f"step {number + 1} was skipped: {error.what}")
             continue
         session.proposed = session.design.now
         _ask_to_keep(session, draft_, number, kept_count, left)
-        return "; ".join([*left, f"done, to be judged: {summary}"])
+        return "; ".join([*left, f"applied, waiting for your decision: {summary}"])
     draft_.discard()
     return "; ".join(
         [*left, f"kept {kept_count} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"]
@@ -345,8 +345,8 @@ def judge(
     if verdict in ("refuse", "none"):
         if session.design.now is not session.proposed:
             _ask_to_keep(session, draft_, at, kept_count)
-            refusal = "you continued from this step"
-            raise design_error(refusal, "draft", "undo what you did, and then refuse it; or keep it")
+            refusal = "the design has changed since this step"
+            raise design_error(refusal, "draft", "undo your changes, then refuse the step; or keep it")
         session.design.undo()
     else:
         kept_count += 1
@@ -394,7 +394,10 @@ def cast(session: DesignState, request: LongText) -> str:
 
 @act
 def answer(session: DesignState, number: StrictInt = -1, question: StrictInt | None = None) -> str | None:
-    """Choose an answer to the question; another number chooses nothing. A named question must be the current one."""
+    """Answer the question by the index of a choice, or leave the question by any other number.
+
+    If ``question`` is given, it must be the number of the current question.
+    """
     if question is not None and (session.question is None or session.question.number != question):
         refusal = "nothing was done: this is not the question that is asked now"
         raise design_error(refusal, "design", "read the question, then answer")

@@ -104,7 +104,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
 def _left(design: Design) -> str:
     """Return the description of how to recover a design after its kernel has died."""
     if not design.changed:
-        return "all of it is saved."
+        return "all changes are saved."
     if design.not_kept:
         return f"its file has the last saved version; {design.not_kept}."
     return f"it offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
@@ -243,7 +243,7 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
     rows = []
     ends = explored.ends_seen
     if "complete" not in ends:
-        word = "cannot complete" if explored.complete_search else "was not found to complete"
+        word = "cannot complete" if explored.complete_search else "no completing run found"
         rows.append(_row("fails", word, "no path leads to the end"))
     for end, sockets in ends.items():
         chance = f"; {odds[end]:.1%} for 3 items if half of the verdicts are satisfied" if end in odds else ""
@@ -258,7 +258,7 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
             failure = end.replace("_", " ")
             rows.append(_row("fails", f"can fail: {failure}", f"at {at}{chance}", witness=end))
     return rows + [
-        _row("fails", "can come where no end is reached", f"at {part(id_)}")
+        _row("fails", "can get stuck without reaching the end", f"at {part(id_)}")
         for id_ in (explored.stalls if explored.complete_search else ())
     ]
 
@@ -273,7 +273,7 @@ def _row(
 
 def _never_rows(explored: Exploration) -> list[DesignSlice]:
     """Return one row for each edge, exit and socket that no cast can reach."""
-    word = "never" if explored.certain else "not seen to be"
+    word = "never" if explored.certain else "not seen being"
     rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
     for edge_or_exit in explored.not_taken:
         if isinstance(edge_or_exit, tuple):

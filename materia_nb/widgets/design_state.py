@@ -228,10 +228,10 @@ class DesignState:
         if draft is not None and not (handed_over and self.question is not None):
             self._offered.add((draft.path, draft.at))
             take: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
-            choices: list[tuple[str, Mapping[str, JSON]]] = [("Go on with it", take)]
+            choices: list[tuple[str, Mapping[str, JSON]]] = [("Continue with it", take)]
             if draft.by:
-                choices.insert(0, ("Look at each step", {**take, "kind": "review"}))
-            choices.append(("Throw it away", {**take, "discard": True}))
+                choices.insert(0, ("Review each step", {**take, "kind": "review"}))
+            choices.append(("Discard it", {**take, "discard": True}))
             self.question = DesignQuestion(f"There is {draft}, which was not saved.", tuple(choices))
 
 
@@ -470,7 +470,7 @@ def _line(session: DesignState, pick: Selection) -> DesignSlice:
             "kind": "oldExit",
             "title": f"exit of loop {part(owner)}",
             "sub": "in the older form",
-            "sentence": "It is the field exit of the loop, which also sets an advance. Remove takes the field away.",
+            "sentence": "It is the field exit of the loop, which also sets an advance. Remove deletes the field.",
             "fields": [],
             "json": pretty(written(document, "loop", owner).get("exit")),
         }

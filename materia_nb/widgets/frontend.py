@@ -99,7 +99,7 @@ class Front(FrontWidget):
     parts: Any = List().tag(sync=True)
 
     def __init__(self, slices: Iterable[str], parts: list[dict[str, str]]) -> None:
-        # Before the page hears of the widget at all, so that it is told of all of them at once.
+        # Added before the widget is announced, so that the page receives all traits at once.
         self.add_traits(**{name: Dict().tag(sync=True) for name in slices})
         super().__init__(parts=parts)
 
@@ -118,8 +118,8 @@ FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, A
 class CanvasFront(FrontWidget):
     """Draws on the canvas next to it, and sends the user's actions there.
 
-    ``scene`` is what never changes while a graph is shown, ``look`` how its elements look now, ``flags`` the rest;
-    ``drawing`` refers to the widget that draws, as :func:`reference` writes it.
+    ``scene`` has the data that never changes while a graph is shown, ``look`` the current look of its elements, and
+    ``flags`` the rest. ``drawing`` is the :func:`reference` to the widget that draws.
     """
 
     view = Unicode("canvas").tag(sync=True)

@@ -276,7 +276,7 @@ class GraphElements:
         link = line.link
         use = colour_role(link, marks)
         labels = "\n".join(link_label(link_, marks) for link_ in (link, *line.shared)) or (
-            "no edges: it ends" if link.kind == "implied" else "always"
+            "no edges: the cast ends" if link.kind == "implied" else "always"
         )
         stops = link.route in marks.break_routes
         taken_times = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0

@@ -203,7 +203,7 @@ def inspector_state(
     Args:
         now: the cast at present.
         selected: the selected element; None selects the current position of the cast.
-        past: the moment that is looked at, None for the present.
+        past: the past moment that the user views; None for the present.
         tab: the tab that was opened last; the first tab opens if this selection lacks that tab.
         busy: whether a step runs.
         only: the only tab to show, for the present; all tabs by default.
@@ -409,6 +409,6 @@ def _title_of(cast: Snapshot, element: Element) -> dict[str, Any]:
         link = next(link for link in links(cast.graph) if link.key == element.id)
         names = {**cast.names, END_SIGN: "the end"}
         name = f"{names.get(link.source, link.source)} → {names.get(link.target, link.target)}"
-        under = link.condition if link.edge_index is None else f"{link.condition} · {ordinal(link.edge_index + 1)} way"
+        under = link.condition if link.edge_index is None else f"{link.condition} · {ordinal(link.edge_index + 1)} edge"
         under = f"exit · {under}" if element.kind == "exit" else under
     return {"kind": element.kind, "name": name, "chips": [under], "id": None, "stops": _stops(cast, element)}

@@ -79,7 +79,7 @@ class PredictPanel(Panel):
     the cast, so that repeated guesses are harmless.
 
     Args:
-        cast: which.
+        cast: the cast whose route is predicted.
         name: name under which guesses are stored; see :class:`materia_nb.lessons.Question`.
 
     Attributes:
@@ -106,7 +106,7 @@ class PredictPanel(Panel):
         self.sure = ui.ToggleButtons(
             options=[("I am sure", True), ("I am guessing", False)],
             value=None,
-            tooltips=["say so before you guess", "say so before you guess"],
+            tooltips=["choose before you guess", "choose before you guess"],
             style={"button_width": "auto"},
         )
         self.next = button("Next step", "predict the step after this one", self.guarded(self._go_on))

@@ -273,7 +273,7 @@ class Inspector:
         return [
             FactTable([row for row in rows if row[1]]),
             Heading("Edges, in order"),
-            Table(("way", "used now", "taken"), edges),
+            Table(("edge", "used now", "taken"), edges),
             Heading("Required output"),
             self._wanted(socket),
             *_command(socket),
@@ -294,8 +294,8 @@ class Inspector:
     def _line(self, link: Link) -> list[Block]:
         when = {
             "exit": f"the list is exhausted, and {link.condition}",
-            "implied": "always: a socket without edges ends the cast, as a success",
-        }.get(link.kind, f"{link.condition}{f', checked in place {link.order}' if link.order else ''}")
+            "implied": "always: a socket without edges ends the cast successfully",
+        }.get(link.kind, f"{link.condition}{f', checked as number {link.order}' if link.order else ''}")
         rows = [
             ("from", self.names[link.source]),
             ("to", self.names.get(link.target, "the end")),
@@ -329,7 +329,7 @@ class Inspector:
             inside = self.graph.sockets[link.source].iterator is not None
             return f"{link.limit} times{' for each item' if inside else ''} (maxTraversals)"
         maximum = self.graph.limits.max_edge_traversals
-        return f"at most {maximum} times outside items; inside an item rounds without advance are bounded"
+        return f"at most {maximum} times outside items; inside an item, rounds without an advance are limited"
 
     def _last_time(self, link: Link) -> list[Block]:
         """Return whether a line was taken the last time, and why."""

@@ -131,9 +131,13 @@ class WatchList:
             self._paths.pop(path, None)
             return
         if not split_path(path):
-            raise MateriaError("A path of the state is needed.", hint="such as plan.title", kind="bad_path")
+            raise MateriaError("No state path was entered.", hint="enter a path such as plan.title", kind="bad_path")
         if len(self._paths) >= _MOST and path not in self._paths:
-            raise MateriaError(f"{_MOST} paths are watched already.", hint="take one away first", kind="bad_path")
+            raise MateriaError(
+                f"This panel already watches {_MOST} paths, the maximum.",
+                hint="stop watching one of them first",
+                kind="bad_path",
+            )
         self._paths[path] = None
 
     def state(self, now: Snapshot, moment: Snapshot, line: int | None) -> dict[str, Any]:

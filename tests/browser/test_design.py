@@ -454,7 +454,7 @@ def test_steps_of_a_coding_agent_can_be_reviewed(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", AGENT, show))
     lab.run_all()
     hand = Hand(lab, 2)
-    hand.press("Look at each step")
+    hand.press("Review each step")
     hand.said("Step 1 of 3 by robot")
     lab.screenshot("design-review")
     lab.screenshot("design-review-dark", dark=True)
@@ -481,7 +481,7 @@ def test_design_survives_its_kernel_and_enter_casts_once(hand: Hand):
     lab.screenshot("design-draft-offered")
     lab.screenshot("design-draft-offered-dark", dark=True)
     assert violations(lab, "the draft is offered") == []
-    hand.press("Go on with it")
+    hand.press("Continue with it")
     hand.said("continued with the draft of ")
     hand.there("Socket-3")
     assert hand.document(2) == before

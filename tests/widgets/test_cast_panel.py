@@ -1189,7 +1189,7 @@ def test_watched_paths_show_what_changed_them(looped):
 
 
 def test_socket_can_be_compared_with_its_last_visit(looped):
-    assert "No step was at that socket" in say(looped, "compare", socket="Socket-3")
+    assert "No step has visited this socket" in say(looped, "compare", socket="Socket-3")
     say(looped, "run")
     done(looped)
     assert say(looped, "compare", socket="Socket-2") == ""

@@ -98,7 +98,7 @@ def test_other_socket_shows_its_steps_and_the_position_of_the_cast(cast):
 def test_edge_loop_or_item_has_only_the_about_tab(cast):
     way = looked(cast, "state", ("edge", "edge:1:Socket-3"))
     assert (way["tabs"], way["tab"]) == (["about"], "about")
-    assert (way["title"]["name"], way["title"]["chips"]) == ("Check → Build", ["not_satisfied · 2nd way"])
+    assert (way["title"]["name"], way["title"]["chips"]) == ("Check → Build", ["not_satisfied · 2nd edge"])
     out = looked(cast, "", ("exit", "loop-exit:L:e"))["title"]
     assert (out["name"], out["chips"]) == ("Check → Tell", ["exit · satisfied"])
     assert looked(cast, "", ("loop", "L"))["title"]["name"] == "loop L"

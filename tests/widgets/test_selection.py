@@ -78,7 +78,7 @@ def test_edge_shows_its_fields(tmp_path):
     assert rows(told, "edge", "implied:Socket-4") == {
         "from": "Socket-4",
         "to": "the end",
-        "when": "always: a socket without edges ends the cast, as a success",
+        "when": "always: a socket without edges ends the cast successfully",
         "taken": "1 times in all",
     }
     bare = Inspector(cast.graph)

@@ -49,22 +49,22 @@ function askingBox(send) {
   let key = "";
   const allow = (/** @type {string} */ text, /** @type {string} */ title, always = false, style = MAIN) => actButton(text, title, () => send("allow", { always }), style);
   const deny = (/** @type {string} */ title) => actButton("Deny", title, () => send("deny", { reason: reason.value }));
-  const take = (/** @type {string} */ text, /** @type {boolean} */ satisfied, style = YES) => actButton(text, "continue as if the output said so", () => send("decide", { satisfied }), style);
+  const take = (/** @type {string} */ text, /** @type {boolean} */ satisfied, style = YES) => actButton(text, "continue as if the output had this verdict", () => send("decide", { satisfied }), style);
   const forCalls = () => [
     allow("Allow once", "run exactly this"),
-    allow("Allow always", "run it, and let later calls of the same tools run without asking, in this cast", true, PLAIN),
-    deny("the agent continues without; it gets the text as the reason"),
+    allow("Allow always", "run these calls, and run later calls of the same tools in this cast without asking", true, PLAIN),
+    deny("the agent continues without these calls and gets the text as the reason"),
   ];
   /** @param {Asks} asks @returns {Child} */
   const forHold = (asks) => {
     const target = h("select", { class: "mnb-in", "aria-label": "continue at" }, asks.sockets.map(([id, name]) => h("option", { value: id }, name)));
     return [
       asks.approve && allow("Approve once", "the agent may run exactly this command once"),
-      asks.deny && deny("the agent may not run it; it gets the text as the reason"),
+      asks.deny && deny("the agent may not run this command and gets the text as the reason"),
       actButton("Answer", "the agent continues with this, in the same conversation", () => send("answer", { text: reason.value })),
       take("✓ take as satisfied", true),
       take("✗ take as not satisfied", false, NO),
-      h("span", { class: "mnb-row" }, target, actButton("Go there", "accept the output and continue there, whatever the edges say", () => send("decide", { target: target.value }))),
+      h("span", { class: "mnb-row" }, target, actButton("Go there", "accept the output and continue at this socket, regardless of the edges", () => send("decide", { target: target.value }))),
     ];
   };
   return {
@@ -229,7 +229,7 @@ export function correctBox(send) {
     may(false);
   };
   onKeys(text, { Enter: (event) => ((event.ctrlKey || event.metaKey) && isEnabled(go) ? go.click() : false) });
-  const node = h("details", { class: "mnb-fold", hidden: true }, summary, text, check.host, h("div", { class: "mnb-row" }, go, button("Revert", "the output as it is", reset)));
+  const node = h("details", { class: "mnb-fold", hidden: true }, summary, text, check.host, h("div", { class: "mnb-row" }, go, button("Revert", "discard the changes", reset)));
   let key = "", original = "", missing = false;
   node.addEventListener("toggle", async () => {
     if (!node.open || !missing) return;

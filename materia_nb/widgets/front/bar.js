@@ -88,8 +88,8 @@ export function barPart(host, send, shell) {
   const leave = actButton("Leave it behind", "continue without the running function; a late answer is discarded", () => send("leave"));
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
   const allow = actButton("Allow", "run exactly this, once", () => send("allow"));
-  const review = button("Review…", "too long for this bar: shows all of it", () => send("tab", { tab: "answer" }));
-  const deny = actButton("Deny", "the agent continues without", () => send("deny", { reason: "" }));
+  const review = button("Review…", "the command is too long for this bar; shows the whole command", () => send("tab", { tab: "answer" }));
+  const deny = actButton("Deny", "the agent continues without this call", () => send("deny", { reason: "" }));
   const asks = h("span", { class: "mnb-asks", role: "group" }, asksWords, allow, review, deny);
   const breaks = h("span", { class: "mnb-chips", role: "group", "aria-label": "breakpoints" });
   const counts = h("span", { class: "mnb-counts mnb-long" }), filled = h("span", {}), meter = h("span", { class: "mnb-meter", role: "img" }, filled);

@@ -6,7 +6,7 @@ import { openMenu } from "./menu.js";
 export async function chooseCast(send, at) {
   const { casts } = await send.ask("casts", {});
   const entries = casts.map((/** @type {[string, string]} */ [cast, label]) => ({ words: label, act: () => send("compare", { cast }) }));
-  openMenu(at, entries.length ? entries : [{ words: "There is no other cast yet. Fork begins one from the selected step, with what you changed since." }], { label: "compare with", sought: entries.length > 8 });
+  openMenu(at, entries.length ? entries : [{ words: "There is no other cast yet. Fork starts one from the selected step, with your changes." }], { label: "compare with", sought: entries.length > 8 });
 }
 
 /**

@@ -22,14 +22,14 @@ export function designBarPart(host, send, menuEntries = () => []) {
   const status = h("span", { class: "mnb-dim mnb-cut mnb-d-said", role: "status" });
   const line = h("div", { class: "mnb-d-ask", hidden: true });
   const ask = (/** @type {string} */ prompt, /** @type {string} */ shape, /** @type {(text: string) => void} */ done) => askLine(line, { words: prompt, shape }, (text) => text && done(text));
-  const undo = button("", "take the last step back (Ctrl-Z)", () => act("undo"), { "aria-label": "Undo", class: "mnb-b mnb-quiet" });
-  const redo = button("", "do it again (Ctrl-Y)", () => act("redo"), { "aria-label": "Redo", class: "mnb-b mnb-quiet" });
+  const undo = button("", "undo the last step (Ctrl-Z)", () => act("undo"), { "aria-label": "Undo", class: "mnb-b mnb-quiet" });
+  const redo = button("", "redo the last undone step (Ctrl-Y)", () => act("redo"), { "aria-label": "Redo", class: "mnb-b mnb-quiet" });
   undo.append(icon("undo"));
   redo.append(icon("redo"));
   const tidy = button("Tidy up", "move every card to the automatic layout; Undo reverts it", () => act("tidy"), { class: "mnb-b mnb-quiet" });
   tidy.prepend(icon("layout"));
   const estimate = h("span", { class: "mnb-dim mnb-d-estimate", role: "status" });
-  const cast = button("Cast it", "begin a cast of it as it is now, saved or not; what it would take is said first", () => {
+  const cast = button("Cast it", "start a cast of the design as it is now, saved or not; shows an estimate first", () => {
     ask("Cast it for", "what is asked for", (request) => act("cast", { request, design: identity }));
     line.append(estimate);
     act("estimate");
@@ -38,7 +38,7 @@ export function designBarPart(host, send, menuEntries = () => []) {
   save.prepend(icon("save"));
   const more = button("⋯", "more", () => openMenu(more, [
     { words: "Save as…", act: () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => act("save", { to })) },
-    { words: "Reload what is on disk; Undo brings these edits back", act: () => act("reload") },
+    { words: "Reload from disk; Undo restores these edits", act: () => act("reload") },
     ...menuEntries(),
   ], { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu", class: "mnb-b mnb-quiet" });
   host.append(undo, redo, tidy, save, name, chips, status, h("span", { class: "mnb-space" }), cast, more, line);
@@ -64,9 +64,9 @@ export function designBarPart(host, send, menuEntries = () => []) {
         bar.problems ? chip("bad", `✖ ${counted(bar.problems, "problem")}`) : chip("good", "✓ can be cast"),
         bar.hints > 0 && chip("", `○ ${counted(bar.hints, "hint")}`));
       setEnabled(undo, bar.undo !== null, "nothing to undo");
-      setEnabled(redo, bar.redo !== null, "nothing to do again");
-      if (bar.undo !== null) undo.title = `take back: ${bar.undo} (Ctrl-Z)`;
-      if (bar.redo !== null) redo.title = `do again: ${bar.redo} (Ctrl-Y)`;
+      setEnabled(redo, bar.redo !== null, "nothing to redo");
+      if (bar.undo !== null) undo.title = `undo: ${bar.undo} (Ctrl-Z)`;
+      if (bar.redo !== null) redo.title = `redo: ${bar.redo} (Ctrl-Y)`;
       save.title = `save in ${bar.home}${bar.why ? ` (${bar.why})` : ""} (Ctrl-S)`;
       setText(status, alert ? "" : note.words);
       status.title = note.words;
@@ -76,7 +76,7 @@ export function designBarPart(host, send, menuEntries = () => []) {
           question.choices.map((choice, number) => actButton(choice, choice, () => act("answer", { number, question: question.number }), { class: number ? "mnb-b" : "mnb-b mnb-main" })),
           button("Leave it", "do nothing", () => act("answer", { number: -1 })));
       } else if (alert && note.words) {
-        say("bad", h("span", { role: "alert" }, `✖ ${note.words}`), button("×", "take this message away", () => say(""), { class: "mnb-x", "aria-label": "take this message away" }));
+        say("bad", h("span", { role: "alert" }, `✖ ${note.words}`), button("×", "dismiss this message", () => say(""), { class: "mnb-x", "aria-label": "dismiss this message" }));
       } else if (!line.querySelector("input")) say(""); // a question stays open
     },
     destroy: () => host.replaceChildren(),

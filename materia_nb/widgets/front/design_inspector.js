@@ -138,7 +138,7 @@ export function designInspectorPart(host, send) {
     },
     materia(into) {
       if (!data.materia) {
-        into.append(h("p", { class: "mnb-dim" }, "There is no such materia: choose one in the tab Socket, or make it."));
+        into.append(h("p", { class: "mnb-dim" }, "This materia does not exist. Choose one in the tab Socket, or create it."));
         return () => {};
       }
       const about = h("p", { class: "mnb-dim mnb-d-note" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" });
@@ -148,7 +148,7 @@ export function designInspectorPart(host, send) {
         const materia = data.materia;
         if (!materia) return;
         const { length } = materia.shared;
-        setText(about, length ? `It is placed ${length} more time${length > 1 ? "s" : ""} (${materia.shared.slice(0, 3).join(", ")}${length > 3 ? ", …" : ""}): what is changed here holds there too.` : "");
+        setText(about, length ? `It is placed ${length} more time${length > 1 ? "s" : ""} (${materia.shared.slice(0, 3).join(", ")}${length > 3 ? ", …" : ""}). Changes here apply there too.` : "");
         about.hidden = !length;
         fieldForm.update(materia.fields);
         would(materia.told);
@@ -165,7 +165,7 @@ export function designInspectorPart(host, send) {
         redraw(order, () => [
           data.first === false && button("↑ earlier", "check it before the one above", () => act("order", { of: data.of, by: -1 })),
           data.last === false && button("↓ later", "check it after the one below", () => act("order", { of: data.of, by: 1 })),
-          data.turn && button(data.turn, "the other way to leave a loop", () => act("turn", { of: data.of })),
+          data.turn && button(data.turn, "turn an edge into an exit, or an exit into an edge", () => act("turn", { of: data.of })),
         ], title);
       };
     },
@@ -174,11 +174,11 @@ export function designInspectorPart(host, send) {
       into.append(part, removal);
       return () => {
         fieldForm.update(data.fields);
-        setText(removal, `Remove takes away ${data.removes}`);
+        setText(removal, `Remove deletes ${data.removes}`);
       };
     },
     json(into) {
-      const text = h("pre", { class: "mnb-d-json", tabindex: "0", "aria-label": "as it is written" });
+      const text = h("pre", { class: "mnb-d-json", tabindex: "0", "aria-label": "definition as JSON" });
       into.append(text);
       return () => setText(text, data.json || "");
     },
@@ -190,7 +190,7 @@ export function designInspectorPart(host, send) {
     const action = (/** @type {string} */ key, /** @type {string} */ label, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(label, about, done, { class: `mnb-b mnb-small ${style || "mnb-quiet"}`, "data-key": key, ...attrs });
     return [
       data.kind === "socket" && !data.entry && action("entry", "Make entry", "a cast starts here", () => act("entry", { id: data.of[1] })),
-      data.kind === "socket" && action("mark", data.isMarked ? "Unmark" : "Mark", "mark it, to make a loop of all that are marked", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
+      data.kind === "socket" && action("mark", data.isMarked ? "Unmark" : "Mark", "mark this socket; the marked sockets can be made into a loop", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
       marked > 0 && action("loop", `Make loop (${marked})`, "make a loop of the marked sockets", () => act("loop"), "mnb-main"),
       (data.kind === "socket" || isGroup) && action("twice", "Duplicate", "a copy next to it (Ctrl-D)", () => act("duplicate")),
       data.kind !== "loadout" && action("away", "Remove", "remove it (Delete)", () => act("delete", isGroup ? {} : { of: data.of }), "mnb-quiet mnb-bad"),

@@ -37,8 +37,8 @@ export function failedBox(send, shell, opens) {
   const make = {
     answer(offer, style, data, pins) {
       const text = textField(data, "the answer by hand");
-      const go = actButton("Send", "it is recorded as yours, and the cast continues with it", () => send("by_hand", { text: text.value }), main);
-      const buttons = pins ? [go, pinButton(text, data, "it answers from now on, in this cast")] : [go];
+      const go = actButton("Send", "record this answer as yours and continue the cast", () => send("by_hand", { text: text.value }), main);
+      const buttons = pins ? [go, pinButton(text, data, "use this answer from now on, in this cast")] : [go];
       const may = (/** @type {boolean} */ fine) => buttons.forEach((control) => setEnabled(control, fine, "write a valid answer first"));
       may(false);
       const check = checkedField(text, send, "by_hand", "this answer is valid", may);
@@ -52,9 +52,9 @@ export function failedBox(send, shell, opens) {
     },
     skip(offer, style) {
       const item = offer.name === "skip_item";
-      const note = h("input", { class: "mnb-in", placeholder: "why; the journal keeps it", "aria-label": "why it is skipped" });
+      const note = h("input", { class: "mnb-in", placeholder: "reason, saved in the journal", "aria-label": "why it is skipped" });
       const go = actButton(item ? "Skip the item" : "Skip it", offer.does, () => send("skip", { note: note.value, item }), main);
-      const may = () => setEnabled(go, Boolean(note.value.trim()), "say in a few words why");
+      const may = () => setEnabled(go, Boolean(note.value.trim()), "write a short reason first");
       may();
       note.addEventListener("input", may);
       onKeys(note, { Enter: () => go.click() });

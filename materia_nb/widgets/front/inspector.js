@@ -42,7 +42,7 @@ export function inspectorPart(host, send, shell) {
       ...stops.map(([label, breakpoint, set]) => ({ words: `${set ? "✓ " : ""}${label}`, act: () => send("break", { breakpoint }) })),
       ...stops.slice(0, 1).map(([label, breakpoint]) => ({ words: `${label}, only when…`, act: () => askWhere(send, shell, breakpoint) })),
     ], { label: "breakpoints" }), { ...small, "aria-label": "breakpoint", "aria-haspopup": "menu", "aria-pressed": String(stops.some((stop) => stop[2])) }),
-    id && (answered || pinned) && button(pinned ? "Unpin" : "Pin", pinned ? "let it be asked again" : "let its last output answer from now on", () => send("pin", { socket: id }), { ...small, "aria-pressed": String(pinned) }),
+    id && (answered || pinned) && button(pinned ? "Unpin" : "Pin", pinned ? "ask the agent again from now on" : "use the last output as the answer from now on", () => send("pin", { socket: id }), { ...small, "aria-pressed": String(pinned) }),
   ];
   return {
     /** @param {Inspector} data */

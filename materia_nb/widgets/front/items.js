@@ -56,11 +56,11 @@ export function itemsPart(host, send, controls) {
   const find = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find an item", "aria-label": "find an item", oninput: () => draw() });
   const add = button("Add", "a new item at the end", () => addItem(rows.length), small);
   const currentButton = button("Current", "scroll to the current item", () => data.current !== null && goTo(data.current), small);
-  const apply = actButton("Apply", "put this list into the cast, as one change", () => send("items", newItems()), { class: "mnb-b mnb-main mnb-small" });
-  const revert = button("Revert", "forget these edits, show the cast's items", () => take(), small);
-  const undo = button("Undo", "take the last edit of the cast back", () => send("undo"), small);
+  const apply = actButton("Apply", "replace the items of the cast by this list, as one change", () => send("items", newItems()), { class: "mnb-b mnb-main mnb-small" });
+  const revert = button("Revert", "discard these edits and show the items of the cast", () => take(), small);
+  const undo = button("Undo", "undo the last edit of the cast", () => send("undo"), small);
   const question = h("div", { class: "mnb-row mnb-ask", role: "alert", hidden: true });
-  const trouble = button("", "go to the item that is not right yet", () => showTrouble(), { class: "mnb-moves mnb-link mnb-t-bad", hidden: true });
+  const trouble = button("", "go to the first item with a problem", () => showTrouble(), { class: "mnb-moves mnb-link mnb-t-bad", hidden: true });
   const preview = h("div", { class: "mnb-moves", role: "status" }), others = h("div", { class: "mnb-moves mnb-t-bad", role: "status" });
   controls.append(summary, which, find, currentButton, add, apply, revert, undo);
   host.append(h("div", { class: "mnb-items" }, question, others, trouble, preview, grid.node));
@@ -187,8 +187,8 @@ export function itemsPart(host, send, controls) {
     const key = JSON.stringify([item, how, index, next, data.can, lane, ...["title", "context", ""].map((name) => issues.get(`${index}.${name}`))]), style = `mnb-is-${how.replaceAll(" ", "-")}`;
     if (!data.can) return { cells: ["", id, state, item.title, h("span", { title: item.context }, item.context), h("span", { class: "mnb-dim", title: laneTitle }, lane)], class: style, key };
     const act = (/** @type {string} */ name, /** @type {string} */ title, /** @type {() => void} */ done, label = title) => button(name, title, done, { class: "mnb-x", "aria-label": label });
-    const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "continue it after all" : "abandon it: the cast continues with the next item (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
-      : (before === "done" || before === "skipped") && act(item.again ? "Not again" : "Again", item.again ? "leave it as it is" : "work on it again, first of the open ones (key a)", () => toggleAgain(index), `${item.again ? "do not work on" : "work on"} ${id} again`);
+    const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "do not abandon this item" : "abandon this item; the cast continues with the next one (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
+      : (before === "done" || before === "skipped") && act(item.again ? "Not again" : "Again", item.again ? "do not work on this item again" : "work on this item again, before the other open items (key a)", () => toggleAgain(index), `${item.again ? "do not work on" : "work on"} ${id} again`);
     const grip = h("span", { class: "mnb-grip", title: "drag to move; or Alt with the arrow keys", "aria-hidden": "true" }, "⋮");
     grip.addEventListener("pointerdown", (event) => drag(event, index));
     return {
@@ -228,7 +228,7 @@ export function itemsPart(host, send, controls) {
       first.closest("[role=row]")?.after(box);
       box.focus();
     };
-    const first = h("button", { type: "button", class: "mnb-value mnb-cell", "data-field": name, "aria-label": label, title: "opens a box with all of it", onclick: open }, displayedItem[name] + left);
+    const first = h("button", { type: "button", class: "mnb-value mnb-cell", "data-field": name, "aria-label": label, title: "open the whole text in a box", onclick: open }, displayedItem[name] + left);
     return first;
   };
   const fieldKey = (/** @type {KeyboardEvent} */ event, /** @type {number} */ index, /** @type {ItemField} */ name) => {
@@ -303,7 +303,7 @@ export function itemsPart(host, send, controls) {
         rows.splice(index, 1);
         touched();
       }), small),
-      button("Leave it", "it stays in the list and is worked on", answer(draw), small));
+      button("Leave it", "the item stays in the list, and work on it continues", answer(draw), small));
   };
   const draw = () => {
     view = placesOf(rows, stateOf, which.value, find.value);
@@ -312,7 +312,7 @@ export function itemsPart(host, send, controls) {
     const missing = incomplete ? `WI-${rows.indexOf(incomplete) + 1} needs a ${incomplete.title.trim() ? "context" : "title"}` : "";
     setEnabled(apply, data.can && changed && !wrong && !incomplete, !changed ? "nothing is changed" : busy || (wrong ? wrong.message : missing));
     setEnabled(revert, changed || stale, "nothing is changed");
-    setEnabled(add, data.can, busy || (data.frozen ? "lanes have started from these items: go back to before them to change these" : "this cast is open read-only"));
+    setEnabled(add, data.can, busy || (data.frozen ? "lanes work on these items; to change the items, go back to a step before the lanes started" : "this cast is open read-only"));
     setEnabled(undo, Boolean(data.undo), "no edit since the last step");
     currentButton.hidden = data.current === null;
     trouble.hidden = !wrong;
@@ -321,7 +321,7 @@ export function itemsPart(host, send, controls) {
     drawQuestion();
     const count = counted(rows.length, "item");
     setText(others, stale ? "The cast has changed its items in the meantime. Apply replaces them with your list; Revert shows them." : "");
-    setText(summary, changed ? missing || "changed, not applied yet" : !rows.length && data.lists ? "no items yet: a generator makes them" : count);
+    setText(summary, changed ? missing || "changed, not applied yet" : !rows.length && data.lists ? "no items yet; a generator creates them" : count);
     setAttr(summary, "class", `mnb-cut ${changed ? "mnb-t-now" : "mnb-dim"}`);
   };
   return {

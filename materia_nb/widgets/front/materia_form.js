@@ -144,7 +144,7 @@ function variableChips(input, variables) {
     node.addEventListener("pointerdown", (event) => event.preventDefault());
     return node;
   };
-  return h("div", { class: "mnb-d-chips", role: "group", "aria-label": "put in a variable" }, variables.map((variable) => chip(`{{${variable.name}}}`, variable.about)));
+  return h("div", { class: "mnb-d-chips", role: "group", "aria-label": "insert a variable" }, variables.map((variable) => chip(`{{${variable.name}}}`, variable.about)));
 }
 
 /** @param {ControlOptions} options @returns {Control} */

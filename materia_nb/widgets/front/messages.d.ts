@@ -14,7 +14,7 @@ export interface ToCast {
   run: { first?: Array<Record<string, unknown>> };
   /** Run until a socket comes next, or ``end``. */
   run_to: { first?: Array<Record<string, unknown>>; socket: string };
-  /** Run until another work item comes next, or none. */
+  /** Run to the end of the current work item. */
   run_item: { first?: Array<Record<string, unknown>> };
   /** Run the socket where the cast stopped again. */
   retry: { first?: Array<Record<string, unknown>> };
@@ -30,7 +30,7 @@ export interface ToCast {
   allow_folder: { first?: Array<Record<string, unknown>> };
   /** Answer the socket where the cast failed with a text from now on, and continue. */
   pin_text: { first?: Array<Record<string, unknown>>; socket: string; text: string };
-  /** Answer instead of what failed. */
+  /** Answer instead of the agent or process that failed. */
   by_hand: { text: string };
   /** Continue without the socket that failed, or without its whole work item; the note says why. */
   skip: { note: string; item?: boolean };
@@ -50,9 +50,9 @@ export interface ToCast {
   break_where: { breakpoint: unknown; text: string };
   /** Remove all breakpoints. */
   clear_breaks: {};
-  /** Stop when the value at a path of the state changes, or no longer. */
+  /** Stop runs when the value at a path of the state changes, or no longer stop there. */
   watch: { path: string };
-  /** Show the value at a path of the state and its changes in the tab Watch, or no longer. */
+  /** Start or stop showing the value at a path of the state, and its changes, in the tab Watch. */
   follow: { path: string; on?: boolean };
   /** Show a part in the inspector; null shows where the cast is. */
   select: { element: { kind: string; id: string } | null };
@@ -238,7 +238,7 @@ export interface ToDesign {
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
   /** Add a socket without edges for a materia. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
-  /** Choose an answer to the question; another number chooses nothing. A named question must be the current one. */
+  /** Answer the question by the index of a choice, or leave the question by any other number. */
   answer: { number?: number; question?: number | null };
   /** Cast the design as it is now. */
   cast: { design: string; request: string };
@@ -256,7 +256,7 @@ export interface ToDesign {
   delete: { of?: unknown };
   /** Delete a loop and its exits; its sockets and their edges stay */
   delete_loop: { id: string };
-  /** Go on with a draft, or throw it away. */
+  /** Continue with a draft, or discard it. */
   draft: { file: string; discard?: boolean };
   /** Insert a copy of the chosen sockets; the clipboard stays as it is. */
   duplicate: {};
@@ -270,7 +270,7 @@ export interface ToDesign {
   exit: { loop: string; from: string; when: string; to: string };
   /** Turn an exit into an edge, which is taken after any item */
   exit_to_edge: { loop: string; index: unknown };
-  /** Look at everything that can happen. */
+  /** Explore all possible runs of the design. */
   explore: {};
   /** Fix a finding of the report. */
   fix: { code: string; source: string };
@@ -282,7 +282,7 @@ export interface ToDesign {
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
   /** Create a loop of sockets over the items of the generator that leads into it. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
-  /** Define a materia, and then do what needed it. */
+  /** Define a materia, then repeat the message that needed it. */
   make: { id: string; type: string; then?: Record<string, unknown> | null };
   /** Create a loop region from sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
@@ -312,7 +312,7 @@ export interface ToDesign {
   place_socket: { id: string; position: unknown };
   /** Set the positions of several sockets, as one step */
   place_sockets: { positions: unknown };
-  /** Do the step again that was undone last. */
+  /** Apply the last undone step again. */
   redo: {};
   /** Reload the design from disk. */
   reload: {};
@@ -330,7 +330,7 @@ export interface ToDesign {
   rename_socket: { old: string; new: string };
   /** Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept_count`` is the number of kept steps. */
   review: { file: string; at?: number; kept_count?: number };
-  /** Save the design where it is kept, or elsewhere; ask first where something would be lost. */
+  /** Save the design to its current location, or elsewhere; ask first if something would be lost. */
   save: { to?: string | null; anyway?: boolean };
   /** Set one field of a part; a refused value stays in its field, with the reason. */
   set: { of: [string, string]; field: string; value?: unknown };
@@ -358,6 +358,6 @@ export interface ToDesign {
   undo: {};
   /** Set the condition of an edge or an exit. */
   when: { of: unknown; when: string };
-  /** Show the shortest way to an end on the canvas. */
+  /** Show the shortest path to an outcome on the canvas. */
   witness: { outcome: string };
 }

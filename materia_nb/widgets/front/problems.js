@@ -46,7 +46,7 @@ export function problemsPart(host, send) {
     if (!explored) return h("div", note, exploreButton, h("span", dim, " every route that a cast can take, before any agent is asked: can it end, fail, get stuck; what is never taken"));
     const { rows, notes, route, states, whole: isComplete, stale } = explored;
     return h("div", {},
-      h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: other states are unknown"}`)),
+      h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since then. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: other states are unknown"}`)),
       notes.map((noteText) => h("p", { class: "mnb-dim mnb-d-note" }, noteText)),
       route.length > 0 && h("p", { ...note, role: "status" }, "shortest route: ", route.map((socket, index) => [index ? " → " : "", picks(socket, ["socket", socket])])),
       table(["outcome", "details", "example"], rows.map(({ sign, what: outcome, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },

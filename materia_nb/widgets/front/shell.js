@@ -123,7 +123,7 @@ export function castView({ model, el }) {
     notice.dataset.tone = tone;
     if (isNew(notice, [text, tone, without])) refill(notice, text && [
       h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${text}`),
-      without && actButton("Continue without these edits", "the edits named here are lost", () => { const { kind, ...fields } = without; send(kind, fields); }),
+      without && actButton("Continue without these edits", "continue and lose the edits named here", () => { const { kind, ...fields } = without; send(kind, fields); }),
       button("×", "dismiss this message", () => send("dismiss"), { class: "mnb-x", "aria-label": "dismiss this message" }),
     ]);
   };

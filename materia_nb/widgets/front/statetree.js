@@ -27,8 +27,8 @@ export function statePart(host, send) {
     const act = (/** @type {string} */ label, /** @type {string} */ title, /** @type {() => void} */ done, style = "") => button(label, title, () => (done(), closeEditor()), { class: `mnb-b mnb-small ${style}` });
     const apply = act("Apply", "set this value in the state (Ctrl+Enter)", () => send("set_value", { path, text: field.value, as_text: asText }), "mnb-main");
     const box = h("div", { class: "mnb-editor" }, field, check?.host, h("div", { class: "mnb-row" }, apply,
-      act("Cancel", "leave it as it is (Escape)", () => {}),
-      act("Remove", "take this path out of the state", () => send("remove_value", { path }), "mnb-bad"),
+      act("Cancel", "discard the change (Escape)", () => {}),
+      act("Remove", "remove this path from the state", () => send("remove_value", { path }), "mnb-bad"),
       act(data.watched?.includes(path) ? "Do not stop on change" : "Stop on change", "runs stop after a step that changes this path", () => send("watch", { path })),
       act("Watch", "show this value, and the steps that change it, in the tab Watch", () => send("follow", { path, on: true }))));
     onKeys(field, {
@@ -88,7 +88,7 @@ export function statePart(host, send) {
     path.value = value.value = "";
   };
   onKeys(value, { Enter: startEditing });
-  const adder = h("div", { class: "mnb-row" }, path, value, button("Set", "put this value into the state", startEditing));
+  const adder = h("div", { class: "mnb-row" }, path, value, button("Set", "set this value in the state", startEditing));
   host.append(changes, h("h4", { class: "mnb-h" }, "state"), tree, adder, differ, limits);
   return {
     /** @param {StateSlice} now */

@@ -71,13 +71,13 @@ export function timelinePart(host, send, controls) {
   });
   const small = { class: "mnb-b mnb-small" };
   const filter = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "filter steps", "aria-label": "filter steps by socket, item or output" });
-  const line = h("select", { class: "mnb-in", "aria-label": "which line of steps", onchange: () => send("line", { line: line.value === "" ? null : Number(line.value) }) });
+  const line = h("select", { class: "mnb-in", "aria-label": "branch of steps", onchange: () => send("line", { line: line.value === "" ? null : Number(line.value) }) });
   const play = button("▶", "play the steps", () => (playing ? stop() : start()), { ...small, "aria-label": "play the steps" });
   const speed = h("select", { class: "mnb-in", "aria-label": "how fast the steps are played" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([label, wait]) => h("option", { value: wait }, label)));
   const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "selected step" });
   const now = button("Now", "show the present again", () => (stop(), send("now")), small);
-  const back = actButton("Back to here", "the cast continues from here; the later steps are kept as a branch. Files stay as they are; if they are kept, the tab Files can restore them.", () => send("back", { step: data.step ?? 0 }), small);
-  const fork = actButton("Fork", "another cast from here, shown in place; this one stays as it is. It works on the same files, or where they are kept on a copy of those of then.", () => send("fork", { step: data.step ?? null }), small);
+  const back = actButton("Back to here", "Continue the cast from here; the later steps stay as a branch. Files do not change; if snapshots are kept, the tab Files can restore them.", () => send("back", { step: data.step ?? 0 }), small);
+  const fork = actButton("Fork", "Start another cast from here and show it in this panel; this cast does not change. The fork works on the same files, or on a copy of the files of that step if snapshots are kept.", () => send("fork", { step: data.step ?? null }), small);
   controls.append(line, back, fork, now, play, speed, slider, filter);
   const lanes = h("div", { class: "mnb-lanesaxis", tabindex: "0", hidden: true });
   host.classList.add("mnb-timeline");
