@@ -102,7 +102,7 @@ def each(values: list[Any]) -> Any:
 
 @pytest.fixture
 def copy_of_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for path in make_docs.generated():
+    for path in (*make_docs.generated(), Path("config/default.json")):  # the bundled config is a copy of that file
         target = tmp_path / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes((ROOT / path).read_bytes())
