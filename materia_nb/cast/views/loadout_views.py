@@ -217,7 +217,7 @@ class ExploreView(_View, Exploration):
         try:
             return [f"satisfied 0.5, {self._estimated(max(self.items)).line}"]
         except MateriaError as error:
-            return [f"what a cast takes is not known: {error.what}"]
+            return [f"The usage of a cast cannot be estimated: {error.what}"]
 
     def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
         """Write tests that fail when a route of the loadout appears or disappears, and return their paths.
@@ -288,7 +288,7 @@ class ExploreView(_View, Exploration):
         if not self.complete_search:
             yield Line("whether it can end otherwise is not known")
         elif self.stalls:
-            yield Line(f"it can come where no end is reached any more: {', '.join(self.stalls)}")
+            yield Line(f"it can get stuck, so that no end is reachable: {', '.join(self.stalls)}")
         word = "never" if self.certain else "not seen to be"
         if self.not_visited:
             yield Line(f"{word} visited: {', '.join(part(name) for name in self.not_visited)}")
@@ -365,7 +365,7 @@ class SimulationView(_View, Simulation):
         return Marks(visits=self.visits, traversals=self.traversals)
 
     def _parts(self) -> Iterable[Block]:
-        yield Line(f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} casts by chance, seed {self.seed}")
+        yield Line(f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} simulated casts, seed {self.seed}")
         yield Table(("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()])
         yield from _silent(self.nothing)
         yield Table(
@@ -405,13 +405,13 @@ class EstimateView(_View, Estimate):
     def _parts(self) -> Iterable[Block]:
         yield Line(f"{part(self.graph.name)}: {self.line}")
         yield Line(
-            f"From {counted(self.casts, 'cast')} by chance: the mean, and the range without the lowest and the highest "
-            "tenth. Tokens are an estimate, one for four characters; repairs, tools and thoughts are not in it."
+            f"Estimated from {counted(self.casts, 'simulated cast')}: the mean, and the range without the lowest and the "
+            "highest tenth. Tokens are estimated at four characters per token. Repairs, tools and thinking are not included."
         )
         if self.shortest:
-            yield Line("Made-up answers are the shortest possible: set the tokens of an answer with answer=")
+            yield Line("Made-up answers are as short as possible. Set the number of tokens of an answer with answer=.")
         if self.unfinished:
-            yield Line(f"{counted(self.unfinished, 'cast')} did not end and went in as far as they went")
+            yield Line(f"{counted(self.unfinished, 'cast')} did not end; their usage so far is included")
         yield from _first_rows(
             ("socket", "turns", "tokens in", "tokens out", "cost"),
             [self._row(socket, takes) for socket, takes in self.sockets.items()],
@@ -491,7 +491,7 @@ def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:
     """Yield a line about each socket that may output no verdict."""
     for socket, chance in nothing.items():
         chance_words = f" in {chance:.0%}" if chance < 1 else ": it is not asked"
-        yield Line(f"{socket} says nothing of satisfied{chance_words}")
+        yield Line(f"{socket} gives no verdict{chance_words}")
 
 
 def _spread(name: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
