@@ -29,7 +29,7 @@ def visits(cast, lane):
     return [(step.socket, step.item_key) for step in cast.now.lanes[lane].now.steps]
 
 
-def test_each_stream_runs_the_prelude_once_and_its_items_in_order(tmp_path):
+def test_each_lane_runs_its_setup_once_and_its_items_in_order(tmp_path):
     cast = run(tmp_path)
     assert cast.status == "complete"
     assert visits(cast, "ui") == [
@@ -433,7 +433,7 @@ def test_schedule_that_does_not_match_items_is_refused(tmp_path):
     assert cast.status == "complete"
 
 
-def test_a_schedule_with_issues_is_repaired_before_any_stream_starts(tmp_path):
+def test_schedule_with_issues_is_repaired_before_any_lane_starts(tmp_path):
     answers = [plan_of({"ui": [0, 1], "api": [1]}), plan_of(TWO)]
     cast = run(tmp_path, Plan=lambda: answers.pop(0))
     assert cast.status == "complete"

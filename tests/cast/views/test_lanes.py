@@ -32,7 +32,7 @@ def waiting(tmp_path):
     return cast
 
 
-def test_a_row_says_where_a_lane_is_and_how_far(waiting):
+def test_lane_row_shows_its_socket_and_progress(waiting):
     said = blocks_as_text(lanes_blocks(waiting.now))
     assert "2 lanes, 2 at once; 0 at the join" in said
     row = next(line for line in said.splitlines() if line.startswith("ui "))
@@ -41,7 +41,7 @@ def test_a_row_says_where_a_lane_is_and_how_far(waiting):
     assert "lane ui: running, at Socket-4, waits for you, 0 of 2 items done" in status_lines(waiting.now)
 
 
-def test_lanes_stand_on_the_cards_of_the_graph_and_count_there(waiting):
+def test_graph_cards_show_and_count_the_lanes_at_them(waiting):
     marks = marks_of(waiting.now)
     assert marks.lanes == {"Socket-4": ("ui", HOSTILE)}
     assert marks.visits["Socket-2"] == 2
@@ -58,7 +58,7 @@ def test_lanes_stand_on_the_cards_of_the_graph_and_count_there(waiting):
     assert marks_of(waiting.now).lanes == marks.lanes, "there they go on"
 
 
-def test_card_after_the_join_is_the_same_whichever_lane_was_faster(tmp_path):
+def test_graph_after_the_join_does_not_depend_on_lane_speed(tmp_path):
     built = threading.Event()
 
     def set_up(lane):
@@ -79,7 +79,7 @@ def test_card_after_the_join_is_the_same_whichever_lane_was_faster(tmp_path):
     assert marks_of(cast.now).outputs["Socket-3"] == "built in api", "the last one of the schedule"
 
 
-def test_every_lane_is_a_row_of_the_axis_and_its_name_is_harmless(waiting):
+def test_time_axis_has_a_row_for_each_lane_with_an_escaped_name(waiting):
     axis = axis_of(waiting.now)
     assert [name for name, _ in axis.rows] == ["cast", "ui", HOSTILE]
     assert list(axis.lanes) == ["", "ui", HOSTILE]
@@ -92,7 +92,7 @@ def test_every_lane_is_a_row_of_the_axis_and_its_name_is_harmless(waiting):
     assert "<img" not in blocks_as_html(lanes_blocks(waiting.now)) + cast_page_html(waiting.now)
 
 
-def test_bars_stand_on_one_clock_and_what_nobody_worked_on_is_folded(tmp_path, monkeypatch):
+def test_bars_of_all_lanes_share_one_clock_with_idle_time_shortened(tmp_path, monkeypatch):
     at = [1_000_000]
     monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: at[0] * 1_000_000)
 
@@ -118,7 +118,7 @@ def test_bars_stand_on_one_clock_and_what_nobody_worked_on_is_folded(tmp_path, m
     assert "by the clock" in axis.summary
 
 
-def test_a_lane_that_failed_says_why(tmp_path):
+def test_failed_lane_shows_its_reason(tmp_path):
     def build(item):
         if item["title"] == "Part 1":
             raise ValueError("no room")
@@ -131,7 +131,7 @@ def test_a_lane_that_failed_says_why(tmp_path):
     assert "the cast failed at the join" in said
 
 
-def test_why_names_the_lane(tmp_path):
+def test_why_names_the_lane_of_a_step(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
     cast.run()
     step = cast.now.lanes["ui"].now.steps[-1]
@@ -152,7 +152,7 @@ def test_why_names_the_lane(tmp_path):
     )
 
 
-def test_a_breakpoint_may_name_a_lane_and_is_kept_so(tmp_path):
+def test_breakpoint_of_a_lane_is_stored_with_its_lane(tmp_path):
     cast = h.start(tmp_path, streams_config(1), stream_agents())
     cast.breakpoints.add("Socket-4", lane="api")
     (one,) = cast.breakpoints
@@ -177,7 +177,7 @@ def done(tmp_path):
     return cast
 
 
-def test_steps_of_lanes_are_counted_and_shown_where_they_were_made(done):
+def test_steps_of_lanes_are_counted_and_shown_in_their_lane(done):
     now = done.now
     assert status_lines(now)[0].startswith("T: complete after 2 steps, 8 in lanes")
     assert [(step.number, step.lane) for step in now.all_steps] == [
@@ -192,7 +192,7 @@ def test_steps_of_lanes_are_counted_and_shown_where_they_were_made(done):
     assert "more" not in repr(done.at(1).steps)
 
 
-def test_a_question_and_events_name_the_lane(tmp_path):
+def test_questions_and_events_name_their_lane(tmp_path):
     def check(last):
         event = [{"type": "seen", "message": str(last)}]
         return json.dumps({"satisfied": True, "context": "fine", "event": event})
@@ -210,7 +210,7 @@ def test_a_question_and_events_name_the_lane(tmp_path):
     assert told.headers[:2] == ("event", "lane")
 
 
-def test_an_item_says_which_lane_works_on_it(done, waiting, tmp_path):
+def test_item_table_shows_the_lane_of_each_item(done, waiting, tmp_path):
     assert [row[1:2] + row[4:] for row in items_table(waiting.now).rows] == [
         ("open", "ui, running"),
         ("being worked on", f"{HOSTILE}, running"),
@@ -225,13 +225,13 @@ def test_an_item_says_which_lane_works_on_it(done, waiting, tmp_path):
     assert "<img" not in items_view(waiting.now).as_html()
 
 
-def test_what_lanes_brought_into_the_state_is_blamed_on_them(done):
+def test_blame_attributes_joined_values_to_the_lanes(done):
     (one,) = done.blame("parallelResults.0.name")
     assert (one.step, one.socket, one.rule, one.after) == (1, None, "P6", "ui")
     assert "the lanes" in repr(done.blame("parallelResults"))
 
 
-def test_nothing_is_offered_in_lanes_that_would_be_refused(tmp_path):
+def test_only_possible_repairs_are_offered_in_lanes(tmp_path):
     def build(item):
         if item["title"] == "Part 1":
             raise ValueError("no room")
@@ -249,7 +249,7 @@ def test_nothing_is_offered_in_lanes_that_would_be_refused(tmp_path):
     assert [one.name for one in offers(again.now)] == ["retry_limit", "retry"]
 
 
-def test_verbs_look_into_a_lane(done):
+def test_verbs_accept_the_name_of_a_lane(done):
     now = done.now
     step = now.lanes["ui"].now.steps.at(4)
     assert HandoffView(now, step).title == "Handoff of step 4: Socket-4, visit 1, item WI-3 (Part 2) in lane ui"
