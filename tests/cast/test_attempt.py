@@ -127,7 +127,7 @@ def test_attempt_that_would_fail_the_cast_shows_it_as_target(tmp_path):
     cast = wb.cast("r", agents={"*": lambda: {"satisfied": False}})
     cast.run(steps=1)
     (one,) = cast.attempt()
-    assert (one.valid, one.to, one.leads) == (True, None, "fails: went its way too often")
+    assert (one.valid, one.to, one.leads) == (True, None, "fails: took the same edge too often")
     wb.close()
 
 
