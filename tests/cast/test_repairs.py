@@ -6,6 +6,7 @@ import ast
 import json
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -18,6 +19,7 @@ from materia_nb.cast.formatting import failure_words
 from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER, changed_definition, offers
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import RefusedAnswer
+from materia_nb.utilities.utility_step import FailureKind
 
 SOURCE = Path(materia_nb.__file__).parent
 NO_FAILURE = {"interrupted", "pin_gone"}
@@ -27,7 +29,7 @@ NO_FAILURE = {"interrupted", "pin_gone"}
 def kinds_in_the_code() -> set[str]:
     """Return the kinds of failure that the code can produce: engine, processes, agents."""
     asking = tomllib.loads((SOURCE / "agents" / "failures.toml").read_text("utf-8"))
-    found: set[str] = {"aborted", *(row["kind"] for row in asking.values())}
+    found: set[str] = {"aborted", *get_args(FailureKind), *(row["kind"] for row in asking.values())}
     for path in [one for part in ("engine", "agents", "utilities") for one in (SOURCE / part).rglob("*.py")]:
         if "shipped" in path.parts:
             continue
@@ -38,8 +40,6 @@ def kinds_in_the_code() -> set[str]:
                     found |= texts(node.args[:1])
                 if name == "AgentError":
                     found |= texts(one.value for one in node.keywords if one.arg == "kind")
-            if isinstance(node, ast.Assign) and "kind, ending" in ast.unparse(node.targets[0]):
-                found |= texts(node.value.elts[:1] if isinstance(node.value, ast.Tuple) else [])
     return found - NO_FAILURE - {""}
 
 
@@ -65,7 +65,7 @@ UTILITY = h.config(
 )
 
 
-def test_status_and_steps_use_the_headline_of_a_failure(shell, tmp_path):
+def test_status_and_steps_use_the_description_of_a_failure(shell, tmp_path):
     define = json.dumps({"entry": "Count", "sockets": {"Count": {"materia": "Count"}},
                          "materia": {"Count": h.python("raise SystemExit(3)", parse="json")}})  # fmt: skip
     cell(shell, "define loadout Report", define)
@@ -76,7 +76,7 @@ def test_status_and_steps_use_the_headline_of_a_failure(shell, tmp_path):
     assert not any("utility_exit" in text(line(shell, verb)) for verb in ("status", "steps"))
 
 
-def test_unknown_failure_kind_has_the_generic_headline():
+def test_unknown_failure_kind_has_the_generic_description():
     assert [failure_words(kind) for kind in ("quota", "budget")] == ["failed", "used up the budget"]
 
 
@@ -257,7 +257,7 @@ def loadout(materia):
     return json.dumps({"entry": "Socket-1", "sockets": sockets, "materia": {"Count": materia}})
 
 
-def test_repair_verbs_do_the_same(shell):
+def test_repair_verbs_let_a_failed_cast_complete(shell):
     cell(shell, "define loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
     for verb in ('reply {"state": {"n": 1}}', "skip not today"):
         cast = line(shell, "cast x")
