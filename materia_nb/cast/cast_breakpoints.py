@@ -231,7 +231,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         elif breakpoint_.kind in ("before", "after", "edge"):
             raise MateriaError(
                 "The socket of the breakpoint is missing.",
-                hint="name the socket; only a breakpoint on what an output says can be for any socket",
+                hint="name the socket; only breakpoints on outputs can apply to every socket",
                 kind="usage",
             )
 

@@ -237,7 +237,7 @@ _MAX_STEPS: Final = 20
 """Maximum number of steps whose differences are shown; the table has all steps."""
 _MAX_LINES: Final = 400
 _MAX_NAMES: Final = 6
-_CHANGE_KINDS: Final = {"A": "made", "M": "changed", "D": "taken away", "R": "renamed", "T": "another kind"}
+_CHANGE_KINDS: Final = {"A": "added", "M": "changed", "D": "deleted", "R": "renamed", "T": "type changed"}
 
 
 class FilesView(Shown):
@@ -329,7 +329,7 @@ def _table(changed: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ..
         (
             _CHANGE_KINDS.get(change.kind, change.kind),
             change.path if change.old is None else f"{change.old} → {change.path}",
-            "no text" if change.added is None else f"+{change.added} -{change.removed}",
+            "binary" if change.added is None else f"+{change.added} -{change.removed}",
         )
         for change in changed
     ]
@@ -388,7 +388,7 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
                 Action(
                     f"{counted(len(changed), 'file')} would become as after step {number}: {names}. Go back there with them?",
                     "Go back with files",
-                    "the current ones are kept first; files that were never kept are not overwritten",
+                    "The current files are saved first. Files that were never saved are not overwritten.",
                     "back",
                     {"step": number, "files": True},
                 )
@@ -416,7 +416,7 @@ def line_blame(cast: Snapshot, path: str, line: int) -> View:
     saved = (file_snapshots.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()
     saved_line = _line_before(saved, present, line)
     commit = file_snapshots.blame(git_dir, session.files, path, saved_line) if saved_line else None
-    step, author = None, "No step of this cast wrote it; it was written since the last step."
+    step, author = None, "No step of this cast wrote this line. It was written after the last step."
     if commit is not None:
         step, author = _author(cast, file_snapshots.note(git_dir, commit))
     blocks: list[Block] = [Heading(f"{path}:{line}"), LineDiff([(" ", present[line - 1])]), Line(author)]
@@ -447,7 +447,7 @@ def _author(cast: Snapshot, note: str) -> tuple[StepRecord | None, str]:
     number, by, other = origin.get("step"), origin.get("by"), origin.get("cast")
     of = "" if other in (cast.id, None) else f" of the cast {other}"
     if by == "start":
-        return None, f"It was there before the cast began{of}."
+        return None, f"It existed before the cast began{of}."
     if by != "step":
         who = "The lanes that joined" if by == "lanes" else "A person"
         return None, f"{who} wrote it after step {number}{of}."

@@ -73,7 +73,7 @@ def test_blame_names_the_author_of_a_line(cast, line, step, words):
 def test_blame_follows_moved_and_new_lines(cast, tmp_path):
     path = tmp_path / "a.py"
     path.write_text("new\n" + path.read_text())
-    assert "No step of this cast wrote it" in cast.blame("a.py:1").as_text()
+    assert "No step of this cast wrote this line" in cast.blame("a.py:1").as_text()
     assert "Step 1" in cast.blame("a.py:3").as_text()
 
 
