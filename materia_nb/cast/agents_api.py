@@ -264,7 +264,7 @@ class Agents(AgentTable):
     # -- agents and pins of a new cast -------------------------------------------------------
 
     def table(self, graph: Graph, agents: Mapping[str, AgentLike] | None = None) -> AgentTable:
-        """Return the agents of a cast: those of the workbench, and ``agents``, which take precedence.
+        """Return the agents of a cast: the agents of the workbench, overridden by ``agents``.
 
         Raises:
             MateriaError: a name is unknown, or an agent is set for a utility (``not_an_agent``).
@@ -286,7 +286,7 @@ class Agents(AgentTable):
         return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, Chosen]:
-        """Return the pins of a cast: those of the workbench, and ``pins``, which take precedence."""
+        """Return the pins of a cast: the pins of the workbench, overridden by ``pins``."""
         known = names_of(graph)
         chosen_pins = {
             key: pin.chosen for key, pin in self.pins.items() if key in known and pin.loadout in (None, graph.name)

@@ -47,19 +47,19 @@ class Attempt:
     """One answer to the turn, and where it would lead.
 
     Attributes:
-        number: its number, from 1.
+        number: the number of the attempt, from 1.
         agent: the name of the agent or model.
         wording: the number of the prompt that was asked, from 1; 0 for the prompt as it is.
         text: the answer, or None.
         valid: True if the cast would accept it.
-        issues: the reasons why it would be refused.
-        satisfied: its verdict, or None.
+        issues: the reasons why the cast would refuse it.
+        satisfied: the verdict of the answer, or None.
         to: the socket that it would lead to, ``end``, or None if it leads nowhere yet.
-        leads: the same in words, with the item, or what would happen instead.
-        usage: its tokens and cost.
-        turns: the number of turns it took; one that hands over in a turn of its own takes two.
+        leads: ``to`` as text, with the item; or a description of what would happen instead.
+        usage: the tokens and the cost.
+        turns: the number of turns; 2 if the agent hands over in a separate turn.
         calls: the number of tool calls.
-        seconds: how long it took.
+        seconds: the duration in seconds.
         error: the reason why there is no answer, or None.
         prompt: the prompt that was asked.
     """
@@ -100,7 +100,7 @@ class Trial(Runner):
     """A runner that asks one turn and keeps the results in memory only.
 
     Attributes:
-        done: functions that repeat on the cast's runner what was done here, for when the answer is taken.
+        done: functions that repeat the commands of the trial on the runner of the cast, when the answer is used.
         failed: why the agent could not answer, or None.
         wrote: the commits of the files before and after, if the cast keeps files.
     """
@@ -298,7 +298,7 @@ class Attempts(Shown, Sequence[Attempt]):
         self._results: dict[int, tuple[Attempt, Trial]] = {}
 
     def ask(self, at_once: int) -> None:
-        """Make the attempts, ``at_once`` at a time; an interrupt keeps the finished ones."""
+        """Run the attempts, ``at_once`` in parallel; an interrupt keeps the finished attempts."""
         if at_once < 1:
             raise MateriaError(
                 "At least one agent must be asked at a time.", hint="set at_once to 1 or more", kind="usage"

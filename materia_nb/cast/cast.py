@@ -620,7 +620,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
         Args:
             step: the step to begin after, without later edits; 0 is the start. The current state with all edits if left out.
-            root: the parent of its directory; that of this cast by default.
+            root: the parent of the new run directory; by default, the same as for this cast.
 
         Raises:
             MateriaError: there is no such step (``no_step``), or the cast did not continue from it (``back``).

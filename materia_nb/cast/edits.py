@@ -101,7 +101,7 @@ class Edits:
 
         Raises:
             MateriaError: an item breaks a rule or the indices do not fit (``items``), the item being worked on would be
-                removed (``working``), or a step is running (``busy``). Nothing was changed then.
+                removed (``working``), or a step is running (``busy``). Nothing is changed in these cases.
         """
         typed: object = items  # values from a notebook need not fit the annotation
         if not isinstance(typed, list | tuple):
@@ -122,7 +122,7 @@ class Edits:
         return self.items(listed, range(len(listed)), repeat=[_index_of(listed, item) for item in items])
 
     def abandon(self) -> tuple[str, ...]:
-        """Give up the item being worked on and continue with the next; see :meth:`items`.
+        """Abandon the current work item and continue with the next; see :meth:`items`.
 
         Raises:
             MateriaError: no item is being worked on (``no_item``), or as :meth:`items`.
@@ -210,13 +210,13 @@ class Edits:
         Only fields that earlier steps did not depend on may differ.
 
         Args:
-            materia: its name.
-            definition: the definition as in a config; the current one of the workbench if left out.
-            owner: the directory of its config file, where its scripts are looked for (R24).
+            materia: the name of the materia.
+            definition: the definition as in a config; the current definition in the workbench if left out.
+            owner: the directory of its config file, in which its scripts are searched for (R24).
 
         Raises:
             MateriaError: the cast has no such materia (``unknown_materia``), other fields changed or none
-                (``redefine``), it is invalid, or a step is running (``busy``). Nothing was changed then.
+                (``redefine``), it is invalid, or a step is running (``busy``). Nothing is changed in these cases.
         """
         if definition is None:
             known, owners = self._runner.definitions() if self._runner.definitions else ({}, {})
@@ -325,7 +325,7 @@ class Labels(Shown):
         snapshot = self._runner.snapshot()
         labels = [("the cast", self.of())] + [(step.title, snapshot.label_of(step)) for step in snapshot.steps]
         rows = [(title, label.words) for title, label in labels if not label.empty]
-        return [Table(("of", "what people say"), rows, "no labels")]
+        return [Table(("of", "label"), rows, "no labels")]
 
     def of(self, step: StepRecord | int | None = None) -> Label:
         """Return the label of a step, or of the cast: ``name``, ``tags``, ``note``, ``verdict``, ``by``.

@@ -49,7 +49,7 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
         import pandas as pd
     except ImportError as error:
         raise MateriaError(
-            "A data frame takes pandas, which is not installed.",
+            "A data frame needs pandas, which is not installed.",
             hint='pip install "materia-nb[data]"',
             kind="not_installed",
         ) from error

@@ -111,8 +111,8 @@ class Loadouts(Mapping[str, str], Shown):
         A cast keeps the loadout that it started with.
 
         Args:
-            path: a .json, .jsonc, .yaml or .yml file, relative to the project directory or the current
-                one, or a config as a mapping; if left out, every layer is read again.
+            path: a .json, .jsonc, .yaml or .yml file, relative to the project directory or the current directory; or a config as
+                a mapping. If left out, every layer is read again.
 
         Raises:
             MateriaError: the file cannot be read; the loaded config stays as it was.
@@ -415,8 +415,8 @@ class Loadouts(Mapping[str, str], Shown):
         Args:
             name: the loadout, from any layer; bundled ones can only be changed in a copy.
             new: the name of the copy; if left out, the same name with -Copy.
-            materia: also copy the materia that it places, under their own names: the copies then apply to every
-                loadout of the project; those that the file defines stay.
+            materia: also copy the materia that the loadout places, under the same names. The copies apply to every loadout
+                of the project. Materia that the file already defines do not change.
 
         Raises:
             MateriaError: there is no such loadout, the new name is in use, or the file cannot be written.

@@ -123,7 +123,7 @@ class Runner(Work):
     Attributes:
         session: the session of the cast.
         stop: set to stop a run after the current step, or within it if that is possible.
-        functions: the functions that sockets and materia are pinned to; the journal cannot hold them (R40).
+        functions: the functions that sockets and materia are pinned to, which the journal cannot store (R40).
         raised: the latest exception of an agent in this kernel.
         stops: the breakpoints.
         attempts: the latest attempts, also if they were interrupted.

@@ -88,7 +88,7 @@ class Prepared(NamedTuple):
 
 @nothing_recorded()
 def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
-    """Make the run directory, write the start of the cast, and return the runner before its first step."""
+    """Create the run directory, write the start of the cast, and return the runner before its first step."""
     rules, graph = Rules(plan.graph), plan.graph
     knowledge = read_context(plan.root) if rules.tells_knowledge else {}
     files_kept = "" if plan.files == FILES_AS_THEY_ARE else plan.files
@@ -253,7 +253,7 @@ def _keep_envelope(runner: Runner) -> None:
 
 
 def fork_directory(runner: Runner, number: int | None, root: Path | None = None) -> Path:
-    """Make the directory of a fork that continues from step ``number`` of a cast, or from its current state (R55)."""
+    """Create the directory of a fork that continues from step ``number`` of a cast, or from its current state (R55)."""
     with runner.lock():
         runner.begin()
         runner.write_derived()
@@ -262,7 +262,7 @@ def fork_directory(runner: Runner, number: int | None, root: Path | None = None)
 
 
 def replay_directory(runner: Runner, replay: Replay) -> Path:
-    """Make the directory of a cast that starts with a replay of recorded answers in another loadout."""
+    """Create the directory of a cast that starts with a replay of recorded answers in another loadout."""
     rules, when, original = replay.replayed.rules, now(), runner.session
     if not rules.graph.document:
         hint = "give wb.graph(name), or the config itself"

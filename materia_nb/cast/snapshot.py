@@ -56,8 +56,8 @@ class Live:
     Attributes:
         writable: True if the cast can be continued.
         continuing: a hint about how to continue a read-only cast.
-        saying: the pieces of the answer that is arriving.
-        lanes_saying: the pieces of the arriving answers, by lane.
+        saying: the parts of the current answer that have arrived.
+        lanes_saying: the parts of the current answers that have arrived, by lane.
         stop_asked: True if a stop was requested.
         stopping: the function or step that a requested stop waits for, or None.
         raised: the latest exception of an agent in this kernel.
@@ -109,15 +109,15 @@ class Snapshot:
         waiting_at: the visit that waits for an output, or None.
         held: the reason why the cast is held and what a person is asked for, or None.
         failure: the reason why the cast failed or was aborted, or None.
-        ended_by: the decision that skipped empty loops to the end, or None.
-        wish: the requested change of the draft, while that request is sent instead of the prompt.
+        ended_by: the decision that completed the cast by skipping empty loops, or None.
+        wish: the requested change of a draft, which is sent to the agent instead of the prompt; otherwise None.
         calls: the tool calls of the waiting turn so far.
         edits: the edits that were not undone, in order.
         can_undo: True if the last edit can be undone, because nothing happened after it.
         abandoned: the steps that were abandoned by going back, by branch.
         pins: the pinned answers by socket or materia (R40).
         pins_gone: the names that are pinned to functions of an earlier kernel.
-        lanes_go_on: True for a lane, and for a cast with running lanes, whose state cannot be edited meanwhile.
+        lanes_go_on: True for a lane and for a cast with running lanes; the state cannot be edited then.
         answered_by: returns a short description of who answers the socket of an agent, or None if unknown.
         usage: the total usage: ``input``, ``output``, ``tokens``, ``cost``.
         writable: True if the cast can be continued.

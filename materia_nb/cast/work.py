@@ -127,14 +127,14 @@ class Work(ABC):
         files: the run directory.
         agents: the agents, by socket or materia.
         utilities: directories with copies of shipped scripts.
-        functions: the functions that sockets and materia are pinned to; the journal cannot hold them (R40).
+        functions: the functions that sockets and materia are pinned to, which the journal cannot store (R40).
         stop: set to stop a run after the current step, or within it if that is possible.
         messages: messages for the person.
         raised: the latest exception of an agent in this kernel.
         recording: the lock under which events are written to the journal.
-        saying: the pieces of the answer that is arriving.
+        saying: the parts of the current answer that have arrived.
         worked: working time of the waiting visit that no event has reported yet, in milliseconds.
-        asked_before: returns the number of turns of a socket and of its materia, if the session does not have them.
+        asked_before: returns the number of turns of a socket and of its materia; None if the session has these counts.
     """
 
     lane = ""
@@ -289,8 +289,8 @@ class Work(ABC):
             return project
         folder = project / scope.cwd
         if not folder.is_dir():
-            message = f"The scope {scope.id!r} works in a directory that is not there."
-            raise AgentError(message, where=str(folder), hint="make it, then retry", kind="no_folder")
+            message = f"The scope {scope.id!r} works in a directory that does not exist."
+            raise AgentError(message, where=str(folder), hint="create it, then retry", kind="no_folder")
         real, leave = folder.resolve(), approvals.FOLDER + str(folder)
         if not real.is_relative_to(project.resolve()) and leave not in self.session.allowed:
             raise AgentError(

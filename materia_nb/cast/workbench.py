@@ -90,7 +90,7 @@ class DryBench(Shown):
         """Explore every route that casts of a loadout can take, without calling agents or starting processes.
 
         Args:
-            loadout: which loadout; the chosen one by default.
+            loadout: the name of a loadout; the chosen one by default.
             items: the list lengths to try.
             states: the maximum number of states. The result says if the search was cut off there. There is no time limit, so
                 the result is the same on any machine. An interrupt ends the search and keeps its results so far.
@@ -98,7 +98,7 @@ class DryBench(Shown):
                 the number of known states. Odds for another list length report their progress too.
 
         Raises:
-            MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
+            MateriaError: the loadout has problems, or a socket does not accept scripted answers (``no_answer``).
         """
         graph = self.graph(loadout)
 
@@ -363,9 +363,9 @@ class Workbench(DryBench):
         Args:
             request: the request; prompts and utilities read it.
             loadout: a loadout other than the chosen one. A design is cast as it is now, saved or not.
-            agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
-            pins: what is pinned in this cast only, by socket or materia; see ``wb.agents.pin``.
-            files: whether the files of the project are kept after each step (``kept``, ``kept with ignored``); as the config says if
+            agents: the agents for this cast only, by socket or materia; ``*`` for all others.
+            pins: the pins for this cast only, by socket or materia; see ``wb.agents.pin``.
+            files: ``kept`` or ``kept with ignored`` to save the files of the project after each step; the value in the config if
                 left out.
 
         Raises:
