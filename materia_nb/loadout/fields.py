@@ -319,6 +319,7 @@ class FieldRow:
         model: the name of the object that has the field, in the documentation.
         field: its name in the config.
         name: its name in Python.
+        kind: the kind of its value, or of each entry; None for objects and for values that are not checked.
         shape: its value in words; taken from the kind of the value if empty.
         description: its effect, in one or two sentences.
         rules: the R-numbers that it implements.
@@ -344,6 +345,7 @@ class FieldRow:
     model: str = ""
     field: str = ""
     name: str = ""
+    kind: ValueKind | None = None
     shape: str = ""
     required: bool = False
     part: type[Model] | None = None
@@ -439,19 +441,18 @@ def _row(model: str, name: str, info: FieldInfo) -> FieldRow:
     """Complete the description of a field from its annotation."""
     row = info.json_schema_extra
     assert isinstance(row, FieldRow)  # noqa: S101 - every field is made by config_field()
-    kind = next((part for part in info.metadata if isinstance(part, ValueKind)), info.annotation)
-    container, inner = _inner_kind(kind)
+    annotated = next((part for part in info.metadata if isinstance(part, ValueKind)), info.annotation)
+    container, inner = _inner_kind(annotated)
+    kind = inner if isinstance(inner, ValueKind) else None
     part = inner if isinstance(inner, type) and issubclass(inner, Model) else None
     if container is list:
         shape = "list of objects"
     elif part is not None or container is dict:
-        sources = isinstance(inner, ValueKind) and inner.shape == "source"
-        shape = "object of sources" if sources else "object"
+        shape = "object of sources" if kind is not None and kind.shape == "source" else "object"
     else:
-        shape = inner.shape if isinstance(inner, ValueKind) else "text"
-    return replace(
-        row, model=model, field=info.alias or name, name=name, part=part, container=container, shape=row.shape or shape
-    )
+        shape = kind.shape if kind is not None else "text"
+    shape, field = row.shape or shape, info.alias or name
+    return replace(row, model=model, field=field, name=name, part=part, container=container, kind=kind, shape=shape)
 
 
 def _inner_kind(kind: Any) -> tuple[type | None, Any]:

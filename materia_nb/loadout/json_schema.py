@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -282,28 +281,20 @@ def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) 
     text, label = typed.strip(), row.label or row.field
     if input_ == "prose":
         return typed
-    if input_ == "number":
-        return _number(text, label, row, schema)
-    if input_ == "choice" and typed not in (schema.get("enum") or _words(schema)):
-        raise design_error(f"{label} cannot be {typed!r}", row.field, f"choose {row.shape}")
     if input_ == "json" or (input_ == "lines" and text.startswith("[")):
         return read_text(typed, where=label)  # a list with multi-line entries is typed as JSON
     if input_ == "lines":
         return [line for line in typed.splitlines() if line.strip()]
     if input_ == "scope" and text not in _words(schema):
         return [name.strip() for name in typed.replace("\n", ",").split(",") if name.strip()]
-    return text
-
-
-def _number(text: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    try:
-        value: float = int(text) if text.isascii() and text.lstrip("-").isdigit() else float(text)
-    except ValueError:
-        value = math.nan
-    minimum = schema.get("minimum", schema.get("exclusiveMinimum"))
-    integer = schema.get("type") == "integer"
-    low = minimum is not None and (value < minimum or ("exclusiveMinimum" in schema and value == minimum))
-    if low or not math.isfinite(value) or (integer and not isinstance(value, int)):
-        hint = f"write a {row.shape}, or leave it empty"
-        raise design_error(f"{label} cannot be {text!r}", row.field, hint)
+    value = _number_or_text(text) if input_ == "number" else text
+    if input_ in ("number", "choice") and row.kind is not None and not row.kind.accepts(value):
+        raise design_error(f"{label} cannot be {text!r}", row.field, f"enter {row.shape}, or leave the field empty")
     return value
+
+
+def _number_or_text(text: str) -> JSON:
+    try:
+        return int(text) if text.isascii() and text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        return text

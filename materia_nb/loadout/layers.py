@@ -199,7 +199,7 @@ def load_layers(
         merge.add_file("given", base / expanded(path))
     if notebook:
         merge.add("notebook", "this notebook", None, dict(notebook))
-    return merge.result()
+    return LayeredConfig(merge.document, tuple(merge.layers), merge.owners)
 
 
 @cache
@@ -289,8 +289,8 @@ class _Merge:
         loadouts, materia = _names(document.get("loadouts")), _names(document.get("materia"))
         self.layers.append(Layer(name, label, path, loadouts, materia, document))
         self._merge(document, path)
-        if name == "given":
-            self._activate(document)
+        if name == "given" and loadouts and document.get("activeLoadout") is None:
+            self.document["activeLoadout"] = loadouts[0]
 
     def _merge(self, document: Object, path: Path | None) -> None:
         for key, value in document.items():
@@ -311,16 +311,6 @@ class _Merge:
             self.owners.pop(id_, None)
             if path is not None and raw is not None:
                 self.owners[id_] = path.parent
-
-    def _activate(self, document: Object) -> None:
-        """Activate the first loaded loadout unless the document names an active loadout."""
-        names = _names(document.get("loadouts"))
-        if names and document.get("activeLoadout") is None:
-            self.document["activeLoadout"] = names[0]
-
-    def result(self) -> LayeredConfig:
-        """Return the merged config."""
-        return LayeredConfig(self.document, tuple(self.layers), self.owners)
 
 
 def _over(below: JSON, raw: JSON) -> JSON:
