@@ -139,7 +139,7 @@ def _nothing_to_run(findings: Findings, path: str, name: str, alias: JSON) -> No
         + ("" if alias is None else f", and {brief(alias)} is not built into this engine"),
         _LANES
         if alias in LANE_UTILITIES
-        else 'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....py"}',
+        else 'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....mjs"}',
     )
 
 

@@ -303,7 +303,7 @@ ScriptName: TypeAlias = Annotated[
         lambda value: script_file(value) is not None,
         _STRING,
         "file name",
-        "write a plain file name that ends with .py, without a directory",
+        "write a plain file name that ends with .mjs or .py, without a directory",
     ),
 ]
 CommandPart: TypeAlias = Annotated[

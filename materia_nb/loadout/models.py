@@ -476,14 +476,15 @@ class Script(Model):
     """A script that is shipped with this package."""
 
     noun = "a script"
-    example = '{"kind": "shippedUtility", "name": "detect-vcs.py"}'
+    example = '{"kind": "shippedUtility", "name": "detect-vcs.mjs"}'
     code = INVALID_MATERIA
 
     kind: fields.ShippedUtility = config_field(
         "Always `shippedUtility`. Required.", "R25", required=True,
         write='write "shippedUtility", or use command for a script of your own')
     name: fields.ScriptName = config_field(
-        "File name. For a `.mjs` name, the `.py` file of the same name runs. Required.", "R25", required=True)
+        "File name, such as `detect-vcs.mjs`. The `.py` file of the same name runs; the reference engine needs names "
+        "that end with `.mjs`. Required.", "R25", required=True)
     runtime: object = config_field("Runtime in the reference engine.", ignored="scripts run with the kernel's Python")
 
 

@@ -483,6 +483,8 @@ BUILT_IN: Final = {
 LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "vcs.finalizeJjWorkspace")
 """Utilities of the reference engine for lanes, which have no shipped script."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
+_GIT_TASKS: Final = ("mime-bootstrap.py", "mime-maintain.py")
+"""Scripts of the reference engine that are tasks of ``git-tasks.py`` here."""
 _SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")
 
 
@@ -546,10 +548,11 @@ def materia_group(raw: Object) -> str:
 
 
 def script_file(name: JSON) -> str | None:
-    """Return the file name of a shipped script, with ``.py`` for ``.mjs``; None for an invalid name (R25)."""
+    """Return the file of a shipped script by its name here or in the reference engine; None for an invalid name (R25)."""
     if not isinstance(name, str) or not _SCRIPT_NAME.fullmatch(name):
         return None
-    return name.removesuffix(".mjs") + ".py" if name.endswith(".mjs") else name
+    file = name.removesuffix(".mjs") + ".py" if name.endswith(".mjs") else name
+    return "git-tasks.py" if file in _GIT_TASKS else file
 
 
 def variables(prompt: str) -> Iterable[tuple[int, int, str]]:

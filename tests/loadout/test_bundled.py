@@ -15,6 +15,7 @@ from make_docs import ROOT
 from materia_nb import Workbench
 from materia_nb.loadout import read_config
 from materia_nb.loadout.layers import BUNDLED
+from materia_nb.loadout.topology import script_file
 from shipped_helpers import StandIn, ignored, repository
 
 NAMES = list(read_config(BUNDLED)["loadouts"])
@@ -55,9 +56,8 @@ def play(wb, loadout, replies, *, ends="complete"):
     return cast, "".join(socket.removeprefix("Socket-") for socket, *_ in cast.route)
 
 
-def test_there_is_one_bundled_config():
-    path = ROOT / "config" / "default.json"
-    assert path.samefile(BUNDLED)
+def test_the_package_contains_the_default_config():
+    assert (ROOT / "config" / "default.json").read_bytes() == BUNDLED.read_bytes()
     sdist = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]
     assert "/config" in sdist["include"]
 
@@ -76,7 +76,7 @@ def test_every_materia_says_what_it_is_for(wb):
     for name, raw in wb.loadouts.config.document["materia"].items():
         assert raw["label"] == name
         if "script" in raw:
-            assert f"\n### {name}\n\n`{raw['script']['name']}`" in page
+            assert f"\n### {name}\n\n`{script_file(raw['script']['name'])}`" in page
         assert raw["description"].endswith("."), name
 
 

@@ -80,6 +80,12 @@ def test_absolute_paths_and_fileless_configs_are_unchanged(config):
     assert resolve_command(utility(["python3", "scripts/x.py"])) == ["python3", "scripts/x.py"]
 
 
+@pytest.mark.parametrize("name", ["mime-bootstrap", "mime-maintain"])
+def test_git_scripts_of_the_reference_engine_are_tasks_of_one_script(name):
+    command = resolve_command(utility(script={"kind": "shippedUtility", "name": f"{name}.mjs", "runtime": "node"}))
+    assert command[1].endswith("shipped/git-tasks.py")
+
+
 @pytest.mark.parametrize("name", ["detect-vcs.py", "detect-vcs.mjs"])
 def test_shipped_script_is_run_with_this_python(tmp_path, name):
     for directory in ("profile", "shipped"):
