@@ -19,6 +19,7 @@ from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_config, read_text
 from materia_nb.loadout.config_files import expanded, is_there, resolved
 from materia_nb.loadout.graph_import import import_graph
+from materia_nb.loadout.items import with_advances
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
     definitions_placed,
@@ -26,7 +27,7 @@ from materia_nb.loadout.layers import (
     whole_over,
 )
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
-from materia_nb.loadout.topology import materia_kind
+from materia_nb.loadout.topology import loadout_facts, materia_kind
 from materia_nb.platform import recording_folder
 from materia_nb.store.files import disk
 from materia_nb.utilities import utility_step
@@ -431,7 +432,7 @@ class Loadouts(Mapping[str, str], Shown):
         definitions = {id_: moved_definition(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
         from materia_nb.loadout.design.saving import add_loadout
 
-        add_loadout(path, new, config.document["loadouts"][name], definitions)
+        add_loadout(path, new, with_advances(loadout_facts(config.document, name)), definitions)
         self._config, self._chosen, self.refused = None, new, None
         return self.show()
 

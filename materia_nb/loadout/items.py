@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from materia_nb.errors import counted
-from materia_nb.jsonvalue import JSON, as_object, is_text, split_path, text_or, whole_number
+from materia_nb.jsonvalue import JSON, Object, as_object, is_text, split_path, text_or, whole_number
 from materia_nb.loadout.graph import (
     END,
     LANES_AT_ONCE,
@@ -110,6 +110,24 @@ def advances_of(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
             if socket.advance_cursor == loop.cursor(member) and is_condition(when):
                 conditions[member] = when
     return conditions
+
+
+def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
+    """Return the advances that follow from ``exits``, by socket, as they are written in a loadout (R15).
+
+    The reference engine derives an advance only from the older form of an exit.
+    """
+    derivation = derive(facts)
+    older = {loop.id for loop in facts.loops if loop.legacy is not None}
+    advances = {id_: a for id_, a in derivation.advances.items() if derivation.advancing[id_] not in older}
+    return {id_: {"cursor": a.cursor, "items": a.items, "when": a.when} for id_, a in advances.items()}
+
+
+def with_advances(facts: LoadoutFacts) -> Object:
+    """Return a loadout as written, and with its unwritten advances, so that the reference engine can cast it (R74)."""
+    sockets = as_object(facts.raw.get("sockets"))
+    changed = {id_: {**sockets[id_], "advance": advance} for id_, advance in unwritten_advances(facts).items()}
+    return {**facts.raw, "sockets": {**sockets, **changed}} if changed else facts.raw
 
 
 def socket_iterator(socket: SocketFacts) -> Iterator | None:

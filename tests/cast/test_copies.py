@@ -26,7 +26,7 @@ def test_copied_loadout_has_its_own_name_and_is_chosen(wb, file):
     assert (shown.name, shown.origin) == ("Mine", "project")
     assert wb.loadouts.chosen == "Mine"
     document = read_config(file)
-    assert document == {"loadouts": {"Mine": read_config(BUNDLED)["loadouts"]["Full-Auto"]}}
+    assert document == {"activeLoadout": "Mine", "loadouts": {"Mine": read_config(BUNDLED)["loadouts"]["Full-Auto"]}}
     assert not wb.check("Mine").problems
     assert BUNDLED.read_bytes() == before
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -178,7 +179,7 @@ def test_edited_bundled_loadout_is_saved_as_a_copy_in_the_project(wb, project):
     assert BUNDLED.read_bytes() == bundled
     assert wb.loadouts["Ask"] == "project"
     kept = read_config(project / PROJECT_FILE)
-    assert kept == {"loadouts": {"Ask": draft.document}}
+    assert kept == {"activeLoadout": "Ask", "loadouts": {"Ask": draft.document}}
     second = wb.design("Ask")
     second.set_loadout("description", "asks")
     wb.loadouts.save(second)
@@ -200,6 +201,27 @@ def test_environment_config_is_edited_but_a_profile_is_not(project, monkeypatch,
     assert wb.loadouts.save(draft) == f"saved in {project / kept}"
     assert "Socket-5" in wb.graph("T").sockets
     assert (own.read_bytes() == before) == (layer == "profile")
+
+
+def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
+    draft = wb.design("Items", new=True)
+    for materia in ("Auto-Plan", "Build", "Eval"):
+        draft.add_socket(materia)
+    for source, to in ((1, 2), (2, 3), (3, 2)):
+        draft.add_edge(f"Socket-{source}", f"Socket-{to}")
+    draft.set_socket("Socket-3", "parse", "json")
+    draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1")
+    draft.add_exit("items", "Socket-3", "satisfied", "end")
+    before = draft.graph()
+    wb.loadouts.save(draft)
+    written = read_config(project / PROJECT_FILE)["loadouts"]["Items"]["sockets"]["Socket-3"]
+    assert written["advance"] == {"cursor": "workItemIndex", "items": "state.workItems", "when": "satisfied"}
+    assert "advance" not in draft.document["sockets"]["Socket-3"]
+    saved = wb.graph("Items")
+    assert replace(saved.sockets["Socket-3"].advance, derived=True) == before.sockets["Socket-3"].advance
+    text = (project / PROJECT_FILE).read_text()
+    wb.loadouts.save(draft)
+    assert (project / PROJECT_FILE).read_text() == text
 
 
 def test_new_loadout_is_saved_in_the_project_file(wb, project):
@@ -524,7 +546,7 @@ def test_an_added_loadout_keeps_the_rest_of_the_file(tmp_path):
     path = tmp_path / "new" / "config.json"
     loadout = {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "P"}}}
     add_loadout(path, "A", loadout, {})
-    assert read_config(path) == {"loadouts": {"A": loadout}}
+    assert read_config(path) == {"activeLoadout": "A", "loadouts": {"A": loadout}}
     text = '{"x": 1.50,\n "loadouts": {"A": {}},\n "materia": {"P": {"prompt": "mine"}}}'
     path.write_text(text)
     add_loadout(path, "B", loadout, {"P": {"prompt": "p"}, "Q": {"prompt": "q"}})

@@ -23,8 +23,10 @@ from materia_nb.loadout.config_files import (
 )
 from materia_nb.loadout.design import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact
+from materia_nb.loadout.items import with_advances
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, LayeredConfig, LayerName, whole_over
 from materia_nb.loadout.report import brief
+from materia_nb.loadout.topology import parse_loadout
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _UNIT: Final = re.compile(r"\n([ \t]+)\S")
@@ -315,7 +317,7 @@ def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None
         MateriaError: the file cannot be read or written, is not a config in strict JSON, or has a loadout of this name.
     """
     text = config_text(path) if path.exists() else None
-    document = {} if text is None else _read_strictly(path, text)
+    document = {"activeLoadout": name} if text is None else _read_strictly(path, text)
     document = _with_loadout(document, path, {name: loadout}, replace_existing=False)
     if materia:
         document["materia"] = {**materia, **as_object(document.get("materia"))}
@@ -357,7 +359,8 @@ def _text_with(
         hint = f"save under a name that ends with .json, such as {path.with_suffix('.json').name}"
         raise design_error("YAML files are read, but not changed.", str(path), hint)
     if text is None:
-        return dumps(_with_materia({"loadouts": _own(design)}, *materia), indent=2) + "\n"
+        document = {"activeLoadout": design.name, "loadouts": _own(design)}
+        return dumps(_with_materia(document, *materia), indent=2) + "\n"
     document = _with_loadout(_read_strictly(path, text), path, _own(design), replace_existing=replace_existing)
     changed = _with_materia(document, *materia)
     before, after = as_object(document.get("materia")), as_object(changed.get("materia"))
@@ -405,7 +408,9 @@ def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: 
 
 
 def _own(design: Design) -> Object:
-    return {design.name: whole_over(design.document, design.home.below)}
+    """Return the loadout of a design as it is saved, which includes its derived advances (R74)."""
+    facts = parse_loadout(design.name, design.document, design.definitions)
+    return {design.name: whole_over(with_advances(facts), design.home.below)}
 
 
 def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
