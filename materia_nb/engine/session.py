@@ -319,14 +319,12 @@ class Steps(Sequence[StepRecord]):
         position = range(len(self))[index]
         if isinstance(position, int):
             return self._at(position)
-        last = () if self.latest is None else (self.latest,)
-        return tuple([self._closed[each] if each < self._count else last[each - self._count] for each in position])
+        return tuple([self._closed[each] if each < self._count else self._at(each) for each in position])
 
     def _at(self, position: int) -> StepRecord:
-        if position < self._count:
-            return self._closed[position]
-        assert self.latest is not None  # noqa: S101 - the callers check the length
-        return self.latest
+        step = self._closed[position] if position < self._count else self.latest
+        assert step is not None  # noqa: S101 - the callers check the length
+        return step
 
     def __iter__(self) -> Iterator[StepRecord]:
         return chain(islice(self._closed, self._count), () if self.latest is None else (self.latest,))

@@ -267,7 +267,7 @@ PARTS: Final[dict[str, Part]] = {
 """All parts by name; the dock's parts are in the order of their tabs."""
 
 
-def drawn_parts() -> list[Part]:
+def parts_with_content() -> list[Part]:
     """Return the parts that make their own content; the graph is drawn elsewhere, and the inspector makes its own tabs."""
     return [part for part in PARTS.values() if part.blocks is not None or part.state is not None]
 
@@ -310,7 +310,7 @@ class FrameMemo:
         """
         slices: dict[str, _Slice] = {}
         tabs: list[list[str]] = []
-        for part in drawn_parts():
+        for part in parts_with_content():
             content: _Slice = {}
             if part.name == opened or not part.while_open:
                 content = slices[part.slice] = self.part(part.name, frame, part.reads, partial(part.draw, frame))

@@ -23,9 +23,9 @@ from materia_nb.widgets.cast_parts import (
     FrameMemo,
     cast_fallback,
     dock_names,
-    drawn_parts,
     lane_of,
     parts_for_page,
+    parts_with_content,
 )
 from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.design_session import Designer
@@ -94,7 +94,7 @@ class CastSurface(Panel):
         self._identified: tuple[tuple[Session, str, bool], str] | None = None
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designer: Designer | None = None
-        self.front = Front([part.slice for part in drawn_parts()], parts_for_page())
+        self.front = Front([part.slice for part in parts_with_content()], parts_for_page())
         self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.graph: GraphPanel | None = None
         if self.only_part is None or self.only_part.at == "graph":
