@@ -16,7 +16,7 @@ from materia_nb.engine.routing import choose_edge
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, pending
 from materia_nb.engine.state import Failure
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.odds import Assumptions, Chances, Odds, compute_odds
 from materia_nb.insight.reachable_states import (
@@ -262,8 +262,8 @@ class Exploration:
                 "Odds and simulations assume answers without satisfied, unless satisfied= names the socket."
             )
         if unrouted := self.unrouted:
-            unrouted_words = counted(len(unrouted), "socket")
-            notes.append(f"Failures at {unrouted_words} (unrouted) are not explored: no edge there waits for them.")
+            unrouted_words = unrouted[0] if len(unrouted) == 1 else f"{len(unrouted)} sockets"
+            notes.append(f"Failures are not explored: at {unrouted_words} (unrouted) a failure would end the cast.")
         if not self.certain and self.complete_search:
             notes.append("So anything that was not seen may still be possible.")
         return tuple(notes)

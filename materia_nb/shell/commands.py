@@ -27,7 +27,7 @@ from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.loadout.config_files import ENDINGS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.registry import SHELL, VERBS, Argument, Call, Verb, find_verb, help_text, parse
+from materia_nb.magics.registry import SHELL, VERBS, Argument, Call, Verb, family, find_verb, help_text, parse
 from materia_nb.shell import terminal
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -276,7 +276,11 @@ def _command_name(words: Sequence[str]) -> str:
 
 def parse_command(words: Sequence[str]) -> tuple[Verb, dict[str, Any]]:
     """Return the command that a command line runs, and its arguments; raises MateriaError (``usage``)."""
-    command = find_verb(_command_name(words), COMMANDS)
+    name = _command_name(words)
+    if name not in COMMANDS and not family(name, COMMANDS) and (name in SHELL["notebook"] or family(name)):
+        hint = "give loadouts with --file, agents with --agent; commands continue the latest cast, or that of --cast"
+        raise usage_error(f"{name} works only in a notebook.", hint)
+    command = find_verb(name, COMMANDS)
     return command, parse(command, words[len(command.name.split()) :], {})
 
 

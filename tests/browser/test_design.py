@@ -640,4 +640,4 @@ def test_prompt_and_estimate_are_shown_before_a_cast(lab: Lab):
     told.locator("pre", has_text="The work was not satisfactory:").wait_for()
     assert violations(lab, "what an agent would be told") == []
     hand.press("Cast it")
-    hand.panel.locator(".mnb-d-estimate", has_text="its cost is not known").wait_for()
+    hand.panel.locator(".mnb-d-estimate", has_text="its cost is unknown").wait_for()

@@ -112,7 +112,7 @@ def test_sweep_shows_its_estimate_first(bench, capsys):
     bench.sweep(requests=["moss"], agents=agents, repeat=2, progress=True)
     line = capsys.readouterr().err.splitlines()[0]
     assert line.startswith("2 casts of Plan-Build-Eval with agents own: a cast over lists of 3 ")
-    assert line.endswith("its cost is not known")
+    assert line.endswith("its cost is unknown")
     bench.sweep(requests=["moss"], agents=agents, repeat=2)
     assert capsys.readouterr().err == ""
 
@@ -131,7 +131,7 @@ def test_estimate_uses_prices_of_configured_models(bench):
         raise AssertionError(turn)
 
     bench.agent("*", never)
-    assert "its cost is not known" in repr(bench.estimate(items=2, casts=3))
+    assert "its cost is unknown" in repr(bench.estimate(items=2, casts=3))
     bench.agent("Socket-2", ModelAgent(PRICED))
     found = bench.estimate(items=2, satisfied=1.0, casts=3, answer=100)
     takes = found.sockets["Socket-2"]
@@ -151,9 +151,9 @@ def test_estimate_uses_prices_of_configured_models(bench):
 
 def test_exploration_shows_an_estimate_in_one_line(bench):
     shown = repr(bench.explore(items=2))
-    (line,) = (one for one in shown.splitlines() if "a cast over lists of 2 takes some" in one)
+    (line,) = (one for one in shown.splitlines() if "a cast over lists of 2 takes about" in one)
     assert line.startswith("satisfied 0.5, ")
-    assert "its cost is not known" in line
+    assert "its cost is unknown" in line
 
 
 TOKENS = 400

@@ -246,7 +246,7 @@ def test_fix_verb_previews_and_saves_on_request(shell, project):
     assert said.splitlines()[-1].startswith("saved in")
     kept = json.loads(file.read_text())["loadouts"]["Two"]
     assert (kept["entry"], kept["sockets"]["Socket-1"]["parse"]) == ("Socket-1", "json")
-    assert text(line(shell, "check --fix")).startswith("No problem can be fixed by one change")
+    assert text(line(shell, "check --fix")).startswith("Nothing to fix")
     assert text(line(shell, "check --fix --save")).startswith("No problem can be fixed automatically")
 
 

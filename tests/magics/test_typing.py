@@ -120,5 +120,5 @@ def test_cast_can_be_estimated_before_it_begins(shell):
     shown = line(shell, "estimate Plan-Build-Eval --items 2 --satisfied 1 --answer 100 --model openai:gpt-4o")
     assert (shown.items, shown.total.turns, shown.shortest, shown.unpriced) == (2, (8, 8, 8), (), ())
     assert shown.total.output == (800, 800, 800)
-    assert "a cast over lists of 2 takes some 8 turns" in text(shown)
-    assert "its cost is not known" in text(line(shell, "estimate Plan-Build-Eval --items 2"))
+    assert "a cast over lists of 2 takes about 8 turns" in text(shown)
+    assert "its cost is unknown" in text(line(shell, "estimate Plan-Build-Eval --items 2"))

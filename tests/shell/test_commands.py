@@ -179,7 +179,7 @@ def test_estimate_above_a_limit_or_unknown_exits_with_1(bench, capsys):
     code, _, err = materia(capsys, "estimate", "Asks", "--most", "10")
     assert (code, "more than 10" in err) == (1, True)
     code, _, err = materia(capsys, "estimate", "Asks", "--most", "100 USD")
-    assert (code, "is not known" in err) == (1, True)
+    assert (code, "is unknown" in err) == (1, True)
 
 
 def test_project_loadout_is_the_default(bench, capsys, project):
@@ -357,3 +357,12 @@ def test_full_disk_is_reported_in_one_line(words, bench):
     with Path("/dev/full").open("wb") as full:
         ran = run_program(*words, stdout=full)
     assert (ran.returncode, ran.stderr) == (1, b"The output could not be written: No space left on device.\n")
+
+
+@pytest.mark.parametrize("words", ["resume -1", "define loadout T", "use Ask"])
+def test_command_of_a_notebook_names_what_replaces_it(words, capsys):
+    assert main(words.split()) == 2
+    complaint = capsys.readouterr().err
+    assert f"{words.split()[0]} works only in a notebook" in complaint
+    assert "--file" in complaint
+    assert "--cast" in complaint

@@ -231,8 +231,8 @@ def test_prompt_preview_shows_returned_work(session):
 def test_estimate_is_shown_on_request_until_the_design_changes(session):
     assert do(session, "pick", part=None)["bar"]["estimate"] == ""
     line = do(session, "estimate")["bar"]["estimate"]
-    assert line.startswith("satisfied 0.5, a cast over lists of 3 takes some ")
-    assert "its cost is not known" in line
+    assert line.startswith("satisfied 0.5, a cast over lists of 3 takes about ")
+    assert "its cost is unknown" in line
     assert put(session, "materia", "Eval", "prompt", "Judge.")["bar"]["estimate"] == ""
     assert not session.bench.casts()
 

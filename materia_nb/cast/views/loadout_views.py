@@ -275,12 +275,16 @@ class ExploreView(_View, Exploration):
         lengths = ", ".join(str(item) for item in self.items)
         yield Line(f"{part(self.graph.name)}, lists of {lengths}: {self.states:,} states")
         yield from lines(self.notes)
-        if self.complete_search:
-            max_turns = self.most_turns()
-            yield Line(
-                f"agents have at most {'any number of' if max_turns is None else max_turns} turns, repairs aside"
-            )
-        yield from lines(self._estimate)
+        if all(socket.is_utility for socket in self.graph.sockets.values()):
+            yield Line("no agents: casts of this loadout cost nothing")
+        else:
+            if self.complete_search:
+                max_turns = self.most_turns()
+                most = (
+                    "no maximum of agent turns" if max_turns is None else f"at most {counted(max_turns, 'agent turn')}"
+                )
+                yield Line(f"{most}, not counting repairs")
+            yield from lines(self._estimate)
         ends = self.ends_seen
         first = {end: counted(len(self.witness(end).route), "visit") for end in ends}
         ended = [(_ENDS.get(end, f"fail: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
@@ -384,7 +388,7 @@ class EstimateView(_View, Estimate):
         turns, tokens_in, tokens_out, _ = self.total
         at_least = "with the shortest answers at least " if self.shortest else ""
         return (
-            f"a cast over lists of {self.items} takes some {_range(turns)} turns, {at_least}{_range(tokens_in)} tokens in, "
+            f"a cast over lists of {self.items} takes about {_range(turns)} turns, {at_least}{_range(tokens_in)} tokens in, "
             f"{_range(tokens_out)} out; {self._cost}"
         )
 
@@ -392,7 +396,7 @@ class EstimateView(_View, Estimate):
     def _cost(self) -> str:
         """The cost as text; an unknown cost is not shown as zero."""
         if self.total.cost is None:
-            return "its cost is not known" if self.sockets else "no agent is asked"
+            return "its cost is unknown" if self.sockets else "no agent is asked"
         without = ", ".join(self.unpriced)
         at_least = "at least " if self.shortest else ""
         return f"{at_least}{_dollars(self.total.cost)}" + (f", without {without}: no price known" if without else "")

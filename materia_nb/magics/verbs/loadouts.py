@@ -145,6 +145,8 @@ def _check(
         for problem, fix in design.fixes().items()
     ]
     empty = "No problem can be fixed by one change. List the problems with check."
+    if not design.report.problems and not design.report.hints:
+        empty = "Nothing to fix: no problems, no hints."
     return Table(("code", "where", "change", "by"), rows, empty)
 
 
