@@ -194,15 +194,17 @@ def _may_fall_through(socket: Socket) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class Frame:
+class LoopFrame:
     """The picture (``loop`` is None) or the frame of a loop, with its direct members in order."""
 
     loop: str | None
     sockets: list[str] = field(default_factory=list)
-    children: list[Frame] = field(default_factory=list)
+    children: list[LoopFrame] = field(default_factory=list)
 
 
-def nested_frames(graph: Graph, leave_out: frozenset[str]) -> tuple[Frame, dict[str, tuple[Frame, ...]], list[str]]:
+def nested_frames(
+    graph: Graph, leave_out: frozenset[str]
+) -> tuple[LoopFrame, dict[str, tuple[LoopFrame, ...]], list[str]]:
     """Sort the sockets into nested frames.
 
     Returns the root, the frames around each socket from the outside in, and the ids of loops that partly overlap
@@ -210,9 +212,9 @@ def nested_frames(graph: Graph, leave_out: frozenset[str]) -> tuple[Frame, dict[
     """
     members = {loop.id: frozenset(loop.sockets) & graph.sockets.keys() - leave_out for loop in graph.loops.values()}
     by_size = sorted((loop for loop in members if members[loop]), key=lambda loop: -len(members[loop]))
-    root = Frame(None)
-    region_of: dict[str, Frame] = {}
-    around: dict[str, tuple[Frame, ...]] = dict.fromkeys(graph.sockets, (root,))
+    root = LoopFrame(None)
+    region_of: dict[str, LoopFrame] = {}
+    around: dict[str, tuple[LoopFrame, ...]] = dict.fromkeys(graph.sockets, (root,))
     loose: list[str] = []
     for loop in by_size:
         paths = {around[socket] for socket in members[loop]}
@@ -220,7 +222,7 @@ def nested_frames(graph: Graph, leave_out: frozenset[str]) -> tuple[Frame, dict[
             loose.append(loop)
             continue
         path = paths.pop()
-        region = region_of[loop] = Frame(loop)
+        region = region_of[loop] = LoopFrame(loop)
         path[-1].children.append(region)
         for socket in members[loop]:
             around[socket] = (*path, region)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, TypeAlias
 
-from materia_nb.display.graph_parts import Frame, Link, nested_frames
+from materia_nb.display.graph_parts import Link, LoopFrame, nested_frames
 from materia_nb.loadout.graph import Graph
 
 _Arc: TypeAlias = tuple[str, str]
@@ -63,7 +63,7 @@ def arrange(
     def single_card(key: str) -> _Block:
         return _Block(positions={key: (0.0, 0.0)})
 
-    def place_members(region: Frame) -> _Block:
+    def place_members(region: LoopFrame) -> _Block:
         """Place the members of a frame, relative to its corner."""
         blocks: dict[str, _Block] = {}
         for child in region.children:
@@ -99,14 +99,14 @@ def arrange(
     return place_members(root).positions
 
 
-def _common_frame(around: Mapping[str, tuple[Frame, ...]], link: Link) -> tuple[Frame, str, str]:
+def _common_frame(around: Mapping[str, tuple[LoopFrame, ...]], link: Link) -> tuple[LoopFrame, str, str]:
     """Return the innermost frame around both ends of a line, and the key of each end in it."""
     source, target = around[link.source], around[link.target]
     depth = sum(1 for a, b in zip(source, target, strict=False) if a is b) - 1
     return source[depth], _key_in_frame(link.source, source, depth), _key_in_frame(link.target, target, depth)
 
 
-def _key_in_frame(socket: str, path: tuple[Frame, ...], depth: int) -> str:
+def _key_in_frame(socket: str, path: tuple[LoopFrame, ...], depth: int) -> str:
     return f"{LOOP_KEY}{path[depth + 1].loop}" if depth + 1 < len(path) else socket
 
 

@@ -15,8 +15,8 @@ from materia_nb.display.graph_parts import (
     NO_MARKS,
     START_SIGN,
     TIMES_SIGN,
-    Frame,
     Link,
+    LoopFrame,
     Marks,
     edge_label,
     graph_summary,
@@ -276,7 +276,7 @@ class _MermaidWriter:
         left, right = ("[[", "]]") if socket.is_generator else ("{{", "}}") if socket.is_utility else ("(", ")")
         self.lines.append(f"{indent}{self.ids[key]}{left}{label}{right}")
 
-    def region(self, region: Frame, indent: str, counter: list[int]) -> None:
+    def region(self, region: LoopFrame, indent: str, counter: list[int]) -> None:
         """Write the members of a frame, nested loops as subgraphs."""
         for key in region.sockets:
             self.socket(key, indent)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from materia_nb.widgets.inspector_tabs import Element
 
 _Slice: TypeAlias = dict[str, Any]
-Place: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
+PartPosition: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ class Part:
     """
 
     name: str
-    at: Place
+    at: PartPosition
     title: str | Callable[[Frame, _Slice], str] = ""
     blocks: Callable[[Frame], Sequence[Block]] | None = None
     state: Callable[[Frame], _Slice] | None = None

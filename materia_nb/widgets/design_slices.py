@@ -30,9 +30,9 @@ from materia_nb.widgets.design_state import DesignSlice, DesignState, inspector_
 from materia_nb.widgets.selection import (
     Kind,
     Selection,
+    drawn_parts,
     edge_selection,
     owner_of,
-    parts_with_content,
     written,
 )
 
@@ -65,7 +65,7 @@ def drawn_selection(session: DesignState) -> Selection | None:
     """Return the selection with its name in the picture; None if nothing is selected."""
     if session.selected is None:
         return None
-    drawn = parts_with_content(session.design.document, session.design.graph())
+    drawn = drawn_parts(session.design.document, session.design.graph())
     return next((drawn_part for drawn_part, mine in drawn.items() if mine == session.selected), None)
 
 

@@ -50,12 +50,12 @@ from materia_nb.widgets.selection import (
     ENDS,
     Kind,
     Selection,
+    drawn_parts,
     edge_selection,
     edges_of,
     members_of,
     owner_of,
     parts,
-    parts_with_content,
     written,
 )
 from materia_nb.widgets.state_tree import json_digest
@@ -187,7 +187,7 @@ class DesignState:
             return None
         part: Any = (kind, key)
         if isinstance(kind, str) and isinstance(key, str):
-            part = parts_with_content(self.design.document, self.design.graph()).get(part, part)
+            part = drawn_parts(self.design.document, self.design.graph()).get(part, part)
             if self.has_part(*part):
                 return part  # type: ignore[no-any-return]
         problem = f"the design has no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}"

@@ -168,7 +168,7 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
     return numbered(named)
 
 
-def parts_with_content(document: Object, graph: Graph) -> dict[Selection, Selection]:
+def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
     """Return the part of the design that each selectable element of the picture shows."""
     drawn: dict[Selection, Selection] = {("socket", id_): ("socket", id_) for id_ in graph.sockets}
     drawn |= {("loop", id_): ("loop", id_) for id_ in graph.loops}
