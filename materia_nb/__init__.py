@@ -18,8 +18,22 @@ from materia_nb.registry import register
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.cast.workbench import Workbench
+    from materia_nb.cast import workbench as cast_workbench
     from materia_nb.errors import MateriaError
+    from materia_nb.quests import QuestBoard
+    from materia_nb.sweep import Sweeps
+
+    class Workbench(cast_workbench.Workbench):
+        """The workbench for type checkers, with two members whose types the layer of casts does not know."""
+
+        @property
+        def sweep(self) -> Sweeps:
+            """See :class:`~materia_nb.sweep.Sweeps`."""
+
+        @property
+        def quests(self) -> QuestBoard:
+            """See :class:`~materia_nb.quests.QuestBoard`."""
+
 
 __version__ = "0.1.0"
 

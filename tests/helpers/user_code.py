@@ -35,6 +35,10 @@ def right(wb: Workbench) -> None:
     cast = wb.cast("a", agents={"Plan": who, "*": "openai:gpt-4o", "Eval": ["pi", "-p"], "Build": build})
     cast.agents.set("Build", lambda turn: turn.prompt)
     print(cast.status == "complete", cast.run() == "person", wb.casts(status="failed"))
+    swept = wb.sweep(
+        ["Two"], ["rain"], {"small": "openai:gpt-5-mini"}, checks={"short": lambda cast: len(cast.steps) < 9}
+    )
+    print([row.why for row in swept.failures], swept.cost, wb.quests.add("rain").id)
 
 
 def slips(wb: Workbench) -> None:
@@ -46,3 +50,5 @@ def slips(wb: Workbench) -> None:
     print(cast.run() == "finished")  # type: ignore[comparison-overlap]
     wb.casts(status="faild")  # type: ignore[arg-type]
     wb.cast(3)  # type: ignore[arg-type]
+    wb.sweep(["Two"], loadout="Two")  # type: ignore[call-arg]
+    wb.quests.add(3)  # type: ignore[arg-type]
