@@ -7,6 +7,7 @@ lead to, so the cast can always be rebuilt from the journal.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import weakref
@@ -32,7 +33,7 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, files_after, lanes_at_work, lanes_running, pending
-from materia_nb.errors import MateriaError, counted, named_error
+from materia_nb.errors import MateriaError, counted, named_error, outgoing_line
 from materia_nb.platform import Stop, computing, resting
 from materia_nb.store.file_snapshots import OWN, FileSnapshots
 from materia_nb.store.files import DiskError
@@ -40,6 +41,9 @@ from materia_nb.store.journal import Journal, JournalLine, lines_of, read_journa
 from materia_nb.store.opening import not_kept
 from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import ArtifactWriter, RunDir
+
+_log = logging.getLogger("materia_nb.cast")
+_log.addHandler(logging.NullHandler())  # a failure is printed only if the program configures logging
 
 _LOOK_AGAIN_S = 0.002
 _OVER = ("complete", "failed", "aborted")
@@ -97,12 +101,23 @@ class Followers:
         self._cast = weakref.ref(cast)
 
     def report_changes(self, events: Sequence[ev.Event] = ()) -> None:
-        """Call the functions that follow changes, and the functions that follow each of ``events``."""
+        """Log ``events``, and call the functions that follow changes and the functions that follow events."""
+        self._log_events(events)
         if self._functions["changes"] and (cast := self._cast()) is not None:
             self.report("changes", cast)
         if self._functions["events"]:
             for event in events:
                 self.report("events", event)
+
+    def _log_events(self, events: Sequence[ev.Event]) -> None:
+        """Log each event by its type and socket: a failure as a warning with its message, other events as information."""
+        for event in events:
+            error = getattr(event, "error", None)
+            level = logging.WARNING if error else logging.INFO
+            if _log.isEnabledFor(level) and (cast := self._cast()) is not None:
+                socket = getattr(event, "socket", None) or getattr(event, "about", {}).get("socket", "")
+                message = outgoing_line(f"{event.type} {socket}" + (f": {error}" if error else ""))
+                _log.log(level, "cast %s: %s", cast.id, message)
 
     def report(self, kind: _FollowKind, *arguments: object) -> None:
         """Call every function that follows ``kind``; remove a function that raises."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import logging
 import re
 import sys
 from urllib.parse import quote, quote_plus
@@ -43,6 +44,22 @@ def test_key_of_key_env_is_redacted_under_any_name(tmp_path, monkeypatch):
         assert cast.run() == "failed"
     assert "No such user: ***" in cast.failure.message
     assert "gateway-word" not in (cast.run_dir / "events.jsonl").read_text()
+
+
+def test_log_of_a_cast_warns_of_failures_without_keys(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "materia_nb")
+
+    def fail():
+        raise ValueError(f"no access with {KEY}")
+
+    cast = h.start(tmp_path, h.one_config(), fail)
+    assert cast.run() == "failed"
+    records = [record for record in caplog.records if record.name == "materia_nb.cast"]
+    assert all(record.getMessage().startswith(f"cast {cast.id}: ") for record in records)
+    warnings = [record.getMessage() for record in records if record.levelname == "WARNING"]
+    assert len(warnings) == 1
+    assert "no access with ***" in warnings[0]
+    assert any("socket_start Socket-1" in record.getMessage() for record in records)
 
 
 @pytest.mark.parametrize(
