@@ -29,6 +29,7 @@ from materia_nb.loadout.config_files import ENDINGS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import SHELL, VERBS, Argument, Call, Verb, family, find_verb, help_text, parse
 from materia_nb.shell import terminal
+from materia_nb.shell.terminal import ExitCode
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 ROOTS: Final = [PACKAGE] if (PACKAGE / "notebooks").is_dir() else [PACKAGE, PACKAGE.parent]
@@ -201,9 +202,6 @@ def _next_steps(bundle: Bundle, folder: Path, written: Sequence[Path], *, truste
         yield f"  jupyter trust {shlex.quote(str(folder))}{os.sep}*.ipynb"
 
 
-FINE, PROBLEMS, MISUSE = 0, 1, 2
-"""Exit codes."""
-
 _FIRST_STEPS: Final = """\
 Materia NB checks, explores, casts and inspects loadouts. Five commands to start with:
 
@@ -217,7 +215,7 @@ materia --help lists all commands, materia COMMAND --help explains a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and return the exit code: 0 fine, 1 problems, 2 misuse."""
+    """Run a command line and return its :class:`~materia_nb.shell.terminal.ExitCode`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # the encoding may be Latin-1
@@ -231,21 +229,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = io.StringIO()  # Python would fail again to flush it
         if not isinstance(error, BrokenPipeError):
             terminal.complain(f"The output could not be written: {error.strerror}.")
-        return PROBLEMS
+        return ExitCode.PROBLEMS
     except KeyboardInterrupt:
         terminal.complain("Interrupted; nothing recorded is lost. Continue with materia run.")
-        return PROBLEMS
+        return ExitCode.INTERRUPTED
     return code
 
 
 def _run_words(words: list[str]) -> int:
     try:
         if not words:
-            terminal.show(_FIRST_STEPS)
+            terminal.echo(_FIRST_STEPS)
         elif words[0] in ("-V", "--version"):
-            terminal.show(__version__)
+            terminal.echo(__version__)
         elif (topic := _help_topic(words)) is not None:
-            terminal.show(terminal.as_commands(help_text(topic or None, COMMANDS)))
+            terminal.echo(terminal.as_commands(help_text(topic or None, COMMANDS)))
         else:
             command, values = parse_command(words)
             code: int = command.handler(values)
@@ -253,11 +251,11 @@ def _run_words(words: list[str]) -> int:
     except MateriaError as error:
         if "--json" in words:
             fields = {name: getattr(error, name) for name in ("what", "where", "hint", "kind")}
-            terminal.show(_json_text({"ok": False, "error": fields}))
+            terminal.echo(_json_text({"ok": False, "error": fields}))
         else:
             terminal.complain(error)
-        return MISUSE if error.kind == "usage" else PROBLEMS
-    return FINE
+        return terminal.error_code(error)
+    return ExitCode.SUCCESS
 
 
 def _help_topic(words: Sequence[str]) -> str | None:
@@ -384,12 +382,12 @@ def _body_text(name: str) -> str:
 
 def _report_result(verb: Verb, value: object, bench: Workbench, values: Mapping[str, Any]) -> int:
     """Write the result of a verb and return the exit code."""
-    fine = terminal.is_fine(verb.name, value, bench)
+    code = terminal.exit_code(verb.name, value, bench)
     if "json" in values:
-        terminal.show(_json_text({"ok": fine, **terminal.data_of(verb.name, value, bench)}))
+        terminal.echo(_json_text({"ok": code == ExitCode.SUCCESS, **terminal.data_of(verb.name, value, bench)}))
     elif value is not None:
-        terminal.show(terminal.text_of(value, shutil.get_terminal_size((100, 0)).columns))
-    return FINE if fine else PROBLEMS
+        terminal.echo(terminal.text_of(value, shutil.get_terminal_size((100, 0)).columns))
+    return code
 
 
 # -- commands without a verb, or with more than the verb ----------------------------------
@@ -401,8 +399,8 @@ def _check(values: Mapping[str, Any]) -> int:
     with _bench("tests", values) as bench:
         if "fix" not in values:
             checked = terminal.findings_of(bench, names, strict="strict" in values)
-            terminal.show(terminal.findings_text(checked, "json" if "json" in values else values.get("format", "text")))
-            return FINE if checked.ok else PROBLEMS
+            terminal.echo(terminal.findings_text(checked, "json" if "json" in values else values.get("format", "text")))
+            return ExitCode.SUCCESS if checked.ok else ExitCode.PROBLEMS
         if len(names) > 1:
             raise usage_error("Only one loadout can be fixed at a time.", "name one loadout")
         call = _call(verb, bench, {**values, **dict.fromkeys(["loadout"], *names)})
@@ -432,13 +430,13 @@ def _mcp(values: Mapping[str, Any]) -> int:
     from materia_nb.shell.mcp_server import serve
 
     serve(Path(values.get("project", ".")))
-    return FINE
+    return ExitCode.SUCCESS
 
 
 def _copy(bundle: Bundle, values: Mapping[str, Any]) -> int:
     folder = Path(values["dir"]) if "dir" in values else None
-    terminal.show(run_copy(bundle, folder, force="force" in values))
-    return FINE
+    terminal.echo(run_copy(bundle, folder, force="force" in values))
+    return ExitCode.SUCCESS
 
 
 def _schema(values: Mapping[str, Any]) -> int:
@@ -446,14 +444,14 @@ def _schema(values: Mapping[str, Any]) -> int:
 
     text = json.dumps(config_schema(), indent=2, ensure_ascii=False)
     if "output" not in values:
-        terminal.show(text)
-        return FINE
+        terminal.echo(text)
+        return ExitCode.SUCCESS
     try:
         replace_file(values["output"], f"{text}\n".encode())
     except OSError as error:
         message = f"The schema cannot be written: {error.strerror or error}."
         raise MateriaError(message, where=values["output"], hint="name a file in an existing folder") from None
-    return FINE
+    return ExitCode.SUCCESS
 
 
 def _commands() -> dict[str, Verb]:

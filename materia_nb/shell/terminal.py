@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -39,7 +40,23 @@ from materia_nb.sweep.results import Sweep
 _END = "."
 
 
-def show(text: str) -> None:
+class ExitCode(IntEnum):
+    """The exit codes of the program ``materia``, which do not change between versions."""
+
+    SUCCESS = 0
+    PROBLEMS = 1
+    """A finding, a difference, a damaged record, an exceeded limit, or an error that no other code names."""
+    MISUSE = 2
+    """The command line is wrong, or names something that does not exist."""
+    FAILED = 3
+    """The cast failed or was aborted, or a quest failed."""
+    WAITING = 4
+    """The cast or a quest waits for a person."""
+    INTERRUPTED = 130
+    """The command was interrupted; a cast can be continued."""
+
+
+def echo(text: str) -> None:
     """Write a text to the standard output."""
     sys.stdout.write(f"{text}\n")
 
@@ -67,7 +84,7 @@ def ask_person(cast: Cast) -> bool:
     """
     if cast.status == "complete" or not (cast.now.approvals.asking or cast.now.waiting_at or cast.now.held):
         return False
-    show(repr(status_view(cast.now)))
+    echo(repr(status_view(cast.now)))
     try:
         if cast.now.approvals.asking:
             _ask_approval(cast)
@@ -95,7 +112,7 @@ def _ask_approval(cast: Cast) -> None:
 
 def _read_lines(question: str) -> str:
     """Read lines until a line contains only a dot; raises EOFError after Ctrl-D."""
-    show(f"{question}; a line with {_END!r} alone ends it, Ctrl-D leaves the cast waiting:")
+    echo(f"{question}; a line with {_END!r} alone ends it, Ctrl-D leaves the cast waiting:")
     return "\n".join(iter(lambda: input("> "), _END))
 
 
@@ -109,22 +126,37 @@ _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
 """Test for success by result type. As with ``diff``, a comparison that finds a difference fails."""
 
 
-def is_fine(verb: str, value: object, bench: Any) -> bool:
-    """Return True if a verb succeeded.
+_RUNNING_VERBS: Final = frozenset({"run", "step", "reply", "accept", "refine", "approve", "deny", "retry", "skip"})
+_MISUSE_KINDS: Final = frozenset({"usage", "bad_agent", "bad_model", "not_an_agent"})
+"""Kinds of errors in a command line, besides those that begin with ``unknown_``."""
 
-    :data:`_SUCCESS_RULES` decides for its result types. ``quest run`` succeeds if no quest failed or waits. Otherwise the
-    cast must not be failed or aborted; after ``run`` it must not wait for a person either.
+
+def exit_code(verb: str, value: object, bench: Any) -> ExitCode:
+    """Return the exit code of a verb that returned ``value``.
+
+    :data:`_SUCCESS_RULES` decides for its result types. After a verb that runs a cast, the status of the cast decides,
+    and after ``quest run`` the status of each quest.
     """
     for kind, rule in _SUCCESS_RULES:
         if isinstance(value, kind):
-            return rule(value)
+            return ExitCode.SUCCESS if rule(value) else ExitCode.PROBLEMS
+    statuses: set[str] = set()
     if verb == "quest run":
-        return not any(quest.status in ("failed", "waiting") for quest in bench.quests.quests)
-    cast: Cast | None = getattr(bench, "cast_", None)
-    if cast is None or not cast.now.writable:
-        return True
-    stopped = {"failed", "aborted"} | ({"waiting", "held"} if verb == "run" else set())
-    return cast.status not in stopped
+        statuses = {quest.status for quest in bench.quests.quests}
+    elif verb in _RUNNING_VERBS:
+        statuses = {bench.current.status}
+    if statuses & {"failed", "aborted"}:
+        return ExitCode.FAILED
+    waits = verb in ("run", "quest run") and statuses & {"waiting", "held"}
+    return ExitCode.WAITING if waits else ExitCode.SUCCESS
+
+
+def error_code(error: MateriaError) -> ExitCode:
+    """Return the exit code of a command that raised an error."""
+    if error.kind in ("cast_failed", "cast_waits"):
+        return ExitCode.FAILED if error.kind == "cast_failed" else ExitCode.WAITING
+    is_misuse = error.kind in _MISUSE_KINDS or error.kind.startswith("unknown_")
+    return ExitCode.MISUSE if is_misuse else ExitCode.PROBLEMS
 
 
 def text_of(value: object, width: int) -> str:

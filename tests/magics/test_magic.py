@@ -207,6 +207,21 @@ def test_failing_agent_is_named(shell):
     assert shell.user_ns["wb"].current.steps[-1].output == '{"satisfied":false}'
 
 
+def test_run_can_raise_when_the_cast_fails_or_waits(shell):
+    cell(shell, "define loadout Ask", ASK)
+    line(shell, "cast x")
+    with pytest.raises(MateriaError, match="waits for a person") as waits:
+        line(shell, "run --raise")
+    cell(shell, "agent Judge", "return 1 / 0")
+    line(shell, "cast x")
+    with pytest.raises(MateriaError, match="ZeroDivisionError") as failed:
+        line(shell, "run --raise")
+    assert (waits.value.kind, failed.value.kind) == ("cast_waits", "cast_failed")
+    cell(shell, "agent Judge", "return {'satisfied': False}")
+    line(shell, "cast x")
+    assert "complete" in text(line(shell, "run --raise"))
+
+
 def test_command_agent_answers(shell):
     cell(shell, "define loadout Ask", ASK)
     line(shell, "agent * command cat")

@@ -114,7 +114,7 @@ def test_misuse_exits_with_2(arguments, told, bench, capsys):
 
 def test_cast_can_be_run_answered_shown_and_exported(bench, capsys, project):
     code, out, _ = materia(capsys, "run", "a", "page", "--loadout", "Asks")
-    assert code == 1, "it waits for somebody, and nobody is there"
+    assert code == 4, "it waits for somebody, and nobody is there"
     assert "needs an answer" in out
     code, _, err = materia(capsys, "reply", '{"satisfied": 3}')
     assert code == 1
@@ -144,7 +144,7 @@ def test_json_contains_the_status_of_the_cast(bench, capsys):
     code, out, _ = materia(capsys, "run", "a page", "--loadout", "Asks", "--json")
     said = json.loads(out)
     assert (code, said["ok"], said["cast"]["status"], said["cast"]["next"]) == (
-        1,
+        4,
         False,
         "waiting",
         "Socket-1",
@@ -155,10 +155,43 @@ def test_json_contains_the_status_of_the_cast(bench, capsys):
     assert (code, json.loads(out)["error"]["kind"]) == (1, "no_step")
 
 
-def test_failed_cast_exits_with_1(bench, capsys):
-    code, out, _ = materia(capsys, "run", "x", "--loadout", "Asks", "--agent", "*=command no-such-program-here")
-    assert code == 1
-    assert "failed" in out
+FAILING = ["run", "x", "--loadout", "Asks", "--agent", "*=command no-such-program-here"]
+
+
+def test_exit_codes_tell_problems_misuse_failure_and_waiting_apart(bench):
+    lines = {
+        0: ["check", "Asks"],
+        1: ["estimate", "Asks", "--most", "10"],
+        2: ["run", "x", "--loadout", "Nowhere"],
+        3: FAILING,
+        4: ["run", "x", "--loadout", "Asks"],
+    }
+    ran = {code: run_program(*words, stdin=subprocess.DEVNULL) for code, words in lines.items()}
+    assert {code: process.returncode for code, process in ran.items()} == {code: code for code in lines}
+    raised = [run_program(*words, "--raise", stdin=subprocess.DEVNULL) for words in (FAILING, lines[4])]
+    assert [process.returncode for process in raised] == [3, 4]
+    assert b"no-such-program-here" in raised[0].stderr
+    assert b"waits for a person" in raised[1].stderr
+
+
+@pytest.mark.parametrize("agent", ["*=command:no-such-preset", "*=opnai:gpt", "Nobody=person"])
+def test_unknown_agent_is_misuse(agent, bench, capsys):
+    assert materia(capsys, "run", "x", "--loadout", "Asks", "--agent", agent)[0] == 2
+
+
+def test_command_that_does_not_run_the_cast_succeeds_after_a_failure(bench, capsys):
+    assert materia(capsys, *FAILING)[0] == 3
+    assert materia(capsys, "label", "broken")[0] == 0
+    assert materia(capsys, "status")[0] == 0
+
+
+def test_interrupted_command_exits_with_130(bench, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(terminal, "findings_of", lambda *_, **__: interrupt())
+    code, _, problem = materia(capsys, "check")
+    assert (code, "Interrupted" in problem) == (130, True)
 
 
 def test_cell_body_is_read_from_a_file(bench, capsys, project):
@@ -208,7 +241,7 @@ def test_an_end_of_file_leaves_the_cast_waiting(bench, capsys, monkeypatch):
 
     monkeypatch.setattr("builtins.input", ended)
     monkeypatch.setattr("materia_nb.shell.terminal.can_ask", lambda *, as_json: True)
-    assert materia(capsys, "run", "x", "--loadout", "Asks")[0] == 1
+    assert materia(capsys, "run", "x", "--loadout", "Asks")[0] == 4
     assert bench.open("-1").status == "waiting"
 
 

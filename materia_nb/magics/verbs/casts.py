@@ -16,6 +16,7 @@ from materia_nb.cast.project_casts import Casts
 from materia_nb.cast.views.status import approval_lines, status_view
 from materia_nb.cast.views.step_views import prompt_view, step_view
 from materia_nb.cast.views.tables import allowed_view, breakpoints_view, budget_view, items_view, quests_view
+from materia_nb.cast.work import over
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.escape import shorten
@@ -75,16 +76,25 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
 
 
 @verb("run", until={"completes": "socket"}, example="%materia run --until Socket-3")
-def _run(call: Call, *, until: str | None = None, steps: int | None = None) -> Any:
+def _run(call: Call, *, until: str | None = None, steps: int | None = None, raise_: bool = False) -> Any:
     """Run until the cast ends, a person must answer, or a breakpoint is reached.
 
     Args:
         until: stop before this socket
         steps: at most this many steps
+        raise_: raise an error if the cast fails or waits for a person, so that a program that runs the notebook notices
     """
     current = call.cast
     with running(current):
         pause = current.run(until, steps=steps)
+    if raise_ and pause in ("failed", "aborted"):
+        failure = over(current.now.session)
+        raise MateriaError(failure.what, where=failure.where, hint=failure.hint, kind="cast_failed")
+    if raise_ and pause == "person":
+        message = "The cast waits for a person."
+        raise MateriaError(
+            message, where=current.now.next_socket, hint="answer with reply, then run", kind="cast_waits"
+        )
     return status_view(current.now, pause, current.now.breakpoints_hit)
 
 
