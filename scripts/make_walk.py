@@ -33,11 +33,11 @@ class Call(NamedTuple):
 
 STATIONS: Final = (
     Station("cast/cast.py", "Cast.step", "takes the lock: one call at a time changes a cast."),
-    Station("cast/runner.py", "Runner.advance", "does what is pending, and saves the results."),
+    Station("cast/runner.py", "Runner.advance", "runs the pending action and saves its results."),
     Station("engine/decide.py", "enter", "is the first command: the events of entering the next socket."),
     Station("engine/entering.py", "enter", "finds the item, counts the visit and lays out the prompt."),
     Station("engine/evolve.py", "fold", "makes the session after the events; it alone makes sessions."),
-    Station("engine/session.py", "pending_here", "returns what is due: here, asking an agent."),
+    Station("engine/session.py", "pending_here", "returns the next action: here, a request to an agent."),
     Station("agents/notebook_agents.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."),
     Station("store/journal.py", "Journal.append", "writes `socket_start` before anybody is asked."),
     Station("agents/interface.py", "make_turn", "makes the `Turn`, everything an agent may know."),
@@ -47,7 +47,7 @@ STATIONS: Final = (
     Station("errors.py", "scrubbed", "removes keys before anything is saved."),
     Station("engine/decide.py", "answer", "is the second command: the events of this answer."),
     Station("engine/outputs.py", "output", "has the protocol read it, then drafts, refuses or completes."),
-    Station("handoff/sparse.py", "SparseProtocol.read", "lists what the socket's protocol finds wrong with it."),
+    Station("handoff/sparse.py", "SparseProtocol.read", "lists the violations of the protocol."),
     Station("handoff/jsontext.py", "agent_object", "finds the JSON in the text."),
     Station("engine/completing.py", "complete", "applies an answer that was accepted."),
     Station("engine/completing.py", "apply_output", "puts it into the state."),
