@@ -10,13 +10,12 @@ from typing import Final
 from materia_nb.jsonvalue import JSON, as_object, is_object
 from materia_nb.loadout.check_fields import FIELD_HINTS, hint_fields
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, HintRule, Problem
-from materia_nb.loadout.rules import edge_rules, socket_rules, state_rules
+from materia_nb.loadout.rules import edge_rules, socket_rules
 from materia_nb.loadout.topology import LoadoutFacts, loadout_facts, once_per_config, parts_to_check
 
 RULES: Final[tuple[HintRule, ...]] = (
     *socket_rules.SOCKET_RULES,
     *edge_rules.EDGE_RULES,
-    *state_rules.STATE_RULES,
 )
 HINT_CODES: Final = {
     **FIELD_HINTS,
