@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from materia_nb.cast.views.loadout_views import LoadoutView, loadouts_view
 from materia_nb.display.blocks import Block, Shown
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from materia_nb.store.design_autosave import SavedDraft
 
 DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
+REFERENCE: Final = "pi-materia"
+"""Name of the reference engine, for which loadouts can be checked."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 
 
@@ -187,14 +189,22 @@ class Loadouts(Mapping[str, str], Shown):
         graph = None if report.problems else self.graph(name)
         return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
 
-    def check(self, name: str | None = None) -> Report:
+    def check(self, name: str | None = None, *, engine: str | None = None) -> Report:
         """Return the problems and hints of a loadout, by default the chosen one.
 
         Unlike ``wb.loadouts.config.check``, it also reports programs and scripts that are missing on this machine.
+
+        Args:
+            name: the loadout.
+            engine: ``pi-materia`` to report also what the reference engine refuses or does otherwise (R74).
         """
         name = self.needs(name or self.chosen)
         report = self.config.check(name)
-        return Report(report.problems, (*report.hints, *self._missing_commands(name)))
+        if engine is None:
+            return Report(report.problems, (*report.hints, *self._missing_commands(name)))
+        needs_one_of(engine, (REFERENCE,), f"Loadouts cannot be checked for the engine {engine!r}.", "unknown_engine")
+        other = self.config.check_for_reference(name)
+        return Report((*report.problems, *other.problems), (*report.hints, *self._missing_commands(name), *other.hints))
 
     def _missing_commands(self, name: str) -> Iterator[Problem]:
         for id_, definition in definitions_placed(self.config.document, name).items():

@@ -398,7 +398,7 @@ def _check(values: Mapping[str, Any]) -> int:
     verb, names = VERBS["check"], values.get("names", [])
     with _bench("tests", values) as bench:
         if "fix" not in values:
-            checked = terminal.findings_of(bench, names, strict="strict" in values)
+            checked = terminal.findings_of(bench, names, strict="strict" in values, engine=values.get("for"))
             terminal.echo(terminal.findings_text(checked, "json" if "json" in values else values.get("format", "text")))
             return ExitCode.SUCCESS if checked.ok else ExitCode.PROBLEMS
         if len(names) > 1:

@@ -289,7 +289,7 @@ class Checked:
         return all(finding.problem.severity == "hint" for finding in self.findings)
 
 
-def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False) -> Checked:
+def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, engine: str | None = None) -> Checked:
     """Check loadout files, saved tests and loadouts by name; with ``strict``, an unknown field is a problem.
 
     Without names, check all loadouts that are not bundled, or the active one if there are none.
@@ -298,14 +298,14 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False) 
     if not names:
         subjects.update(_unreadable_files(bench))
         for name in own_loadouts(bench) or filter(None, [bench.loadouts.chosen]):
-            subjects[name] = _check_loadout(bench, name, strict=strict)
+            subjects[name] = _check_loadout(bench, name, strict=strict, engine=engine)
     for name in names:
         if name.endswith(SUFFIX):
             subjects[name] = tuple(_check_case(bench.project / name))
         elif Path(name).suffix in ENDINGS:
-            subjects.update(_check_file(bench, name, strict=strict))
+            subjects.update(_check_file(bench, name, strict=strict, engine=engine))
         else:
-            subjects[name] = _check_loadout(bench, name, strict=strict)
+            subjects[name] = _check_loadout(bench, name, strict=strict, engine=engine)
     return Checked(subjects)
 
 
@@ -322,7 +322,9 @@ def choose_own(bench: DryBench) -> None:
         bench.loadouts.use(own[0])
 
 
-def _check_file(bench: DryBench, name: str, *, strict: bool) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
+def _check_file(
+    bench: DryBench, name: str, *, strict: bool, engine: str | None
+) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
     try:
         bench.load(name)
     except MateriaError as error:
@@ -333,11 +335,11 @@ def _check_file(bench: DryBench, name: str, *, strict: bool) -> Iterator[tuple[s
         yield name, _locate(bench, bench.loadouts.config.check(), strict=strict)
     for loadout in layer.loadouts:
         if layer.document["loadouts"][loadout] is not None:  # null removes a loadout that a lower layer defines
-            yield f"{name}: {loadout}", _check_loadout(bench, loadout, strict=strict)
+            yield f"{name}: {loadout}", _check_loadout(bench, loadout, strict=strict, engine=engine)
 
 
-def _check_loadout(bench: DryBench, name: str, *, strict: bool) -> tuple[LocatedFinding, ...]:
-    return _locate(bench, bench.check(name), strict=strict)
+def _check_loadout(bench: DryBench, name: str, *, strict: bool, engine: str | None) -> tuple[LocatedFinding, ...]:
+    return _locate(bench, bench.check(name, engine=engine), strict=strict)
 
 
 def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFinding, ...]:

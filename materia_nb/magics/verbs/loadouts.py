@@ -115,6 +115,7 @@ def _check(
     fix: bool = False,
     save: bool = False,
     to: str | None = None,
+    for_: str | None = None,
 ) -> Any:
     """Show the problems and hints of a loadout; with --fix, the changes that fix them.
 
@@ -123,12 +124,13 @@ def _check(
         fix: show which problems and hints can be fixed by one change, and how
         save: with --fix, make the changes that need no choice, and save them where the loadout is defined
         to: with --fix, make these changes in a copy, and save it in this JSON file; YAML files need this
+        for_: another engine, pi-materia; also report what it refuses or does otherwise
     """
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
     if not fix:
         if save or to:
             raise usage_error("Only fixes can be saved.", "check --fix --save")
-        report = bench.check(name)
+        report = bench.check(name, engine=for_)
         return report_view(name or "", report.strict() if strict else report)
     design = bench.design(name)
     how, path = "--save", design.home.path

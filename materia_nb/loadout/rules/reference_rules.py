@@ -1,0 +1,181 @@
+"""What pi-materia, the reference engine, refuses in a config and does otherwise, each with its ruling (R74)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from materia_nb.jsonvalue import JSON, Object, as_object
+from materia_nb.loadout.items import unwritten_advances
+from materia_nb.loadout.report import Findings, Hint, HintRule, Report, brief, rule
+from materia_nb.loadout.rules.edge_rules import targets_of
+from materia_nb.loadout.topology import (
+    CANONICAL_ID,
+    LoadoutFacts,
+    LoopFacts,
+    SocketFacts,
+    cycles_in,
+    loadout_facts,
+    parts_to_check,
+    reachable_from,
+)
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+
+REFERENCE_RULES: Final[list[HintRule]] = []
+REFUSED: Final = "pi-materia-refuses"
+DIFFERENT: Final = "pi-materia-differs"
+_CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
+_SCRIPTS: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
+"""Beginnings of the names of its scripts."""
+_IGNORED: Final = {
+    "castContext": "R50",
+    "promptForm": "R50",
+    "assignment": "R74",
+    "finalize": "R74",
+    "prices": "R56",
+    "maxCostUsd": "R56",
+    "maxSeconds": "R56",
+    "maxTurns": "R20",
+    "mcpServers": "R74",
+}
+"""Fields that it ignores, each with the ruling that gives them their meaning here, or R74 without such a ruling."""
+
+
+@rule(REFERENCE_RULES, "socket", REFUSED)
+def _refused_socket(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+    """A socket that pi-materia refuses."""
+    if not CANONICAL_ID.fullmatch(socket.id):
+        message = f"pi-materia refuses the socket id {socket.id!r} (R26)"
+        yield Hint(f"sockets.{socket.id}", message, "rename the socket to Socket-1, Socket-2, ...")
+    for edge in socket.edges:
+        if edge.when not in _CONDITIONS:
+            message = f"pi-materia has no condition {edge.when}, so it refuses the loadout (R3)"
+            advice = "remove the edge; a failure then ends the cast in both engines"
+            yield Hint(f"{socket.id}.edges[{edge.index}].when", message, advice)
+
+
+@rule(REFERENCE_RULES, "loop", REFUSED)
+def _refused_label(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
+    """A loop with a label."""
+    if "label" in loop.raw:
+        message = "pi-materia refuses a config in which a loop has a label (R26)"
+        yield Hint(f"loops.{loop.id}.label", message, "remove label, and use the name of the loop")
+
+
+@rule(REFERENCE_RULES, "materia", REFUSED)
+def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
+    """A materia that pi-materia refuses or cannot run."""
+    name, tools = as_object(raw.get("script")).get("name"), raw.get("tools")
+    if isinstance(name, str) and not name.endswith(".mjs"):
+        message = f"pi-materia refuses every config with the script name {name!r} (R25)"
+        yield Hint(
+            f"materia.{id_}.script.name",
+            message,
+            f"write {name.removesuffix('.py')}.mjs, which runs the same script here",
+        )
+    elif isinstance(name, str) and not name.startswith(_SCRIPTS):
+        message = f"pi-materia has no script {name!r}, so a cast fails at this materia (R25)"
+        yield Hint(f"materia.{id_}.script.name", message, "use a command, or a script that both engines have")
+    if isinstance(tools, list):
+        message = "pi-materia refuses a list of tools (R26)"
+        advice = f'write {{"type": "custom", "tools": {brief(tools)}}}'
+        yield Hint(f"materia.{id_}.tools", message, advice)
+
+
+@rule(REFERENCE_RULES, "loadout", DIFFERENT)
+def _missing_advance(facts: LoadoutFacts) -> Iterator[Hint]:
+    """A loop whose advance follows from its exits."""
+    for id_, advance in unwritten_advances(facts).items():
+        message = (
+            f"pi-materia does not derive an advance from exits (R15): with two work items, it repeats the first item at "
+            f"{id_!r} until the cast fails"
+        )
+        yield Hint(
+            f"{id_}.advance", message, f'write "advance": {brief(advance, 200)}, or save the loadout in the designer'
+        )
+
+
+@rule(REFERENCE_RULES, "loadout", DIFFERENT)
+def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
+    """A generator that is visited again, whose new items pi-materia does not start from the first."""
+    targets = targets_of(facts)
+    for loop in facts.loops:
+        source = facts.sockets.get(loop.source or "")
+        if source is None or not source.is_generator:
+            continue
+        later = reachable_from(source.targets, targets)
+        back = [id_ for id_ in facts.sockets if id_ in later and source.id in targets[id_]]
+        if back:
+            message = (
+                f"pi-materia does not start again at the first item when {source.id!r} makes new work items (R17): "
+                f"after the route {source.id} → ... → {back[0]} → {source.id} it skips as many items as it has done"
+            )
+            yield Hint(f"loops.{loop.id}.consumes", message, "use a separate generator and loop for the new items")
+
+
+@rule(REFERENCE_RULES, "loadout", DIFFERENT)
+def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
+    """A cycle outside items without `maxTraversals`, which pi-materia repeats without end."""
+    outside = [socket for socket in facts.sockets.values() if socket.iterator is None]
+    unlimited: dict[str, list[str]] = {socket.id: [] for socket in outside}
+    for socket in outside:
+        unlimited[socket.id] += [
+            edge.to for edge in socket.edges if edge.to in unlimited and "maxTraversals" not in edge.raw
+        ]
+    cycles = cycles_in(unlimited)
+    for number in dict.fromkeys(cycles.values()):
+        members = [id_ for id_ in facts.sockets if cycles.get(id_) == number]
+        message = (
+            f"pi-materia does not limit this cycle (R18): the route {' → '.join([*members, members[0]])} can repeat "
+            "forever, but fails here after limits.maxEdgeTraversals"
+        )
+        yield Hint(f"{members[0]}.edges", message, "write maxTraversals on an edge of the cycle")
+
+
+@rule(REFERENCE_RULES, "loadout", DIFFERENT)
+def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
+    """A field of a loadout or socket that pi-materia ignores."""
+    owners = [("", facts.raw), *((f"{socket.id}.", socket.raw) for socket in facts.sockets.values())]
+    for path, owner in owners:
+        if owner.get("handoff", DEFAULT_HANDOFF) != DEFAULT_HANDOFF:
+            message = (
+                f"pi-materia ignores the protocol {brief(owner['handoff'])}, and asks the agent for its own JSON (R74)"
+            )
+            yield Hint(
+                f"{path}handoff", message, "remove handoff, and assign only from workItems, satisfied and context"
+            )
+        yield from _ignored(owner, path, _IGNORED)
+
+
+@rule(REFERENCE_RULES, "config", DIFFERENT)
+def _ignored_settings(document: Object) -> Iterator[Hint]:
+    """A setting of the config that pi-materia ignores."""
+    yield from _ignored(document, "", _IGNORED)
+    yield from _ignored(as_object(document.get("budget")), "budget.", _IGNORED)
+
+
+def _ignored(owner: Object, path: str, rulings: Mapping[str, str]) -> Iterator[Hint]:
+    for field, ruling in rulings.items():
+        if owner.get(field):
+            advice = "remove it if both engines must cast the loadout in the same way"
+            yield Hint(f"{path}{field}", f"pi-materia ignores {field} ({ruling})", advice)
+
+
+def reference_report(document: JSON, loadout: str) -> Report:
+    """Return what pi-materia refuses of a loadout (problems), and what it does otherwise (hints)."""
+    findings = Findings()
+    facts, (_, materia) = loadout_facts(document, loadout), parts_to_check(document, loadout)
+    subjects: Mapping[str, list[tuple[object, ...]]] = {
+        "loadout": [(facts,)],
+        "socket": [(facts, socket) for socket in facts.sockets.values()],
+        "loop": [(facts, loop) for loop in facts.loops],
+        "materia": [(id_, as_object(raw)) for id_, raw in materia.items()],
+        "config": [(as_object(document),)],
+    }
+    for reference_rule in REFERENCE_RULES:
+        findings.loadout = None if reference_rule.scope in ("materia", "config") else loadout
+        for subject in subjects[reference_rule.scope]:
+            findings.add_hints(reference_rule, *subject)
+    refused = tuple(replace(finding, severity="problem") for finding in findings.entries if finding.code == REFUSED)
+    return Report(refused, tuple(finding for finding in findings.entries if finding.code != REFUSED))

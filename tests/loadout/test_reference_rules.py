@@ -1,0 +1,92 @@
+"""``check --for pi-materia`` reports what the reference engine refuses, and what it does otherwise (R74)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from loadout_samples import config, edge, looped, route
+from magics_helpers import line, text
+from materia_nb.errors import MateriaError
+from materia_nb.loadout.layers import BUNDLED
+from materia_nb.loadout.rules.reference_rules import reference_report
+
+
+def findings(document):
+    report = reference_report(document, "T")
+    return {(finding.severity, finding.source) for finding in (*report.problems, *report.hints)}
+
+
+def with_materia(**definition):
+    document = config({"Socket-1": {"materia": "M"}})
+    document["materia"] = {"M": definition}
+    return document
+
+
+@pytest.mark.parametrize(
+    "document, source",
+    [
+        (config({"Plan": {"materia": "P"}}), "sockets.Plan"),
+        (config({"Socket-1": {"materia": "P", "edges": [edge("end", "failed")]}}), "Socket-1.edges[0].when"),
+        (looped({"label": "items", "exit": route("Socket-3", "always", "Socket-4")}), "loops.L.label"),
+        (with_materia(script={"kind": "shippedUtility", "name": "detect-vcs.py"}), "materia.M.script.name"),
+        (with_materia(script={"kind": "shippedUtility", "name": "echo.mjs"}), "materia.M.script.name"),
+        (with_materia(prompt="p", tools=["read"]), "materia.M.tools"),
+    ],
+)
+def test_parts_that_the_reference_refuses_are_problems(document, source):
+    assert findings(document) == {("problem", source)}
+
+
+def test_a_derived_advance_is_reported_until_it_is_written_r15():
+    document = looped({"exits": [route("Socket-3", "always", "Socket-4")]})
+    [hint] = reference_report(document, "T").hints
+    assert hint.source == "Socket-3.advance"
+    assert "(R15)" in hint.message
+    advance = json.loads(hint.hint.partition('"advance": ')[2].partition(", or")[0])
+    document["loadouts"]["T"]["sockets"]["Socket-3"]["advance"] = advance
+    assert findings(document) == set()
+
+
+def test_a_generator_that_is_visited_again_is_reported_r17():
+    document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": {}})
+    assert findings(document) == set()
+    document["loadouts"]["T"]["sockets"]["Socket-4"]["edges"] = [edge("Socket-1", "not_satisfied", maxTraversals=1)]
+    assert findings(document) == {("hint", "loops.L.consumes")}
+
+
+def test_a_cycle_without_a_limit_is_reported_r18():
+    sockets = {"Socket-1": {"materia": "P", "edges": [edge("Socket-2")]}, "Socket-2": {"materia": "P"}}
+    back = edge("Socket-1", "not_satisfied")
+    sockets["Socket-2"]["edges"] = [back]
+    assert findings(config(sockets)) == {("hint", "Socket-1.edges")}
+    back["maxTraversals"] = 2
+    assert findings(config(sockets)) == set()
+
+
+def test_ignored_fields_are_reported():
+    document = config({"Socket-1": {"materia": "P", "handoff": "envelope", "castContext": "none", "finalize": True}})
+    document["budget"] = {"maxTokens": 1, "maxCostUsd": 1}
+    ignored = ("Socket-1.handoff", "Socket-1.castContext", "Socket-1.finalize", "budget.maxCostUsd")
+    assert findings(document) == {("hint", source) for source in ignored}
+
+
+def test_check_verb_reports_for_another_engine(shell, project):
+    document = with_materia(prompt="p", tools=["read"])
+    del document["activeLoadout"]
+    (project / "one.json").write_text(json.dumps(document))
+    line(shell, "load one.json")
+    shown = text(line(shell, "check --for pi-materia"))
+    assert "pi-materia-refuses" in shown
+    assert "activeLoadout" in shown
+    assert "pi-materia-refuses" not in text(line(shell, "check"))
+    with pytest.raises(MateriaError, match="checked for the engine 'pi'"):
+        line(shell, "check --for pi")
+
+
+def test_bundled_loadouts_are_refused_only_for_scripts_of_git_worktrees():
+    document = json.loads(BUNDLED.read_text())
+    for name in document["loadouts"]:
+        problems = reference_report(document, name).problems
+        assert {problem.source.split(".")[1] for problem in problems} <= {"Git-Spawn", "Git-Integrate", "Git-Finalize"}
