@@ -29,7 +29,7 @@ from materia_nb.loadout.graph import Graph, Socket
 from materia_nb.loadout.layers import profile_directory
 from materia_nb.platform import PROCESSES, THREADS, Stop
 from materia_nb.utilities import utility_step
-from materia_nb.utilities.process import ProcessResult, run_process, summarize
+from materia_nb.utilities.process import Capture, ProcessResult, run_process, summarize
 
 __all__ = ["Checkup", "Finding", "Status", "checkup"]
 
@@ -133,7 +133,7 @@ def _run_version(argv: Sequence[str], project: Path, stop: Stop) -> ProcessResul
     if program is None:
         return None
     command, limit = [program, *argv[1:]], VERSION_TIMEOUT_S
-    return run_process(command, stdin=b"", cwd=project, timeout_s=limit, keep_bytes=_VERSION_BYTES, stop=stop)
+    return run_process(command, stdin=b"", cwd=project, timeout_s=limit, capture=Capture(_VERSION_BYTES), stop=stop)
 
 
 def _program(area: str, name: str, result: ProcessResult | None, advice: str) -> Finding:

@@ -21,11 +21,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 from pathlib import Path, PurePath
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, NamedTuple, Self
 
 from materia_nb import platform
 from materia_nb.platform import WakingInterrupts
@@ -37,14 +37,36 @@ _PLAIN_OPTIONS: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
 _in_place_lock: Final = threading.RLock()
 
 
-class CapturedOutput(io.RawIOBase):
-    """A stream that stores the first ``keep`` bytes of an output, and the last ``keep_end`` bytes after these."""
+KEEP_BYTES: Final = 1_048_576
+"""Maximum number of bytes captured of stdout, and of stderr (R23)."""
 
-    def __init__(self, keep: int, keep_end: int) -> None:
+
+class Capture(NamedTuple):
+    """The part of an output to capture.
+
+    Attributes:
+        start: the number of bytes from the beginning.
+        end: the number of bytes from the end of the rest.
+        skip_lines: the beginning of lines that are left out and don't count.
+    """
+
+    start: int = KEEP_BYTES
+    end: int = 0
+    skip_lines: bytes = b""
+
+
+_FIRST_MIB: Final = Capture()
+
+
+class CapturedOutput(io.RawIOBase):
+    """A stream that stores a part of an output."""
+
+    def __init__(self, capture: Capture) -> None:
         self.size = 0
         self.end = b""
         self._start = bytearray()
-        self._room, self._keep_end = keep, keep_end
+        self._room, self._keep_end, self._skip_lines = capture
+        self._line = b""
 
     def writable(self) -> bool:
         """Return True, because every write is accepted."""
@@ -52,14 +74,21 @@ class CapturedOutput(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """Capture the part of ``data`` that fits; return the whole length of ``data``."""
-        chunk = bytes(data)
+        written = chunk = bytes(data)
+        if self._skip_lines:
+            *lines, self._line = (self._line + chunk).split(b"\n")
+            chunk = b"".join(line + b"\n" for line in lines if not line.startswith(self._skip_lines))
+            if self._line.startswith(self._skip_lines):
+                self._line = self._skip_lines
+            elif not written or len(self._line) > self._room:  # the end of the output, or a line too long to wait for
+                chunk, self._line = chunk + self._line, b""
         self.size += len(chunk)
         if self._room:
             self._start += chunk[: self._room]
         if len(chunk) > self._room and self._keep_end:
             self.end = (self.end + chunk[self._room :])[-self._keep_end :]
         self._room = max(0, self._room - len(chunk))
-        return len(chunk)
+        return len(written)
 
     @property
     def start(self) -> bytes:
@@ -149,8 +178,8 @@ _CHUNK: Final = 65_536  # capacity of a pipe
 class _Output(CapturedOutput):
     """One output pipe and its captured output."""
 
-    def __init__(self, pipe: IO[bytes], keep: int, keep_end: int) -> None:
-        super().__init__(keep, keep_end)
+    def __init__(self, pipe: IO[bytes], capture: Capture) -> None:
+        super().__init__(capture)
         self.pipe = pipe
 
     def read_available(self) -> bool:
@@ -168,7 +197,7 @@ class ProcessGroup:
         self,
         child: subprocess.Popen[bytes],
         stdin: bytes,
-        keep: tuple[int, int],
+        capture: Capture,
         interrupts: WakingInterrupts,
         stop: threading.Event | None,
     ) -> None:
@@ -176,8 +205,8 @@ class ProcessGroup:
             raise AssertionError("Popen was called without pipes")
         self.child = child
         self.stdin = child.stdin
-        self.stdout = _Output(child.stdout, *keep)
-        self.stderr = _Output(child.stderr, *keep)
+        self.stdout = _Output(child.stdout, capture)
+        self.stderr = _Output(child.stderr, capture)
         self.timed_out = False
         self.stopped = False
         self._unsent = memoryview(stdin)
@@ -308,9 +337,6 @@ class ProcessGroup:
         return True
 
 
-KEEP_BYTES: Final = 1_048_576
-"""Maximum number of bytes captured of stdout, and of stderr (R23)."""
-
 STDERR_SUMMARY: Final = 800
 """Maximum length of the summary of stderr in a message, in characters (R23)."""
 
@@ -387,8 +413,8 @@ def run_process(
     stdin: bytes,
     cwd: Path,
     timeout_s: float | None,
-    keep_bytes: int = KEEP_BYTES,
-    keep_end: int = 0,
+    capture: Capture = _FIRST_MIB,
+    env: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
 ) -> ProcessResult:
     """Run a command without a shell, in its own process group, and wait for its end (R23).
@@ -406,15 +432,15 @@ def run_process(
         stdin: the input of the command, whose stdin is then closed.
         cwd: the working directory.
         timeout_s: time limit in seconds; None for no limit.
-        keep_bytes: maximum number of bytes to capture of stdout, and of stderr; the rest is dropped.
-        keep_end: number of bytes to capture at the end of the rest.
+        capture: the part of stdout, and of stderr, to capture; the rest is dropped.
+        env: variables to add to the environment of the command.
         stop: an event; once it is set, the command is stopped within 0.05 seconds.
 
     Raises:
         KeyboardInterrupt: the main thread was interrupted; the group has already ended.
     """
     if not platform.PROCESSES:
-        return _in_place(argv, stdin, cwd, (keep_bytes, keep_end))
+        return _in_place(argv, stdin, cwd, capture)
     start_time = time.perf_counter()
     with WakingInterrupts() as interrupts:
         try:
@@ -424,12 +450,13 @@ def run_process(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=cwd,
+                env={**os.environ, "PWD": str(cwd.absolute()), **(env or {})},  # some programs trust PWD
                 bufsize=0,
                 start_new_session=True,
             )
         except (OSError, ValueError, IndexError) as error:
             return _not_started(argv, cwd, error, time.perf_counter() - start_time)
-        run = ProcessGroup(child, stdin, (keep_bytes, keep_end), interrupts, stop)
+        run = ProcessGroup(child, stdin, capture, interrupts, stop)
         try:
             run.until_end(timeout_s)
         finally:
@@ -439,13 +466,13 @@ def run_process(
     return replace(result, signal=signal_name, timed_out=run.timed_out, stopped=run.stopped)
 
 
-def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, keep: tuple[int, int]) -> ProcessResult:
+def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, capture: Capture) -> ProcessResult:
     """Run a Python script or ``-c`` code in the current process; any other command fails to start."""
     script = _python_script(argv)
     if script is None:
         return ProcessResult.not_started(argv, _NO_PROCESSES if argv else "the command is empty")
     (code, arguments), start_time = script, time.perf_counter()
-    stdout, stderr = CapturedOutput(*keep), CapturedOutput(*keep)
+    stdout, stderr = CapturedOutput(capture), CapturedOutput(capture)
     try:
         with _in_place_lock, _script_environment(arguments, stdin, (stdout, stderr), cwd):
             exit_code = _run_script(code, arguments[0])

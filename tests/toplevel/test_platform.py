@@ -15,7 +15,7 @@ import cast_helpers as h
 from materia_nb import platform
 from materia_nb.agents.background import SHARED
 from materia_nb.agents.interface import AgentError
-from materia_nb.utilities.process import run_process
+from materia_nb.utilities.process import Capture, run_process
 
 CAST = """
 import sys
@@ -167,7 +167,7 @@ def test_code_on_the_command_line_runs_in_place(bare, tmp_path):
 
 def test_output_in_place_has_the_limits_of_a_process(bare, tmp_path):
     (tmp_path / "long.py").write_text("print('a' * 10 + 'b' * 10, end='')")
-    result = run_process(["python3", "long.py"], stdin=b"", cwd=tmp_path, timeout_s=1, keep_bytes=5, keep_end=3)
+    result = run_process(["python3", "long.py"], stdin=b"", cwd=tmp_path, timeout_s=1, capture=Capture(5, 3))
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"aaaaa", b"bbb", 20)
     assert result.stdout_truncated
 

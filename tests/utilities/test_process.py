@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from materia_nb.utilities.process import KEEP_BYTES, run_process, summarize
+from materia_nb.utilities.process import KEEP_BYTES, Capture, run_process, summarize
 from process_helpers import SLEEPER, STUBBORN_PAIR, assert_gone, pids_in, wait_for
 
 PYTHON = [sys.executable, "-S", "-E"]
@@ -71,15 +71,29 @@ def test_process_inherits_the_environment(tmp_path, monkeypatch):
 )
 def test_the_end_of_a_long_output_can_be_kept_too(tmp_path, size, start, end):
     code = f"import os; [os.write(2, (b'0123456789' * 3)[n:n + 1]) for n in range({size})]"
-    result = run(python(code), tmp_path, keep_bytes=6, keep_end=4)
+    result = run(python(code), tmp_path, capture=Capture(6, 4))
     assert (result.stderr, result.stderr_end, result.stderr_bytes) == (start, end, size)
     assert (result.stdout_end, result.stdout_bytes) == (b"", 0)
     assert result.stderr_truncated == (size > 6)
 
 
 def test_the_end_is_not_kept_unless_asked_for(tmp_path):
-    result = run(python("print('0123456789')"), tmp_path, keep_bytes=6)
+    result = run(python("print('0123456789')"), tmp_path, capture=Capture(6))
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"012345", b"", 11)
+
+
+def test_skipped_lines_are_not_captured_and_do_not_count(tmp_path):
+    code = "print('a'); print('skip this', 'x' * 300_000); print('b'); print('end', end='')"
+    result = run(python(code), tmp_path, capture=Capture(100, skip_lines=b"skip"))
+    assert (result.stdout, result.stdout_bytes) == (b"a\nb\nend", 7)
+    too_long = run(python("print('skip' * 1000)"), tmp_path, capture=Capture(100, skip_lines=b"s!"))
+    assert too_long.stdout_truncated
+
+
+def test_program_sees_its_directory_and_its_variables_in_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("PWD", "/elsewhere")
+    code = "import os; print(os.environ['PWD'], os.environ['EXTRA'], 'PATH' in os.environ)"
+    assert run(python(code), tmp_path, env={"EXTRA": "more"}).stdout.decode() == f"{tmp_path} more True\n"
 
 
 def test_full_pipes_in_both_directions_do_not_block(tmp_path):
@@ -104,7 +118,7 @@ def test_full_pipes_in_both_directions_do_not_block(tmp_path):
 
 def test_exactly_the_limit_is_not_truncated(tmp_path):
     for size, truncated in ((1000, False), (1001, True)):
-        result = run(python(f"import sys; sys.stdout.write('x' * {size})"), tmp_path, keep_bytes=1000)
+        result = run(python(f"import sys; sys.stdout.write('x' * {size})"), tmp_path, capture=Capture(1000))
         assert (len(result.stdout), result.stdout_truncated) == (1000, truncated)
 
 
@@ -203,7 +217,7 @@ def test_process_group_has_its_second_after_the_command_ended(tmp_path):
 
 def test_a_command_that_floods_cannot_outlive_its_time(tmp_path):
     code = "import signal, os; signal.signal(15, signal.SIG_IGN)\nwhile True: os.write(1, b'x' * 65536)"
-    result = run(python(code), tmp_path, timeout_s=0.3, keep_bytes=10)
+    result = run(python(code), tmp_path, timeout_s=0.3, capture=Capture(10))
     assert result.timed_out
     assert result.stdout == b"x" * 10
     assert result.seconds < 3

@@ -45,7 +45,7 @@ from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part
 from materia_nb.file_io import replace_file
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import HeldInterrupts
-from materia_nb.utilities.process import ProcessResult, run_process
+from materia_nb.utilities.process import Capture, ProcessResult, run_process
 
 MAX_SCANNED_BYTES: Final = 64 * 1024 * 1024
 """Maximum number of bytes of a file in which lines are counted."""
@@ -368,8 +368,7 @@ def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         stdin=b"",
         cwd=work.path,
         timeout_s=seconds,
-        keep_bytes=SHELL_KEPT,
-        keep_end=SHELL_KEPT,
+        capture=Capture(SHELL_KEPT, SHELL_KEPT),
         stop=work.stop,
     )
     parts = [
