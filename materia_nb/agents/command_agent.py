@@ -6,32 +6,40 @@ Presets such as ``command:claude`` define how a known coding agent is started an
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Reply, Spent, Turn, Usage
+from materia_nb.agents.tools.search import SKIPPED
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part, secret_arguments
 from materia_nb.file_io import read_package_toml, replace_file
 from materia_nb.jsonvalue import JSON, compact, thawed
 from materia_nb.loadout.vocabulary import jsonpath_fault
-from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize
+from materia_nb.utilities.process import STDERR_SUMMARY, Capture, ProcessResult, run_process, summarize
 
 Paths: TypeAlias = str | Sequence[str]
 """A JSONPath, or several JSONPaths."""
 
 
 class ProgramAnswer(NamedTuple):
-    """The parsed output of a command agent: text, usage, session and error.
+    """The parsed output of a command agent.
 
-    ``usage`` is None if the program does not report it (R56). ``session`` names the conversation that the program can continue.
-    ``error`` describes the failure, or is empty. ``unread`` is the reason for a missing answer without a reported error.
+    Attributes:
+        text: the answer.
+        usage: the tokens and the cost; None if the program does not report them (R56).
+        session: the conversation that the program can continue, or "".
+        error: the failure in the program's own words, or "".
+        unread: the reason for a missing answer without a reported error, or "".
+        cut: the limit that cut the answer off, or "" (R52).
     """
 
     text: str
@@ -39,12 +47,16 @@ class ProgramAnswer(NamedTuple):
     session: str = ""
     error: str = ""
     unread: str = ""
+    cut: str = ""
 
 
 _SHOWN_CHARS: Final = 200
 """Maximum length of unreadable output in a message, in characters."""
 _TOKEN_KINDS: Final = ("input", "output", "cached", "reasoning")
 """The kinds of tokens that a usage counts."""
+_CUT: Final = "its maximum number of tokens"
+_CUT_REASONS: Final = frozenset({"length", "max_tokens"})
+"""The words with which programs report that an answer reached the maximum number of tokens."""
 
 ReadsStdout: TypeAlias = Callable[[str], ProgramAnswer]
 """Reads the stdout of a program that has ended."""
@@ -61,9 +73,14 @@ class JsonOutput:
             them separately, list their paths under ``input`` or ``output``, too.
         cost: paths of the cost in USD; all matches are added up.
         session: paths of the session id.
-        error: paths of a value that is not false, null or empty only after a failure; a text describes the failure.
+        error: paths of a value that is not false, null or empty only after a failure; a text describes the failure. In
+            ``lines``, a failure before the answer does not count, since the program has tried again.
+        finish: paths of the reason why the answer ended. The answer was cut off if the last reason is ``length`` or
+            ``max_tokens``.
         lines: True if each line is a separate JSON value; the paths then start at the list of all lines. Lines that are
             not JSON are skipped.
+        skip_lines: the beginning of lines that are dropped while the program runs, such as partial answers that would
+            exceed the maximum length of an output.
 
     Raises:
         AgentError: a path is not valid JSONPath.
@@ -74,7 +91,9 @@ class JsonOutput:
     cost: Paths = ()
     session: Paths = ()
     error: Paths = ()
+    finish: Paths = ()
     lines: bool = False
+    skip_lines: str = ""
 
     def __post_init__(self) -> None:
         if wrong := set(self.usage) - set(_TOKEN_KINDS):
@@ -82,7 +101,7 @@ class JsonOutput:
                 f"usage cannot contain {', '.join(sorted(map(str, wrong)))}",
                 hint=f"give paths for {', '.join(_TOKEN_KINDS)}",
             )
-        for paths in (self.answer, *self.usage.values(), self.cost, self.session, self.error):
+        for paths in (self.answer, *self.usage.values(), self.cost, self.session, self.error, self.finish):
             for path in _as_tuple(paths):
                 if (fault := jsonpath_fault(path)) is not None:
                     raise AgentError(f"{path!r} is not JSONPath: {fault}", hint='such as "$.result"')
@@ -95,13 +114,15 @@ class JsonOutput:
             return ProgramAnswer("", unread=f"the output is not JSON: {fault}")
         answers = next((matches for path in _as_tuple(self.answer) if (matches := _matches(path, value))), [])
         text = _as_text(answers[-1]) if answers else ""
-        failures = [failure for failure in _all_matches(self.error, value) if failure]
+        end = value[self._answer_line(value) :] if self.lines else value
+        failures = [failure for failure in _all_matches(self.error, end) if failure]
         sums = {name: _sum(_all_matches(self.usage.get(name, ()), value)) for name in _TOKEN_KINDS}
         tokens = {name: None if count is None else int(count) for name, count in sums.items()}
         cost = _sum(_all_matches(self.cost, value))
         known = any(count is not None for count in (cost, *tokens.values()))
         sessions = (session for session in _all_matches(self.session, value) if isinstance(session, str))
-        answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(sessions, ""))
+        cut = _CUT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
+        answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(sessions, ""), cut=cut)
         if failures:
             message = text or "it reports an error" if failures[-1] is True else _as_text(failures[-1])
             return answer._replace(error=message)
@@ -116,15 +137,25 @@ class JsonOutput:
             return value
         return [json.loads(line) for line in stdout.splitlines() if line.lstrip().startswith(("{", "["))]
 
+    def _answer_line(self, lines: Sequence[JSON]) -> int:
+        """Return the index of the line with the answer, or 0."""
+        numbers = reversed(range(len(lines)))
+        return next((number for number in numbers if _all_matches(self.answer, [lines[number]])), 0)
+
 
 def _as_tuple(paths: Paths) -> tuple[str, ...]:
     return (paths,) if isinstance(paths, str) else tuple(paths)
 
 
 def _matches(path: str, value: JSON) -> list[JSON]:
+    return [match.value for match in _parsed(path).find(value) if match.value is not None]
+
+
+@cache
+def _parsed(path: str) -> Any:
     from jsonpath_ng.ext import parse
 
-    return [match.value for match in parse(path).find(value) if match.value is not None]
+    return parse(path)
 
 
 def _all_matches(paths: Paths, value: JSON) -> list[JSON]:
@@ -142,24 +173,24 @@ def _sum(values: Sequence[JSON]) -> float | None:
 
 
 _AIDER_USED: Final = re.compile(
-    r"^Tokens: (?P<sent>[\d.,]+[kM]?) sent,.*?(?P<received>[\d.,]+[kM]?) received\.(?: Cost: \$(?P<cost>[\d.,]+) message)?"
+    r"^Tokens: (?P<sent>[\d.,]+[kM]?) sent,.*?(?P<received>[\d.,]+[kM]?) received\.(?: Cost: \$(?P<cost>[\d.,]+) message)?.*",
+    re.MULTILINE,
 )
 _UNITS: Final = {"k": 1_000, "M": 1_000_000}
 
 
 def read_aider(stdout: str) -> ProgramAnswer:
     """Parse the output of aider: a banner, the answer, and lines with rounded tokens, such as 2.4k, and the cost."""
-    lines = stdout.splitlines()
-    used = [(number, match) for number, line in enumerate(lines) if (match := _AIDER_USED.match(line))]
-    begin, end = 0, used[-1][0] if used else len(lines)
-    if (banner := next((number for number, line in enumerate(lines) if line.startswith("Aider v")), None)) is not None:
-        begin = next((number for number in range(banner, len(lines)) if not lines[number].strip()), len(lines))
-    counted = {number for number, _ in used}
-    text = "\n".join(lines[number] for number in range(begin, end) if number not in counted).strip()
+    banner = re.search(r"^Aider v.*?\n\s*\n", stdout, re.MULTILINE | re.DOTALL)
+    output, limit, _ = stdout[banner.end() if banner else 0 :].partition(" has hit a token limit!")
+    if limit:
+        return ProgramAnswer(output.rpartition("Model ")[0].strip(), cut=_CUT)
+    used = list(_AIDER_USED.finditer(output))
+    text = _AIDER_USED.sub("", output[: used[-1].end()] if used else output).strip()
     if not used:
-        return ProgramAnswer(text)
-    sent, received = (sum(_count(match[name]) for _, match in used) for name in ("sent", "received"))
-    costs = [match["cost"] for _, match in used]
+        return ProgramAnswer("", error=text) if text.startswith("litellm.") else ProgramAnswer(text)
+    sent, received = (sum(_count(match[name]) for match in used) for name in ("sent", "received"))
+    costs = [match["cost"] for match in used]
     total = None if None in costs else sum(float(cost.replace(",", "")) for cost in costs)
     return ProgramAnswer(text, Usage(sent, received, total))
 
@@ -215,6 +246,10 @@ class CommandAgent:
         """Return the program and its arguments for a turn."""
         return self.argv
 
+    def environment(self, turn: Turn) -> Mapping[str, str]:  # noqa: ARG002 - as for command
+        """Return the variables that are added to the environment of the program."""
+        return {}
+
     @contextmanager
     def _complete_command(self, turn: Turn) -> Iterator[tuple[str, ...]]:
         """Yield the command for a turn; the file with the answer's schema exists until the program has ended."""
@@ -242,13 +277,15 @@ class CommandAgent:
                 stdin=request.encode(errors="replace"),
                 cwd=self.cwd or turn.project,
                 timeout_s=self.timeout_s,
-                keep_bytes=_MAX_REPLY_BYTES,
+                capture=Capture(_MAX_REPLY_BYTES, skip_lines=getattr(self.reads, "skip_lines", "").encode()),
+                env=self.environment(turn),
                 stop=turn.stop,
             )
         stdout = scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
         answer = self._read(turn, result, stdout)
         meta = {"program": _program(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)}
-        return Reply(answer.text, answer.usage, meta=meta | ({"session": answer.session} if answer.session else {}))
+        session = {"session": answer.session} if answer.session else {}
+        return Reply(answer.text, answer.usage, meta=meta | session, cut=answer.cut)
 
     def goes_on_in(self, turn: Turn) -> str:
         """Return the session of the previous answer in the conversation, or "" if another program gave that answer."""
@@ -263,14 +300,14 @@ class CommandAgent:
         ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
         answer = ProgramAnswer(stdout if self.reads is None else "")
         if self.reads is not None and ended:
-            answer = self.reads(stdout)
+            answer = self.reads(stdout or _json_at_end(result.stderr.decode(errors="replace")))
         failed = not ended or result.code != 0 or answer.error or answer.unread
         if failed and result.started:
             turn.tell(Spent(answer.usage or Usage(None, None)))
         name, where = f"Command {_program(result.argv)}", turn.socket_id
         if answer.error:
             hint = "start a new session with retry" if self.goes_on_in(turn) else None
-            message = f"{name} failed: {answer.error[:STDERR_SUMMARY]}"
+            message = f"{name} failed: {summarize(plain_error(scrubbed(answer.error)), STDERR_SUMMARY)}"
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check(turn, result)  # the exit status explains more than the unreadable output
         if answer.unread:
@@ -312,6 +349,25 @@ class CommandAgent:
         raise AgentError(message, where=turn.socket_id, hint=hint, kind=kind)
 
 
+def _json_at_end(stderr: str) -> str:
+    """Return the JSON object at the end of stderr, where some programs report an error; otherwise an empty string."""
+    match = re.search(r"^\{\n.*\}\s*\Z", stderr, re.MULTILINE | re.DOTALL)
+    return match[0] if match else ""
+
+
+def plain_error(text: str) -> str:
+    """Return an error in plain words: if a provider sent JSON, only the message in it."""
+    start, brace, rest = text.partition("{")
+    try:
+        body = json.loads(brace + rest)
+    except (ValueError, RecursionError):
+        return text
+    match body:
+        case {"error": {"message": str(message)}} | {"message": str(message)}:
+            return start + message
+    return text
+
+
 def _program(argv: Sequence[str]) -> str:
     """Return the name of a command's program; its arguments may hold keys."""
     return PurePath(argv[0]).name
@@ -333,6 +389,27 @@ ANY_TOOLS: Final = "+tools"
 
 _SCHEMA_FILE: Final = "{schema_file}"
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}")
+_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.*-]{0,99}")
+_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+"""The thinking levels of a materia, in order; ``none`` is the same as ``off``."""
+
+
+def _nearest_level(thinking: str | None, levels: Sequence[str]) -> str | None:
+    """Return the level of a program that is nearest to a materia's level; None to use the program's own level."""
+    level = "off" if thinking == "none" else thinking
+    if level not in _LEVELS or not levels:
+        return None
+    return min(levels, key=lambda other: abs(_LEVELS.index(other) - _LEVELS.index(level)))
+
+
+class ScopeOptions(NamedTuple):
+    """The arguments and the variables of the environment with which a program keeps to a scope of tools."""
+
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = {}
+
+
+_Scope: TypeAlias = Literal["none", "readOnly", "coding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,14 +420,17 @@ class Preset:
         name: its name behind ``command:``.
         about: a description of the program in a few words.
         project: the project or vendor that makes the program.
+        tested: the version of the program with which the preset was tested.
         argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends;
             ``--model`` is inserted before the last ``trailing`` arguments.
         trailing: the number of arguments that must come last.
         reads: the parser of its stdout; None for plain text.
-        nothing: arguments that disable all tools, for ``tools: none``; ``looking`` if left out.
-        looking: arguments that prevent changes, for ``tools`` that only read.
-        holds: the scopes, ``none`` or ``readOnly``, that the real program was seen to respect with these arguments (R73).
-        changing: arguments that allow changes to files, for ``tools`` that allow them.
+        env: variables that are added to its environment.
+        scopes: the options for each scope of tools. The scopes ``none`` and ``readOnly`` are here only if the real program
+            was seen to respect them with these options (R73).
+        tools: arguments for a list of tool names, where ``{tools}`` stands for the names; if empty, the scope counts.
+        levels: the thinking levels that the program knows.
+        thinking: arguments that set the thinking level, where ``{thinking}`` stands for the level.
         schema: arguments that pass the JSON Schema of the answer, where ``{schema}`` stands for the schema, or
             ``{schema_file}`` for a file with the schema.
         resume: arguments that continue after an earlier answer without changing the earlier session, where ``{session}``
@@ -360,13 +440,15 @@ class Preset:
     name: str
     about: str
     project: str
+    tested: str
     argv: Sequence[str]
+    scopes: Mapping[_Scope, ScopeOptions]
     trailing: int = 0
     reads: ReadsStdout | None = None
-    nothing: Sequence[str] | None = None
-    looking: Sequence[str] = ()
-    changing: Sequence[str] = ()
-    holds: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    tools: Sequence[str] = ()
+    levels: Sequence[str] = ()
+    thinking: Sequence[str] = ()
     schema: Sequence[str] = ()
     resume: Sequence[str] = ()
 
@@ -393,7 +475,7 @@ class Preset:
         return (*self.argv[:at], *chosen, *more, *self.argv[at:])
 
 
-def _scope_of(tools: str | tuple[str, ...]) -> Literal["none", "readOnly", "coding"]:
+def _scope_of(tools: str | tuple[str, ...]) -> _Scope:
     """Return the scope that corresponds to a materia's tools, for a program that has its own tools."""
     names = {tools} if isinstance(tools, str) else {*tools}
     if not names or names == {"none"}:
@@ -403,7 +485,8 @@ def _scope_of(tools: str | tuple[str, ...]) -> Literal["none", "readOnly", "codi
 
 def _preset(name: str, row: Mapping[str, Any]) -> Preset:
     reads: ReadsStdout | None = JsonOutput(**row["reads"]) if "reads" in row else None
-    return Preset(name, **{**row, "reads": read_aider if name == "aider" else reads})
+    scopes = {scope: ScopeOptions(**options) for scope, options in row["scopes"].items()}
+    return Preset(name, **{**row, "scopes": scopes, "reads": read_aider if name == "aider" else reads})
 
 
 _TABLE: Final = read_package_toml(__file__, "presets.toml")
@@ -442,21 +525,57 @@ class PresetAgent(CommandAgent):
         Raises:
             AgentError: the program cannot be limited to the materia's ``tools`` (``tools_not_held``, R73).
         """
-        preset, scope = self.preset, _scope_of(turn.tools)
-        if scope not in ("coding", *preset.holds) and not self.any_tools:
+        preset, tools = self.preset, turn.tools
+        more = [*self._options(turn).args]
+        if preset.tools and isinstance(tools, tuple) and all(map(_TOOL_NAME.fullmatch, tools)) and tools:
+            more = [part.replace("{tools}", ",".join(tools)) for part in preset.tools]
+        if (level := _nearest_level(turn.thinking, preset.levels)) is not None:
+            more += (part.replace("{thinking}", level) for part in preset.thinking)
+        if turn.schema is not None:
+            more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in preset.schema)
+        if session := self.goes_on_in(turn):
+            more += (part.replace("{session}", session) for part in preset.resume)
+        return preset.command(self.model or turn.model, *more)
+
+    def answer(self, turn: Turn) -> Reply:
+        """Run the program, as :class:`CommandAgent` does; under ``none`` and ``readOnly``, compare the project's files.
+
+        Raises:
+            AgentError: kind ``files_changed``: files of the project changed although the tools only read (R73).
+        """
+        if _scope_of(turn.tools) == "coding" or self.any_tools or turn.lane:  # other lanes may change the same folder
+            return super().answer(turn)
+        casts = Path(turn.more_tools.run_dir).parent
+        before = _file_stamps(turn.project, casts)
+        reply = super().answer(turn)
+        after = _file_stamps(turn.project, casts)
+        if changed := sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)):
+            turn.tell(Spent(reply.usage or Usage(None, None)))
+            raise AgentError(
+                f"Files changed while {self.argv[0]} worked, although the tools of {turn.materia_id} only read: "
+                f"{summarize(', '.join(changed), _NAMES_CHARS)}",
+                where=turn.socket_id,
+                hint="restore the files with back N --files if the cast keeps files, or with version control; then retry",
+                kind="files_changed",
+            )
+        return reply
+
+    def environment(self, turn: Turn) -> Mapping[str, str]:
+        """Return the variables of the preset and of the materia's scope of tools."""
+        return {**self.preset.env, **self._options(turn).env}
+
+    def _options(self, turn: Turn) -> ScopeOptions:
+        scope, preset = _scope_of(turn.tools), self.preset
+        if scope in preset.scopes:
+            return preset.scopes[scope]
+        if scope != "coding" and not self.any_tools:
             raise AgentError(
                 f"{self.argv[0]} cannot be held to `tools: {scope}` of {turn.materia_id}: it could use its own tools",
                 where=turn.socket_id,
                 hint=f"use command:claude or command:pi, or allow it by name with {COMMAND_PREFIX}{preset.name}{ANY_TOOLS}",
                 kind="tools_not_held",
             )
-        nothing = preset.looking if preset.nothing is None else preset.nothing
-        more = [*{"coding": preset.changing, "readOnly": preset.looking, "none": nothing}[scope]]
-        if turn.schema is not None:
-            more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in preset.schema)
-        if session := self.goes_on_in(turn):
-            more += (part.replace("{session}", session) for part in preset.resume)
-        return preset.command(self.model or turn.model, *more)
+        return preset.scopes.get("readOnly", ScopeOptions())
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
         """Return the names under which a config may list the agent's price: with the model and without the model."""
@@ -474,6 +593,26 @@ class PresetAgent(CommandAgent):
         except AgentError as error:
             return error
         return super().not_ready(model, project)
+
+
+_NAMES_CHARS: Final = 500
+"""Maximum length of the names of changed files in a message, in characters."""
+
+
+def _file_stamps(project: Path, casts: Path) -> dict[str, tuple[int, int]]:
+    """Return the modification time and the size of each file in a project.
+
+    Notebooks are left out, because Jupyter saves them at any time, and so are caches, version control and ``casts``, the
+    directory of the run directories.
+    """
+    stamps = {}
+    for folder, folders, files in os.walk(project):
+        folders[:] = [name for name in folders if name not in SKIPPED and Path(folder, name) != casts]
+        for path in (Path(folder, name) for name in files if not name.endswith(".ipynb")):
+            with suppress(OSError):  # removed meanwhile
+                status = path.lstat()
+                stamps[str(path.relative_to(project))] = (status.st_mtime_ns, status.st_size)
+    return stamps
 
 
 def preset_agent(text: str) -> PresetAgent:

@@ -69,10 +69,10 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
             "codex",
             ["exec", "--json", "--model", "m", "--sandbox", "workspace-write", "-"],
         ),
-        ("gemini", ["--output-format", "json", "--model", "m", "--approval-mode", "auto_edit"]),
+        ("gemini", ["--skip-trust", "--output-format", "json", "--model", "m", "--approval-mode", "auto_edit"]),
         ("llm", ["--model", "m"]),
         ("opencode", ["run", "--format", "json", "--model", "m", "--agent", "build"]),
-        ("pi", ["-p", "--model", "m", "--tools", "read,bash,edit,write,grep,find,ls"]),
+        ("pi", ["-p", "--mode", "json", "--model", "m", "--tools", "read,bash,edit,write,grep,find,ls"]),
     ],
 )
 def test_preset_places_the_model_argument(programs, turn, name, args):
@@ -81,13 +81,13 @@ def test_preset_places_the_model_argument(programs, turn, name, args):
 
 def test_model_of_the_agent_precedes_that_of_the_materia(programs, turn):
     asked = dataclasses.replace(turn, model="theirs")
-    assert called("command:pi:mine", asked)["args"][2] == "mine"
-    assert called("command:pi", asked)["args"][2] == "theirs"
+    assert called("command:llm:mine", asked)["args"][1] == "mine"
+    assert called("command:llm", asked)["args"][1] == "theirs"
 
 
 def test_reply_names_the_program(programs, turn):
-    reply = agent_from("command:pi:mine").answer(turn)
-    assert (reply.meta["program"], reply.meta["arguments"]) == ("pi", 5)
+    reply = agent_from("command:llm:mine").answer(turn)
+    assert (reply.meta["program"], reply.meta["arguments"]) == ("llm", 2)
 
 
 @pytest.mark.parametrize("model", ["--dangerously-skip-permissions", "-x", "a b", "a\nb", "", "a" * 201, "$(x)"])
@@ -141,7 +141,6 @@ def test_agent_verb_accepts_and_completes_presets(project, monkeypatch):
 def test_documentation_lists_every_preset():
     page = (Path(__file__).parents[2] / "docs" / "agents-and-models.md").read_text()
     for preset in PRESETS.values():
-        alone = f"`{' '.join(preset.argv)}`"
-        asked = " ".join(preset.command("MODEL"))
-        row = f"| `command:{preset.name}` | {preset.about}, by {preset.project} | {alone} | `{asked}` |"
+        command = " ".join(preset.argv)
+        row = f"| `command:{preset.name}` | {preset.about}, by {preset.project} | {preset.tested} | `{command}` |"
         assert row in page

@@ -1,6 +1,6 @@
 """The output of programs: answers, tokens, cost and sessions.
 
-The files in ``tests/data/programs`` were written after what the makers document; the programs themselves were not run.
+The files in ``tests/data/programs`` have the form of the real outputs, which ``make agents-test`` checks.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ USED = {
     "codex": Usage(24763, 122, None, 24448),
     "gemini": Usage(2000 + 4 + 500, 30 + 100 + 7, None, 1500, 100),
     "opencode": Usage(700 + 200 + 100 + 900, 40 + 10 + 9, 0.0035, 200 + 900, 10),
+    "pi": Usage(700 + 300, 200, 0.00113, 300, 50),
 }
 SESSIONS = {
     "claude": "5f0c9a52-7d61-4f5e-9a53-0c1c2f1b7e11",
     "codex": "019a7c10-2b44-7aa1-9a0f-3a53d0c1e001",
     "opencode": "ses_44f9562d4ffe",
+    "pi": "01a223b6-8643-7722-8f53-ad8788d2a237",
 }
 
 
@@ -43,7 +45,7 @@ def printed(name):
 def stand_in(tmp_path, monkeypatch):
     """Put a program on PATH that prints a text and records its arguments."""
 
-    def make(name, text, code=0):
+    def make(name, text, code=0, stderr=""):
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.out").write_text(text)
@@ -52,7 +54,7 @@ def stand_in(tmp_path, monkeypatch):
             f"#!{sys.executable} -S\nimport json, sys\n"
             f"with open({str(folder / name)!r} + '.calls', 'a') as file:\n"
             "    file.write(json.dumps([sys.argv[1:], sys.stdin.read()]) + '\\n')\n"
-            f"print(open({str(folder / name)!r} + '.out').read())\nsys.exit({code})\n"
+            f"print(open({str(folder / name)!r} + '.out').read())\nsys.stderr.write({stderr!r})\nsys.exit({code})\n"
         )
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", str(folder))
@@ -89,7 +91,9 @@ class TestEachPreset:
             ("claude", "Credit balance is too low"),
             ("codex", "stream disconnected before completion"),
             ("gemini", "Quota exceeded"),
-            ("opencode", "ProviderAuthError"),
+            ("opencode", "opencode failed: no key"),
+            ("pi", "pi failed: 400: the stub refuses with 400"),
+            ("aider", "aider failed: litellm.AuthenticationError: .* the stub refuses with 401 The API provider"),
         ],
     )
     @pytest.mark.parametrize("code", [0, 1])
@@ -99,7 +103,37 @@ class TestEachPreset:
         with pytest.raises(AgentError, match=message) as caught:
             preset_agent(f"command:{name}").answer(turn.telling_to(heard.append))
         assert caught.value.kind == "agent_exit"
-        assert heard == [Spent(Usage(9, 0, 0.001, 0) if name == "claude" else Usage(None, None))]
+        known = {"claude": Usage(9, 0, 0.001, 0), "pi": Usage(0, 0, 0, 0)}
+        assert heard == [Spent(known.get(name, Usage(None, None)))]
+
+    def test_error_on_stderr_is_one_line_in_the_words_of_the_provider(self, stand_in, turn):
+        stand_in("gemini", "", 144, stderr=printed("gemini-stderr"))
+        with pytest.raises(AgentError) as caught:
+            preset_agent("command:gemini").answer(turn)
+        assert caught.value.what == "Command gemini failed: the stub refuses with 400"
+
+    @pytest.mark.parametrize("name", ["aider", "opencode", "pi"])
+    def test_answer_that_was_cut_off_is_reported(self, name, stand_in, turn):
+        text = {
+            "aider": lambda: printed("aider-cut"),
+            "opencode": lambda: printed("opencode").replace('"reason":"stop"', '"reason":"length"'),
+            "pi": lambda: printed("pi").replace('"stopReason":"stop"', '"stopReason":"length"'),
+        }[name]()
+        stand_in(name, text)
+        reply = preset_agent(f"command:{name}").answer(turn)
+        assert (reply.text, reply.cut) == (
+            "The page i" if name == "aider" else "The page is written.",
+            "its maximum number of tokens",
+        )
+
+    def test_error_before_the_answer_was_tried_again(self, stand_in, turn):
+        stand_in("pi", printed("pi-failed") + printed("pi"))
+        assert preset_agent("command:pi").answer(turn).text == "The page is written."
+
+    def test_partial_answers_of_pi_are_dropped_while_it_runs(self, stand_in, turn):
+        update = json.dumps({"type": "message_update", "text": "x" * 20_000}, separators=(",", ":")) + "\n"
+        stand_in("pi", printed("pi").replace('{"type":"turn_end"', update * 1_000 + '{"type":"turn_end"'))
+        assert preset_agent("command:pi").answer(turn).text == "The page is written."
 
     @pytest.mark.parametrize(
         "printed, used",
@@ -142,7 +176,7 @@ class TestEachPreset:
             sum(u.input for u in USED.values()),
             sum(u.output for u in USED.values()),
         )
-        assert round(used.cost, 4) == round(0.0073 + 0.0412 + 0.0035, 4)
+        assert round(used.cost, 5) == round(0.0073 + 0.0412 + 0.0035 + 0.00113, 5)
         assert (used.uncounted, used.unpriced) == (0, 2), "codex and gemini report no cost: unknown, not zero"
         wb.close()
 
@@ -155,28 +189,83 @@ class TestHowItIsCalled:
     @pytest.mark.parametrize("name", PRESETS)
     def test_program_that_cannot_enforce_tools_is_refused_unless_allowed(self, name, tools, scope, turn):
         preset, turn = PRESETS[name], dataclasses.replace(turn, tools=tools, model="small")
-        allowed = preset_agent(f"command:{name}+tools").command(turn)
-        if scope in preset.holds:
-            assert preset_agent(f"command:{name}").command(turn) == allowed
-            assert set(preset.looking if scope == "readOnly" else preset.nothing or ()) <= set(allowed)
+        allowed = preset_agent(f"command:{name}+tools")
+        if scope in preset.scopes:
+            agent = preset_agent(f"command:{name}")
+            assert agent.command(turn) == allowed.command(turn)
+            assert agent.environment(turn) == {**preset.env, **preset.scopes[scope].env}
+            assert set(preset.scopes[scope].args) <= set(agent.command(turn)) or name == "pi"
             return
+        assert set(preset.scopes["readOnly"].args) <= set(allowed.command(turn))
         with pytest.raises(AgentError, match=f"cannot be held to `tools: {scope}` of Build") as caught:
             preset_agent(f"command:{name}").command(turn)
         assert caught.value.kind == "tools_not_held"
         assert f"command:{name}+tools" in caught.value.hint
 
     def test_a_refused_program_is_not_started(self, tmp_path, monkeypatch):
-        program = tmp_path / "opencode"
+        program = tmp_path / "codex"
         program.write_text(f"#!{sys.executable} -S\nopen({str(tmp_path / 'made.txt')!r}, 'w')\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
-        cast = h.start(tmp_path / "p", h.chain_config(1), preset_agent("command:opencode"))
+        cast = h.start(tmp_path / "p", h.chain_config(1), preset_agent("command:codex"))
         assert cast.run() == "failed"
         assert cast.failure.kind == "tools_not_held"
         assert not (tmp_path / "made.txt").exists()
-        again = h.start(tmp_path / "q", h.chain_config(1), preset_agent("command:opencode+tools"))
+        again = h.start(tmp_path / "q", h.chain_config(1), preset_agent("command:codex+tools"))
         again.run()
         assert (tmp_path / "made.txt").exists()
+
+    @pytest.mark.parametrize("preset, lane", [("claude", ""), ("claude+tools", ""), ("claude", "docs")])
+    def test_write_with_tools_that_only_read_fails_the_turn(self, preset, lane, tmp_path, stand_in, turn):
+        stand_in("claude", printed("claude"))
+        writes = "\nfor name in ('b/new.txt', 'old.txt', 'lesson.ipynb', '.git/index'): open(name, 'w').write('more')\n"
+        program = tmp_path / "bin" / "claude"
+        program.write_text(program.read_text().replace("\nprint(", f"{writes}print("))
+        project = tmp_path / "project"
+        for name in ("b/", ".git/", "old.txt", "gone.txt", "same.txt"):
+            path = project / name
+            path.mkdir(parents=True) if name.endswith("/") else path.write_text("as it was")
+        turn, heard = dataclasses.replace(turn, tools="readOnly", project=project, lane=lane), []
+        agent = preset_agent(f"command:{preset}")
+        if lane or agent.any_tools:
+            assert agent.answer(turn).text == "The page is written."
+            return
+        with pytest.raises(AgentError, match="only read") as caught:
+            agent.answer(turn.telling_to(heard.append))
+        assert caught.value.what.endswith("although the tools of Build only read: b/new.txt, old.txt")
+        assert caught.value.kind == "files_changed"
+        assert "back N --files" in caught.value.hint
+        assert [spent.usage for spent in heard] == [agent.reads(printed("claude")).usage]
+
+    @pytest.mark.parametrize(
+        "name, level, arguments",
+        [
+            ("claude", "minimal", ["--effort", "low"]),
+            ("claude", "max", ["--effort", "max"]),
+            ("codex", "max", ["--config", "model_reasoning_effort=xhigh"]),
+            ("pi", "none", ["--thinking", "off"]),
+            ("aider", "xhigh", ["--reasoning-effort", "high"]),
+            ("claude", "on", []),
+            ("claude", "--dangerous", []),
+            ("gemini", "high", []),
+        ],
+    )
+    def test_thinking_level_is_the_nearest_level_of_the_program(self, name, level, arguments, turn):
+        plain = preset_agent(f"command:{name}").command(turn)
+        command = preset_agent(f"command:{name}").command(dataclasses.replace(turn, thinking=level))
+        assert [argument for argument in command if argument not in plain] == arguments
+
+    @pytest.mark.parametrize(
+        "tools, argument",
+        [
+            (("read", "my_tool"), "read,my_tool,mcp__none"),
+            (("read", "--approve"), "read,grep,find,ls,mcp__none"),
+            ((), "mcp__none"),
+        ],
+    )
+    def test_pi_gets_exactly_the_tools_that_the_materia_names(self, tools, argument, turn):
+        command = preset_agent("command:pi").command(dataclasses.replace(turn, tools=tools))
+        assert command[command.index("--tools") + 1] == argument
 
     @pytest.mark.parametrize("tools", ["coding", ("read", "edit"), ("bash",)])
     def test_tools_that_change_files_let_it_change_files(self, tools, turn):
@@ -209,7 +298,7 @@ class TestHowItIsCalled:
         said = PRESETS["claude"].reads('{"result": "Done.", "structured_output": {"satisfied": true}}')
         assert said.text == '{"satisfied":true}'
 
-    @pytest.mark.parametrize("name, option", [("claude", "--resume"), ("opencode", "--session")])
+    @pytest.mark.parametrize("name, option", [("claude", "--resume"), ("opencode", "--session"), ("pi", "--fork")])
     def test_later_turn_continues_the_session_with_the_new_prompt_only(self, name, option, stand_in, turn):
         calls = stand_in(name, printed(name))
         agent = preset_agent(f"command:{name}")
@@ -248,9 +337,11 @@ class TestHowItIsCalled:
             "materia": {"Judge": {"prompt": "Judge.", "tools": "none", "multiTurn": True}},
             "loadouts": {"One": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Judge"}}}},
         }
-        (tmp_path / "loadout.json").write_text(json.dumps(config))
-        wb = Workbench(tmp_path)
-        wb.load(tmp_path / "loadout.json")
+        project = tmp_path / "project"
+        project.mkdir()
+        (project / "loadout.json").write_text(json.dumps(config))
+        wb = Workbench(project)
+        wb.load(project / "loadout.json")
         cast = wb.cast("a page", agents={"*": "command:claude"})
         cast.run()
         cast.close()
