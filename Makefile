@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model ladder test kills lab notebooks front pictures bench bench-awaited bench-browser bench-faults docs lite lite-test binder dist release-check wheel-test \
+.PHONY: help demo demo-model ladder test agents-test kills lab notebooks front pictures bench bench-awaited bench-browser bench-faults docs lite lite-test binder dist release-check wheel-test \
 	lint lint-types lint-rest format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Where it is set, each of the many Pythons that are started here would compile everything anew.
@@ -44,6 +44,9 @@ test: env-test lint ## all checks, all notebooks, all tests
 
 unit: env-test ## the tests of the packages that need no browser; PART=engine takes those of one, PYTEST_ARGS="-k word" narrows them
 	$(TESTS) -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS) $(if $(PART),$(PART:%=tests/%),tests --ignore=tests/release)
+
+agents-test: env-test ## install the real coding agents, and check the command presets with them; a stub answers for models
+	@nice $(PY) scripts/agent_programs.py $(PYTEST_ARGS)
 
 kills: env-test ## kill processes at 500 moments of casts with files, lanes and forks, and compare what is left
 	MATERIA_KILLS=500 nice $(TESTS) -n $(WORKERS) tests/store/test_kill.py $(PYTEST_ARGS)
