@@ -20,8 +20,6 @@ from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
 
 if TYPE_CHECKING:
-    from pydantic_ai.models import Model
-
     from materia_nb.agents.model_requests import ModelHandle
 
 
@@ -154,13 +152,13 @@ def make_model(model: object, base_url: str | None = None, key_env: str | None =
     from materia_nb.agents.model_requests import ModelHandle
 
     if isinstance(model, Model):
-        return ModelHandle(model, display_name(model), _reports_finish(model))
+        return ModelHandle(model, display_name(model))
     name = str(model)
     provider, _, rest = name.partition(":")
     if provider == "openai" and (base_url or os.environ.get("OPENAI_BASE_URL")):
         provider = "openai-chat"  # the protocol that servers other than OpenAI's understand
     built = infer_model(f"{provider}:{rest}", lambda _: _provider(provider, base_url, key_env))
-    return ModelHandle(built, name, _reports_finish(built))
+    return ModelHandle(built, name)
 
 
 def _provider_class(provider: str) -> Any:
@@ -228,14 +226,6 @@ def _missing(variables: Iterable[str], provider: str, message: str = "") -> Any:
         hint=f"set {names[0]} before Jupyter starts; keys are taken from the environment only",
         kind="no_key",
     )
-
-
-def _reports_finish(model: Model) -> bool:
-    try:
-        from pydantic_ai.models.openai import OpenAIChatModel
-    except ImportError:
-        return False
-    return isinstance(model, OpenAIChatModel)
 
 
 def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from pydantic import ValidationError
 from pydantic_ai import exceptions as ai
@@ -53,6 +53,21 @@ _TRANSIENT: Final = (
     ai.ModelServerError,
     ai.ModelConnectionError,
 )
+
+_REPORT_FINISH: Final = frozenset(
+    {
+        "AnthropicModel",
+        "BedrockConverseModel",
+        "GoogleModel",
+        "GroqModel",
+        "HuggingFaceModel",
+        "MistralModel",
+        "OpenAIChatModel",
+    }
+)
+"""The models of pydantic-ai whose complete streams have a finish reason."""
+_UNANSWERED: Final = (ai.ModelTimeoutError, ai.ModelRequestTimeout, AgentError, KeyboardInterrupt)
+"""Errors that leave open how many tokens the provider counts, even if no answer has begun (R56)."""
 
 
 class CutOff(Exception):
@@ -186,19 +201,11 @@ LOOP: Final = BackgroundLoop()
 """The loop for all requests. Function agents have another loop, because they may ask a model."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelHandle:
-    """A model that is ready to be asked.
-
-    Attributes:
-        model: the model.
-        name: its display name.
-        reports_finish: True if each of its streams must give a finish reason; a stream without a reason was cut off.
-    """
+class ModelHandle(NamedTuple):
+    """A model that is ready to be asked, and its display name."""
 
     model: Model
     name: str
-    reports_finish: bool
 
 
 class ModelOptions(Protocol):
@@ -265,13 +272,14 @@ class Requests:
         streams: list[StreamedResponse] = []
         try:
             response = LOOP.run(self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox)
-        except BaseException:
-            if streams:
-                self.spent.append(usage_of(streams[0].get()))
+        except BaseException as error:
+            if streams or isinstance(error, _UNANSWERED):
+                self.spent.append(Usage(None, None))
             raise
-        self.spent.append(usage_of(response))
-        if response.state == "incomplete" or (self.handle.reports_finish and not _has_finish(response)):
+        if _is_cut_off(response, self.handle.model):
+            self.spent.append(Usage(None, None))
             raise CutOff("the stream ended before the answer was complete")
+        self.spent.append(usage_of(response))
         return response
 
     async def _stream(
@@ -379,6 +387,9 @@ def _size(event: ModelResponseStreamEvent) -> int:
     return 0
 
 
-def _has_finish(response: ModelResponse) -> bool:
-    details = response.provider_details or {}
-    return response.finish_reason == "content_filter" or "finish_reason" in details
+def _is_cut_off(response: ModelResponse, model: Model) -> bool:
+    """Return True if the stream of an answer ended before the answer was complete."""
+    names = {base.__name__ for base in type(model).__mro__}
+    # The library itself sets "stop" as the reason of some streams that end early.
+    has_finish = response.finish_reason == "content_filter" or "finish_reason" in (response.provider_details or {})
+    return response.state == "incomplete" or not (has_finish or _REPORT_FINISH.isdisjoint(names))

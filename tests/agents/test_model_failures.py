@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import Said, Usage
 from materia_nb.errors import scrubbed
 from model_helpers import Heard, agent, failed, turn
-from model_server import Slow, breaks_off, calls, completion, declines, refuses, says, serving, whole
+from model_server import LONG_S, Slow, breaks_off, calls, completion, declines, refuses, says, serving, whole
+from provider_stub import StubAnswer, anthropic_stream
 
 CANARY = "sk-canary-0123456789abcdef"
 
@@ -234,6 +236,34 @@ def test_slow_model_times_out():
     assert error.kind == "agent_timeout"
     assert "timeout_s" in error.hint
     assert len(server.asked) == 1
+
+
+def test_tokens_of_a_request_that_timed_out_are_unknown():
+    release, heard = threading.Event(), Heard()
+    with serving(lambda _: release.wait(LONG_S)) as server:
+        error = failed(agent(server, timeout_s=0.3, attempts=1), turn(heard))
+        release.set()
+    assert error.kind == "agent_timeout"
+    assert heard.spent == [Usage(None, None)]
+
+
+def test_stream_of_anthropic_without_an_end_was_cut_off(monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+    heard, events = Heard(), anthropic_stream("claude-x", StubAnswer("Half an ans"))
+
+    def answer(exchange, count):
+        exchange.begin(framed=False)
+        for name, event in events[:count]:
+            exchange.send(f"event: {name}\ndata: {json.dumps(event)}\n\n".encode())
+        exchange.cut()
+
+    with serving(lambda exchange: answer(exchange, 3), lambda exchange: answer(exchange, len(events))) as server:
+        url = server.url.removesuffix("/v1")
+        model = ModelAgent("anthropic:claude-x", base_url=url, attempts=2, first_pause_s=0.001)
+        reply = model.answer(turn(heard))
+    assert (reply.text, reply.usage.output) == ("Half an ans", 200)
+    assert heard.spent == [Usage(None, None)]
+    assert heard.notes[0].startswith("the answer of anthropic:claude-x broke off; trying again")
 
 
 # -- trying again ---------------------------------------------------------------------

@@ -172,7 +172,7 @@ def _responses_stream(model: str, answer: StubAnswer) -> list[tuple[str, Json | 
     return [(event["type"], {**event, "sequence_number": number}) for number, event in enumerate(events)]
 
 
-def _anthropic_stream(model: str, answer: StubAnswer) -> list[tuple[str, Json | str]]:
+def anthropic_stream(model: str, answer: StubAnswer) -> list[tuple[str, Json | str]]:
     usage = {"input_tokens": 700, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 0, "output_tokens": 1}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": [], "usage": usage}
     if answer.tool:
@@ -276,7 +276,7 @@ class ProviderStub:
         elif request.protocol == "responses":
             handler.stream(_responses_stream(request.model, answer))
         elif request.protocol == "anthropic":
-            handler.stream(_anthropic_stream(request.model, answer))
+            handler.stream(anthropic_stream(request.model, answer))
         elif "stream" in handler.path:
             handler.stream([("", _google_whole(answer))])
         elif body.get("generationConfig", {}).get("responseMimeType") == "application/json":
