@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
+from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS, Preset
 from materia_nb.agents.interface import Agent, name_of, readiness_problem
 from materia_nb.agents.notebook_agents import PersonAgent
 from materia_nb.agents.tools import MoreTools, choose_tools
@@ -110,22 +110,40 @@ def programs(project: Path) -> list[Finding]:
     Raises:
         KeyboardInterrupt: the checkup was interrupted; all started programs have been ended.
     """
-    rows: list[tuple[str, str, Sequence[str], str]] = [
-        ("version control", name, (name, "--version"), advice) for name, advice in _VERSION_CONTROL
+    commands = [
+        *((name, "--version") for name, _ in _VERSION_CONTROL),
+        *(preset.version for preset in PRESETS.values()),
     ]
-    rows += [
-        ("agents' programs", f"{COMMAND_PREFIX}{preset.name}", preset.version, f"{preset.about}, by {preset.project}")
-        for preset in PRESETS.values()
+    results: list[ProcessResult | None] = [None] * len(commands)
+    if THREADS and PROCESSES:
+        stop = Stop()
+        with ThreadPoolExecutor(len(commands)) as pool:
+            try:
+                results = list(pool.map(lambda command: _run_version(command, project, stop), commands))
+            finally:
+                stop.set()
+    count = len(_VERSION_CONTROL)
+    return [
+        *(
+            _program("version control", *row, result)
+            for row, result in zip(_VERSION_CONTROL, results[:count], strict=True)
+        ),
+        *(_preset_program(preset, result) for preset, result in zip(PRESETS.values(), results[count:], strict=True)),
     ]
-    if not (THREADS and PROCESSES):
-        return [_program(area, name, None, advice) for area, name, _, advice in rows]
-    stop = Stop()
-    with ThreadPoolExecutor(len(rows)) as pool:
-        try:
-            results = list(pool.map(lambda row: _run_version(row[2], project, stop), rows))
-        finally:
-            stop.set()
-    return [_program(area, name, result, advice) for (area, name, _, advice), result in zip(rows, results, strict=True)]
+
+
+def _preset_program(preset: Preset, result: ProcessResult | None) -> Finding:
+    area, name = "agents' programs", f"{COMMAND_PREFIX}{preset.name}"
+    finding = _program(area, name, f"{preset.about}, by {preset.project}", result)
+    if finding.status == "ok" and _version_numbers(finding.details) > _version_numbers(preset.tested):
+        advice = f"the preset was tested with {preset.tested}; check the first answers and their usage"
+        return Finding(area, name, "hint", f"{finding.details}, newer than the tested version", advice)
+    return finding
+
+
+def _version_numbers(text: str) -> list[int]:
+    match = re.search(r"\d+(\.\d+)+", text)
+    return list(map(int, match[0].split("."))) if match else []
 
 
 def _run_version(argv: Sequence[str], project: Path, stop: Stop) -> ProcessResult | None:
@@ -136,7 +154,7 @@ def _run_version(argv: Sequence[str], project: Path, stop: Stop) -> ProcessResul
     return run_process(command, stdin=b"", cwd=project, timeout_s=limit, capture=Capture(_VERSION_BYTES), stop=stop)
 
 
-def _program(area: str, name: str, result: ProcessResult | None, advice: str) -> Finding:
+def _program(area: str, name: str, advice: str, result: ProcessResult | None) -> Finding:
     if result is None:
         return Finding(area, name, "optional", "not installed", advice)
     if result.ok:

@@ -11,6 +11,7 @@ import pytest
 
 from magics_helpers import new_shell
 from materia_nb import Workbench, doctor
+from materia_nb.agents.command_agent import PRESETS
 from materia_nb.doctor import Finding, checkup
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -60,6 +61,16 @@ def test_version_line_is_shown_without_warnings(programs, wb):
     assert finding_of(checkup(wb), "command:gemini").details == "Warning: client version is 0.9.1"
 
 
+def test_program_newer_than_the_tested_version_is_a_hint(programs, wb):
+    programs("codex", "print('codex-cli 0.171.0')")
+    programs("claude", "print('2.1.1000 (Claude Code)')")
+    result = checkup(wb)
+    assert finding_of(result, "command:codex").status == "ok"
+    claude = finding_of(result, "command:claude")
+    assert (claude.status, claude.details) == ("hint", "2.1.1000 (Claude Code), newer than the tested version")
+    assert f"tested with {PRESETS['claude'].tested}" in claude.advice
+
+
 def test_failing_program_is_listed_with_its_error(programs, wb):
     programs("pi", "sys.exit(3)")
     programs("llm", "os.kill(os.getpid(), 9)")
@@ -92,7 +103,7 @@ def test_programs_are_queried_in_parallel(monkeypatch, wb):
 
 
 def test_program_output_is_escaped_and_shortened(programs, wb):
-    programs("pi", f"print('9.9 {HOSTILE}' + 'x' * 5000 + '\\x1b[31m')")
+    programs("pi", f"print('0.9 {HOSTILE}' + 'x' * 5000 + '\\x1b[31m')")
     result = checkup(wb)
     assert HOSTILE not in html(result)
     assert "&lt;img" in html(result)
