@@ -39,7 +39,7 @@ from materia_nb.loadout.models import config_fields
 from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.registry import FAMILIES, VERBS, Argument, Verb, family, groups, summary_of
+from materia_nb.magics.registry import FAMILIES, VERBS, Argument, Verb, family, groups
 from materia_nb.widgets.cast_parts import alone_names
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,24 +63,22 @@ _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 MAGICS_HEAD = f"""\
 <!-- Generated from the registry of verbs by `{COMMAND}`: change the verbs, not this file. -->
-# The magics
+# Commands
 
-`%load_ext materia_nb` adds one magic with many verbs: `%materia VERB ...` on a line, and
-`%%materia VERB ...` at the top of a cell for the verbs that take the cell as their text.
+Look up a command of `%materia`. Each block shows the form of a command, then an example. Most commands also exist
+[in a terminal](command-line-and-ci.md), as `materia COMMAND`.
 
-- The verbs work on the workbench in the variable `wb`, which the first verb creates if needed,
-  and on its current cast, the one started or opened last. `wb` and `wb.current` can do everything that the
-  verbs do: see [the Python API](python-api.md).
-- A verb returns what it shows, so `_` and `x = %materia state` work.
-- Nothing in a line is expanded, since handoffs are full of braces. `$name` alone is replaced by the value of
-  a variable; quotes keep a word with spaces together; after `--` no word is an option.
-- An argument that ends with `...` takes the rest of the line as it is. IPython itself handles a line that
-  ends with `?`: put such a request into quotes, or into a separate cell (`%%materia cast`).
-- Tab completes verbs, options, sockets, loadouts, materia, casts and files.
-- An error says what is wrong and what to do, and stops the notebook like any error.
+```ipython
+%load_ext materia_nb
+%materia help why
+```
 
-`%materia help` lists the verbs, `%materia help VERB` explains one. `%unload_ext materia_nb` removes the
-magic.
+- Commands work on the workbench in the variable `wb`, which the first command creates, and on its current cast. A
+  command returns what it shows, so `x = %materia state` works.
+- Only `$name` in a line is replaced, by the value of a variable. Quotes keep words together. After `--` no word is an
+  option. An argument that ends with `...` takes the rest of the line.
+- `%%materia COMMAND` takes the cell as text. Put a request that ends with `?` into quotes or into such a cell.
+- Tab completes commands, options, sockets, loadouts, materia, casts and files.
 """
 
 
@@ -268,7 +266,7 @@ def magics_page() -> str:
     parts = [MAGICS_HEAD]
     for title, words in groups().items():
         parts.append(f"## {title}\n")
-        parts.append("".join(f"- [`{word}`](#{word}): {summary_of(word)}\n" for word in words))
+        parts.append(", ".join(f"[`{word}`](#{word})" for word in words) + "\n")
         parts += [word_section(word) for word in words]
     return "\n".join(parts)
 
@@ -280,17 +278,16 @@ def word_section(word: str) -> str:
 
 
 def verb_section(verb: Verb) -> str:
-    """Return the section of one verb: summary, usage, arguments, an example."""
+    """Return the section of one verb: summary, usage with an example, arguments."""
     usage = [verb.usage]
     if verb.cell == "may":
         usage.append(f"%%materia {verb.name}    with the text in the cell")
-    lines = [f"### {verb.name}", "", verb.summary, "", "```text", *usage, "```", ""]
+    example = [] if verb.example == verb.usage else ["", verb.example]
+    lines = [f"### {verb.name}", "", verb.summary, "", "```text", *usage, *example, "```", ""]
     if verb.arguments:
-        lines += ["| argument | what it is |", "|---|---|"]
+        lines += ["| argument | meaning |", "|---|---|"]
         lines += [f"| `{argument.name}` | {argument_words(argument)} |" for argument in verb.arguments]
         lines.append("")
-    if verb.example != verb.usage:
-        lines += ["For example:", "", "```text", verb.example, "```", ""]
     return "\n".join(lines)
 
 
