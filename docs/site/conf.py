@@ -7,6 +7,7 @@ the pages is loaded from elsewhere: tests/release/test_site.py looks.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,9 @@ version = release = materia_nb.__version__
 project_copyright = author
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+CONTRIBUTOR_PAGES: Final = ("CONTRIBUTING.md", "docs/architecture.md", "docs/decisions.md")
+"""Pages for those who change the code. They stay in the repository: the site is for users."""
+
 root_doc = "README"
 include_patterns = ["*.md", "docs/**", "config/README.md"]
 # Without these, which hold no page, whole environments would be searched for pages.
@@ -45,6 +49,7 @@ exclude_patterns = [
     "notebooks",
     "scripts",
     "tests",
+    *CONTRIBUTOR_PAGES,
 ]
 templates_path = ["templates"]
 
@@ -98,9 +103,6 @@ BY_TASK: Final = {
 """The guides by what a reader wants to do, those first that are read first. Those that are not there are skipped,
 and others of docs/ follow under Reference."""
 
-PROJECT_PAGES: Final = ("architecture", "decisions")
-"""Pages for those who change the code."""
-
 CONTENTS: Final = """
 
 ```{{toctree}}
@@ -118,29 +120,31 @@ def setup(app: Sphinx) -> None:
     for package in (materia_nb, materia_nb.loadout, materia_nb.widgets):
         for name in package.__all__:  # autodoc sees only names that are there: those that load on first use are not
             setattr(package, name, getattr(package, name))
+    app.connect("source-read", unlink_contributor_pages)
     app.connect("source-read", add_contents)
     app.connect("doctree-read", link_notebooks, priority=100)  # before downloads are collected
     app.connect("doctree-read", add_dark_pictures, priority=100)  # before images are collected
     app.connect("html-collect-pages", notebook_pages)
 
 
+def unlink_contributor_pages(app: Sphinx, page: str, source: list[str]) -> None:
+    """Leave only the text of links to pages that the site does not contain."""
+    names = "|".join(re.escape(Path(name).name) for name in CONTRIBUTOR_PAGES)
+    source[0] = re.sub(rf"\[([^\]]+)\]\((?:\.\./|docs/)?(?:{names})(?:#[^)]*)?\)", r"\1", source[0])
+
+
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Put the table of contents below the README."""
     if page != root_doc:
         return
-    there = {path.stem for path in (ROOT / "docs").glob("*.md")}.difference(PROJECT_PAGES)
+    there = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    there -= {Path(name).stem for name in CONTRIBUTOR_PAGES}
     placed = {task: [name for name in names if name in there] for task, names in BY_TASK.items()}
     placed["Reference"] += sorted(there.difference(*placed.values()))
     parts = {task: [f"docs/{name}" for name in names] for task, names in placed.items()}
     parts["Design"].append("config/README")
     parts["Reference"].append("docs/api/index")
-    parts["Project"] = [
-        *(f"docs/{name}" for name in PROJECT_PAGES),
-        "CONTRIBUTING",
-        "CODE_OF_CONDUCT",
-        "SECURITY",
-        "CHANGELOG",
-    ]
+    parts["Project"] = ["CHANGELOG", "CODE_OF_CONDUCT", "SECURITY"]
     for caption, pages in parts.items():
         source[0] += CONTENTS.format(caption=caption, pages="\n".join(f"/{one}" for one in pages))
 
