@@ -159,6 +159,7 @@ class Config(Model):
     pi_materia: object = config_field("Kept for migrations of the reference engine.", shape="object")
     role_generation: object = config_field("Kept for the reference editor.", shape="object")
     webui: object = config_field("Kept for the reference editor.", shape="object")
+    central: object = config_field("Kept for the reference engine.", shape="object")
     compaction: object = config_field(
         "Compaction settings of the reference engine's host.", shape="object", ignored="it belongs to another host")
     finalization: object = config_field(

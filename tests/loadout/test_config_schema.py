@@ -178,6 +178,8 @@ def test_fields_of_the_reference_engine_are_known():
         "defaultSaveTarget": "user",
         "roleGeneration": {"enabled": True},
         "webui": {"port": 7331},
+        "central": {"apiUrl": "https://central.example", "requestTimeoutMs": 1000},
+        "questDefaultLoadoutId": None,
     }
     report = check_config(whole() | written).strict()
     assert report.ok
