@@ -286,7 +286,7 @@ def _find(board: Board, quest: QuestRef) -> Quest:
             raise _outdated(quest)
         return current
     reference = str(quest).strip()
-    id_ = f"Q-{reference}" if reference.isdecimal() else reference.upper()
+    id_ = f"Q-{reference}" if reference.isdecimal() else reference if reference in known else reference.upper()
     needs_one_of(id_, known, f"The board has no quest {quest!r}.", "unknown_quest")
     return known[id_]
 

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
@@ -26,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from materia_nb.errors import MateriaError, counted, outgoing_line
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
-from materia_nb.jsonvalue import JSON, Object, as_object, is_object, pointer_keys
+from materia_nb.jsonvalue import JSON, Object, as_object, is_object, pointer_keys, whole_number
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import DesignChange, design_error, exact
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
@@ -369,7 +370,10 @@ def _close(handle: int) -> None:
 
 
 NAME: Final = "quest-board.json"
-
+_OWN: Final = "materiaNb"
+"""Field of a quest in the file with our record of it, which counts until the reference engine changes the quest."""
+_SHARED_STATUS: Final = {"done": "succeeded", "waiting": "blocked"}
+_QUEST_ID: Final = re.compile(r"Q-([1-9][0-9]{0,8})")
 
 QuestStatus: TypeAlias = Literal["pending", "running", "waiting", "done", "failed"]
 """Status of a quest; ``waiting``: its cast exists and continues at the next run, perhaps after a person's answer."""
@@ -378,32 +382,29 @@ QuestStatus: TypeAlias = Literal["pending", "running", "waiting", "done", "faile
 class _Model(BaseModel):
     """Base model that keeps unknown fields, so that a board written by a later version loses nothing."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, populate_by_name=True)
 
 
 class Quest(_Model):
     """A request on the board.
 
     Attributes:
-        id: the id on the board, such as ``Q-1``.
+        id: the id on the board, such as ``Q-1``; the reference engine chooses ids such as ``quest-k3x8``.
         request: the request of the cast.
         loadout: the name of the loadout; None to choose one when the quest runs.
         status: the status of the quest.
-        cast: the id of the quest's cast; None before the first run.
+        cast: the id of the quest's cast; None before the first run, and for a cast of the reference engine.
         note: the reason why the quest failed or stopped; None without a reason.
+        shared: the quest as it is in the file.
     """
 
-    id: str = Field(pattern=r"^Q-[1-9][0-9]{0,8}$")
-    request: str
+    id: str = Field(pattern=r"^[\w-]{1,100}$")
+    request: str = Field(validation_alias="prompt")
     loadout: str | None = None
     status: QuestStatus = "pending"
     cast: str | None = Field(default=None, pattern=CAST_ID)
     note: str | None = None
-
-    @property
-    def number(self) -> int:
-        """The number in the quest's id."""
-        return int(self.id[2:])
+    shared: Object = Field(default_factory=dict, repr=False)
 
     def having(self, **fields: JSON) -> Quest:
         """Return the quest with some fields changed."""
@@ -430,7 +431,8 @@ class Board(_Model):
 
     def adding(self, request: str, loadout: str | None) -> Board:
         """Return the board with one more quest at the end."""
-        number = max(self.next, *(quest.number + 1 for quest in self.quests), 1)
+        numbers = [int(match[1]) for quest in self.quests if (match := _QUEST_ID.fullmatch(quest.id))]
+        number = max([self.next, *(number + 1 for number in numbers)])
         quest = Quest(id=f"Q-{number}", request=request, loadout=loadout)
         return self.model_copy(update={"quests": (*self.quests, quest), "next": number + 1})
 
@@ -447,7 +449,7 @@ def read_board(path: Path) -> Board:
         except FileNotFoundError:
             return Board()
     try:
-        return Board.model_validate(json.loads(content))
+        return _board_of(json.loads(content))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -466,10 +468,81 @@ def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
     with locked(path.with_suffix(".lock"), "lock the quest board"):
         before = read_board(path)
         after = change(before)
-        if after != before:
-            with disk(path, "write the quest board"):
-                replace_file(path, json_bytes(after.model_dump(mode="json"), indented=True))
-    return after
+        if after == before:
+            return before
+        document = _shared_board(after)
+        with disk(path, "write the quest board"):
+            replace_file(path, json_bytes(document, indented=True))
+    return _board_of(document)
+
+
+def _board_of(document: JSON) -> Board:
+    """Return the board in a file; raises ValidationError."""
+    if not is_object(document) or not isinstance(document.get("quests"), list):
+        return Board.model_validate(document)
+    quests = [
+        {
+            **{name: quest[name] for name in ("id", "prompt") if name in quest},
+            "loadout": quest.get("loadoutOverride"),
+            **_own_record(quest),
+            "shared": quest,
+        }
+        if is_object(quest)
+        else quest
+        for quest in document["quests"]
+    ]
+    return Board.model_validate({**document, "quests": quests})
+
+
+def _own_record(quest: Object) -> Object:
+    """Return the status, cast and note of a quest in the file.
+
+    If the reference engine changed the quest last, its cast belongs to that engine and cannot be continued here.
+    """
+    own = as_object(quest.get(_OWN))
+    if own and own.get("at") == quest.get("updatedAt"):
+        return {name: own.get(name) for name in ("status", "cast", "note")}
+    status = quest.get("status", "pending")
+    words = {"succeeded": "done", "blocked": "failed"}
+    note = as_object(quest.get("lastError")).get("message") if status in ("failed", "blocked") else None
+    return {"status": words.get(str(status), status), "cast": None, "note": note}
+
+
+def _shared_board(board: Board) -> Object:
+    """Return a board in the form of the reference engine, which allows at most one running quest."""
+    now = f"{datetime.now(UTC).isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
+    fields = board.model_dump(mode="json", exclude={"quests"})
+    running = next((quest for quest in board.quests if quest.status == "running"), None)
+    quests = [_shared_quest(quest, now, may_run=quest is running) for quest in board.quests]
+    return {"createdAt": now, "runner": {"enabled": False}, **fields, "updatedAt": now, "quests": quests}
+
+
+def _shared_quest(quest: Quest, now: str, *, may_run: bool) -> Object:
+    """Return a quest in the form of the reference engine; a quest that was not changed here stays as it was."""
+    before, own = quest.shared, {"status": quest.status, "cast": quest.cast, "note": quest.note}
+    if before and _own_record(before) == own:
+        return before
+    status = _SHARED_STATUS.get(quest.status, quest.status)
+    if status == "running" and not may_run:
+        status = "blocked"
+    shared: Object = {
+        **{name: value for name, value in before.items() if name not in ("currentCastId", "lastError")},
+        "id": quest.id,
+        "title": before.get("title") or (quest.request.strip() or quest.id).splitlines()[0][:80],
+        "prompt": quest.request,
+        "status": status,
+        "createdAt": before.get("createdAt", now),
+        "updatedAt": now,
+        "attempts": (whole_number(before.get("attempts")) or 0) + (quest.status == "running"),
+        _OWN: {**own, "at": now},
+    }
+    optional = {
+        "loadoutOverride": quest.loadout,
+        "lastCastId": quest.cast,
+        "currentCastId": quest.cast if status == "running" else None,
+        "lastError": {"message": quest.note, "occurredAt": now} if quest.note else None,
+    }
+    return shared | {name: value for name, value in optional.items() if value is not None}
 
 
 def _damaged(path: Path, why: str) -> MateriaError:

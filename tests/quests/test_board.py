@@ -107,7 +107,8 @@ def test_invalid_quest_action_is_one_clear_error(board, act, kind):
 
 # -- the file -----------------------------------------------------------------------------------
 
-QUEST = {"id": "Q-1", "request": "a"}
+QUEST = {"id": "Q-1", "prompt": "a"}
+OUTSIDE = {"updatedAt": "t", "materiaNb": {"at": "t", "status": "done", "cast": "../../etc"}}
 
 
 @pytest.mark.parametrize(
@@ -118,11 +119,11 @@ QUEST = {"id": "Q-1", "request": "a"}
         (b"\xff\xfe", "not JSON"),
         (b"[]", "valid dictionary"),
         (json.dumps({"version": 2}), "version"),
-        (json.dumps({"quests": [{"id": "Q-1"}]}), "quests.0.request"),
+        (json.dumps({"quests": [{"id": "Q-1"}]}), "quests.0.prompt"),
         (json.dumps({"quests": [{**QUEST, "status": "lost"}]}), "quests.0.status"),
-        (json.dumps({"quests": [{**QUEST, "id": "one"}]}), "quests.0.id"),
+        (json.dumps({"quests": [{**QUEST, "id": "two words"}]}), "quests.0.id"),
         (json.dumps({"quests": [QUEST, QUEST]}), "same id"),
-        (json.dumps({"quests": [{**QUEST, "cast": "../../etc"}]}), "quests.0.cast"),
+        (json.dumps({"quests": [{**QUEST, **OUTSIDE}]}), "quests.0.cast"),
         (json.dumps({"next": "4"}), "next"),
         (b"[" * 100_000, "not JSON"),
     ],
@@ -147,7 +148,7 @@ def test_damaged_board_is_one_clear_error_and_not_overwritten(board, content, to
 
 def test_unknown_fields_are_kept(board):
     board.path.parent.mkdir(parents=True)
-    other = {"id": "Q-5", "request": "old", "labels": ["x"], "owner": {"name": "é"}}
+    other = {"id": "Q-5", "prompt": "old", "labels": ["x"], "owner": {"name": "é"}}
     board.path.write_text(json.dumps({"quests": [other], "theme": "dark"}))
     assert board.add("new").id == "Q-6"
     board.move(6, "top")
@@ -156,7 +157,7 @@ def test_unknown_fields_are_kept(board):
     assert kept["theme"] == "dark"
     assert kept["quests"][1]["labels"] == ["x"]
     assert kept["quests"][1]["owner"] == {"name": "é"}
-    assert kept["quests"][1]["status"] == "done"
+    assert kept["quests"][1]["status"] == "succeeded"
 
 
 def test_failed_write_keeps_the_old_board(board, monkeypatch):
@@ -281,7 +282,7 @@ def test_quest_can_be_queued_again(wb, board):
 def test_a_cast_that_cannot_be_started_leaves_the_quest_pending(wb, board):
     board.add("a", loadout="Hello-Utility")
     kept = json.loads(board.path.read_text())
-    kept["quests"][0]["loadout"] = "Gone"
+    kept["quests"][0]["loadoutOverride"] = "Gone"
     board.path.write_text(json.dumps(kept))
     with pytest.raises(MateriaError, match="The loadout 'Gone' does not exist"):
         board.run()
@@ -327,7 +328,7 @@ def test_run_can_be_stopped(wb, board):
 def test_missing_cast_fails_its_quest(board):
     add(board, "a")
     kept = json.loads(board.path.read_text())
-    kept["quests"][0] |= {"status": "running", "cast": "2020-01-01T00-00-00-000Z"}
+    kept["quests"][0]["materiaNb"] |= {"status": "running", "cast": "2020-01-01T00-00-00-000Z"}
     board.path.write_text(json.dumps(kept))
     assert statuses(board) == ["failed"]
     assert "cannot be read" in board.quests[0].note
