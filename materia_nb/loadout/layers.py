@@ -24,7 +24,7 @@ from materia_nb.loadout.config_files import (
     read_text,
 )
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.report import Problem, Report, brief
+from materia_nb.loadout.report import Report, brief
 from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
 from materia_nb.loadout.topology import loadout_facts
 
@@ -147,14 +147,10 @@ class LayeredConfig:
 
     def check_for_reference(self, loadout: str) -> Report:
         """Return what pi-materia, the reference engine, refuses of a loadout or does otherwise (R74)."""
-        from materia_nb.loadout.rules.reference_rules import DIFFERENT, reference_report
+        from materia_nb.loadout.rules.reference_rules import reference_report
 
-        report = reference_report(self.document, loadout)
-        if any("activeLoadout" in layer.document for layer in self.layers if layer.name != "bundled"):
-            return report
-        message = "no file sets activeLoadout, so pi-materia casts its own default loadout, Full-Auto (R74)"
-        hint = Problem(DIFFERENT, "activeLoadout", message, f'write "activeLoadout": "{loadout}"', severity="hint")
-        return Report(report.problems, (*report.hints, hint))
+        files = [as_object(layer.document) for layer in self.layers if layer.name != "bundled"]
+        return reference_report(self.document, loadout, files)
 
     def graph(self, loadout: str | None = None) -> Graph:
         """Return a resolved loadout, by default the active loadout; raises LoadoutError."""

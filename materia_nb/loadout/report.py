@@ -6,7 +6,7 @@ A rule that yields hints is one row of a table, with its code, description and f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -209,10 +209,12 @@ class Findings:
         """Add a hint."""
         self.entries.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
 
-    def add_hints(self, rule: HintRule, *subject: object) -> None:
-        """Add the hints that a rule yields for its subject."""
-        for hint in rule.find(*subject):
-            self.hint(rule.code, *hint)
+    def add_hints(self, rules: Iterable[HintRule], subjects: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
+        """Add the hints of rules about their subjects, which are given by the scope of a rule."""
+        for rule in rules:
+            for subject in subjects.get(rule.scope, ()):
+                for hint in rule.find(*subject):
+                    self.hint(rule.code, *hint)
 
     def closest(self, name: JSON, known: Iterable[str]) -> str | None:
         """Return the closest known name or None; always None after 40 calls, since many comparisons are slow."""

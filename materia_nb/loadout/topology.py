@@ -189,6 +189,15 @@ class LoadoutFacts:
         named = (socket.raw.get("materia") for socket in self.sockets.values())
         return [id_ for id_ in named if isinstance(id_, str)]
 
+    @property
+    def subjects(self) -> dict[str, list[tuple[Any, ...]]]:
+        """The arguments of rules about this loadout, by the scope of the rule."""
+        return {
+            "loadout": [(self,)],
+            "socket": [(self, socket) for socket in self.sockets.values()],
+            "loop": [(self, loop) for loop in self.loops],
+        }
+
     def sharing(self, socket: SocketFacts) -> list[str]:
         """Return the ids of the sockets that place the same materia, including this socket."""
         materia = socket.raw.get("materia")

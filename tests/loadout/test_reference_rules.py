@@ -14,7 +14,7 @@ from materia_nb.loadout.rules.reference_rules import reference_report
 
 
 def findings(document):
-    report = reference_report(document, "T")
+    report = reference_report(document, "T", [document])
     return {(finding.severity, finding.source) for finding in (*report.problems, *report.hints)}
 
 
@@ -41,7 +41,7 @@ def test_parts_that_the_reference_refuses_are_problems(document, source):
 
 def test_a_derived_advance_is_reported_until_it_is_written_r15():
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]})
-    [hint] = reference_report(document, "T").hints
+    [hint] = reference_report(document, "T", [document]).hints
     assert hint.source == "Socket-3.advance"
     assert "(R15)" in hint.message
     advance = json.loads(hint.hint.partition('"advance": ')[2].partition(", or")[0])
@@ -85,8 +85,17 @@ def test_check_verb_reports_for_another_engine(shell, project):
         line(shell, "check --for pi")
 
 
+def test_materia_of_the_package_must_be_written_for_the_reference(wb):
+    wb.loadouts.copy("Plan-Build-Eval", "Mine")
+    report = wb.check("Mine", engine="pi-materia")
+    placed = ("Plan", "Build", "Eval", "Maintain", "Narrate")
+    assert {problem.source for problem in report.problems} == {f"materia.{name}" for name in placed}
+    wb.loadouts.copy("Plan-Build-Eval", "Complete", materia=True)
+    assert wb.check("Complete", engine="pi-materia").problems == ()
+
+
 def test_bundled_loadouts_are_refused_only_for_scripts_of_git_worktrees():
     document = json.loads(BUNDLED.read_text())
     for name in document["loadouts"]:
-        problems = reference_report(document, name).problems
+        problems = reference_report(document, name, [document]).problems
         assert {problem.source.split(".")[1] for problem in problems} <= {"Git-Spawn", "Git-Integrate", "Git-Finalize"}

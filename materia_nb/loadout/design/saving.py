@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -167,16 +166,14 @@ class _Writer:
 
     def _entries(self, node: _Node, new: list[JSON], inner: str) -> list[str]:
         known = {exact(part.value): self.text[part.start : part.end] for part in node.parts}
-        matcher = SequenceMatcher(None, list(map(exact, node.value)), list(map(exact, new)), autojunk=False)
         entries = []
-        for _, first, last, start, end in matcher.get_opcodes():
-            for position, value in enumerate(new[start:end], first):
-                if (same := known.get(exact(value))) is not None:
-                    entries.append(same)
-                elif position < last:
-                    entries.append(self.value(node.parts[position], value, inner))
-                else:
-                    entries.append(self._fresh(value, inner, self._children_inline(node)))
+        for position, value in enumerate(new):
+            if (same := known.get(exact(value))) is not None:
+                entries.append(same)
+            elif position < len(node.parts):
+                entries.append(self.value(node.parts[position], value, inner))
+            else:
+                entries.append(self._fresh(value, inner, self._children_inline(node)))
         return entries
 
     def _inline(self, node: _Node) -> bool:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import groupby
-from operator import attrgetter
 from typing import Final
 
 from materia_nb.jsonvalue import JSON, as_object, is_object
 from materia_nb.loadout.check_fields import FIELD_HINTS, hint_fields
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, HintRule, Problem
 from materia_nb.loadout.rules import edge_rules, socket_rules
-from materia_nb.loadout.topology import LoadoutFacts, loadout_facts, once_per_config, parts_to_check
+from materia_nb.loadout.topology import loadout_facts, once_per_config, parts_to_check
 
 RULES: Final[tuple[HintRule, ...]] = (
     *socket_rules.SOCKET_RULES,
@@ -36,28 +33,8 @@ def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
     names, materia = parts_to_check(document, loadout)
     for name in names:
         findings.loadout = name
-        _hint_loadout(findings, loadout_facts(document, name))
+        findings.add_hints(RULES, loadout_facts(document, name).subjects)
         findings.loadout = None
-    for rule in RULES:
-        if rule.scope == "materia":
-            for id_, raw in materia.items():
-                findings.add_hints(rule, id_, as_object(raw))
-        elif rule.scope == "config" and loadout is None:
-            findings.add_hints(rule, document)
+    shared = [(id_, as_object(raw)) for id_, raw in materia.items()]
+    findings.add_hints(RULES, {"materia": shared, "config": [(document,)] if loadout is None else []})
     return findings.entries
-
-
-def _hint_loadout(findings: Findings, facts: LoadoutFacts) -> None:
-    """Apply the rules to a loadout. Consecutive rules with the same scope are applied subject by subject."""
-    subjects: Mapping[str, list[tuple[object, ...]]] = {
-        "loadout": [()],
-        "socket": [(socket,) for socket in facts.sockets.values()],
-        "loop": [(loop,) for loop in facts.loops],
-    }
-    for scope, rules in _BY_SCOPE:
-        for subject in subjects.get(scope, ()):
-            for rule in rules:
-                findings.add_hints(rule, facts, *subject)
-
-
-_BY_SCOPE: Final = [(scope, list(rules)) for scope, rules in groupby(RULES, key=attrgetter("scope"))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,6 +29,7 @@ _CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
 _SCRIPTS: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
 """Beginnings of the names of its scripts."""
 _IGNORED: Final = {
+    "handoff": "R74",
     "castContext": "R50",
     "promptForm": "R50",
     "assignment": "R74",
@@ -69,11 +70,8 @@ def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
     name, tools = as_object(raw.get("script")).get("name"), raw.get("tools")
     if isinstance(name, str) and not name.endswith(".mjs"):
         message = f"pi-materia refuses every config with the script name {name!r} (R25)"
-        yield Hint(
-            f"materia.{id_}.script.name",
-            message,
-            f"write {name.removesuffix('.py')}.mjs, which runs the same script here",
-        )
+        advice = f"write {name.removesuffix('.py')}.mjs, which runs the same script here"
+        yield Hint(f"materia.{id_}.script.name", message, advice)
     elif isinstance(name, str) and not name.startswith(_SCRIPTS):
         message = f"pi-materia has no script {name!r}, so a cast fails at this materia (R25)"
         yield Hint(f"materia.{id_}.script.name", message, "use a command, or a script that both engines have")
@@ -86,14 +84,12 @@ def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
 def _missing_advance(facts: LoadoutFacts) -> Iterator[Hint]:
     """A loop whose advance follows from its exits."""
-    for id_, advance in unwritten_advances(facts).items():
+    for id_, written in unwritten_advances(facts).items():
         message = (
-            f"pi-materia does not derive an advance from exits (R15): with two work items, it repeats the first item at "
-            f"{id_!r} until the cast fails"
+            f"pi-materia does not advance at {id_!r} (R15): with two items, it repeats the first until the cast fails"
         )
-        yield Hint(
-            f"{id_}.advance", message, f'write "advance": {brief(advance, 200)}, or save the loadout in the designer'
-        )
+        advice = f'write "advance": {brief(written, 200)}, or save the loadout in the designer'
+        yield Hint(f"{id_}.advance", message, advice)
 
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
@@ -117,12 +113,11 @@ def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
 def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
     """A cycle outside items without `maxTraversals`, which pi-materia repeats without end."""
-    outside = [socket for socket in facts.sockets.values() if socket.iterator is None]
-    unlimited: dict[str, list[str]] = {socket.id: [] for socket in outside}
-    for socket in outside:
-        unlimited[socket.id] += [
-            edge.to for edge in socket.edges if edge.to in unlimited and "maxTraversals" not in edge.raw
-        ]
+    outside = {socket.id: socket.edges for socket in facts.sockets.values() if socket.iterator is None}
+    unlimited = {
+        id_: [str(edge.to) for edge in edges if edge.to in outside and "maxTraversals" not in edge.raw]
+        for id_, edges in outside.items()
+    }
     cycles = cycles_in(unlimited)
     for number in dict.fromkeys(cycles.values()):
         members = [id_ for id_ in facts.sockets if cycles.get(id_) == number]
@@ -135,47 +130,36 @@ def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
 def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A field of a loadout or socket that pi-materia ignores."""
-    owners = [("", facts.raw), *((f"{socket.id}.", socket.raw) for socket in facts.sockets.values())]
+    """A field of the config, the loadout or a socket that pi-materia ignores."""
+    owners = [("", facts.config), ("budget.", as_object(facts.config.get("budget"))), ("", facts.raw)]
+    owners += [(f"{socket.id}.", socket.raw) for socket in facts.sockets.values()]
     for path, owner in owners:
-        if owner.get("handoff", DEFAULT_HANDOFF) != DEFAULT_HANDOFF:
-            message = (
-                f"pi-materia ignores the protocol {brief(owner['handoff'])}, and asks the agent for its own JSON (R74)"
-            )
-            yield Hint(
-                f"{path}handoff", message, "remove handoff, and assign only from workItems, satisfied and context"
-            )
-        yield from _ignored(owner, path, _IGNORED)
+        for field in [field for field in _IGNORED if owner.get(field) not in (None, DEFAULT_HANDOFF)]:
+            message = f"pi-materia ignores {field} ({_IGNORED[field]})"
+            yield Hint(f"{path}{field}", message, "remove it if both engines must cast the loadout in the same way")
 
 
-@rule(REFERENCE_RULES, "config", DIFFERENT)
-def _ignored_settings(document: Object) -> Iterator[Hint]:
-    """A setting of the config that pi-materia ignores."""
-    yield from _ignored(document, "", _IGNORED)
-    yield from _ignored(as_object(document.get("budget")), "budget.", _IGNORED)
+def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> Report:
+    """Return what pi-materia refuses of a loadout (problems), and what it does otherwise (hints).
 
-
-def _ignored(owner: Object, path: str, rulings: Mapping[str, str]) -> Iterator[Hint]:
-    for field, ruling in rulings.items():
-        if owner.get(field):
-            advice = "remove it if both engines must cast the loadout in the same way"
-            yield Hint(f"{path}{field}", f"pi-materia ignores {field} ({ruling})", advice)
-
-
-def reference_report(document: JSON, loadout: str) -> Report:
-    """Return what pi-materia refuses of a loadout (problems), and what it does otherwise (hints)."""
-    findings = Findings()
-    facts, (_, materia) = loadout_facts(document, loadout), parts_to_check(document, loadout)
-    subjects: Mapping[str, list[tuple[object, ...]]] = {
-        "loadout": [(facts,)],
-        "socket": [(facts, socket) for socket in facts.sockets.values()],
-        "loop": [(facts, loop) for loop in facts.loops],
-        "materia": [(id_, as_object(raw)) for id_, raw in materia.items()],
-        "config": [(as_object(document),)],
-    }
-    for reference_rule in REFERENCE_RULES:
-        findings.loadout = None if reference_rule.scope in ("materia", "config") else loadout
-        for subject in subjects[reference_rule.scope]:
-            findings.add_hints(reference_rule, *subject)
+    Args:
+        document: the config.
+        loadout: the name of the loadout.
+        files: the layers of the config that pi-materia reads too, which are all except the bundled layer.
+    """
+    findings = Findings(loadout)
+    findings.add_hints(REFERENCE_RULES, loadout_facts(document, loadout).subjects)
+    findings.loadout = None
+    _, materia = parts_to_check(document, loadout)
+    findings.add_hints(REFERENCE_RULES, {"materia": [(id_, as_object(raw)) for id_, raw in materia.items()]})
+    defined = {id_ for file in files for id_ in as_object(file.get("materia"))}
+    for id_ in [id_ for id_ in materia if id_ not in defined]:
+        message = (
+            f"no file defines {id_!r}, so pi-materia refuses the loadout or uses its own materia of this name (R74)"
+        )
+        findings.hint(REFUSED, f"materia.{id_}", message, f"write the definitions with: copy {loadout} --materia")
+    if not any("activeLoadout" in file for file in files):
+        message = "no file sets activeLoadout, so pi-materia casts its own default loadout, Full-Auto (R74)"
+        findings.hint(DIFFERENT, "activeLoadout", message, f'write "activeLoadout": "{loadout}"')
     refused = tuple(replace(finding, severity="problem") for finding in findings.entries if finding.code == REFUSED)
     return Report(refused, tuple(finding for finding in findings.entries if finding.code != REFUSED))
