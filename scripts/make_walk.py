@@ -53,7 +53,7 @@ STATIONS: Final = (
     Station("engine/completing.py", "apply_output", "puts it into the state."),
     Station("loadout/vocabulary.py", "Result.of", "classifies the result."),
     Station("engine/completing.py", "_advance", "moves the cursor, because this answer ends an item."),
-    Station("loadout/vocabulary.py", "Described.holds", "asks a row of the table of conditions."),
+    Station("loadout/vocabulary.py", "ConditionSpec.holds", "asks a row of the table of conditions."),
     Station(
         "engine/completing.py",
         "route",

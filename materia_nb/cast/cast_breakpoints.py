@@ -112,7 +112,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         where = None if condition is None else str(condition)
         if where is not None:
             condition_of(where)
-        breakpoint_ = self._described(socket, edge, (after, refused, not_satisfied, same_again, empty_answer))
+        breakpoint_ = self._condition_spec(socket, edge, (after, refused, not_satisfied, same_again, empty_answer))
         self._put(breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=where))
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
@@ -168,7 +168,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         """
         flags = (after, refused, not_satisfied, same_again, empty_answer)
         one_event = any(flags) or edge is not None
-        described = self._described(socket, edge, flags) if one_event else None
+        described = self._condition_spec(socket, edge, flags) if one_event else None
         watched = None if path is None else ".".join(path_segments(path))
 
         def is_removed(breakpoint_: Breakpoint) -> bool:
@@ -209,7 +209,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
     def change(self, edit: BreakpointEdit) -> None:
         """Replace the stored breakpoints by those that ``edit`` returns for them."""
 
-    def _described(self, socket: str | None, edge: int | str | None, flags: Sequence[bool]) -> Breakpoint:
+    def _condition_spec(self, socket: str | None, edge: int | str | None, flags: Sequence[bool]) -> Breakpoint:
         """Return the breakpoint for the arguments of :meth:`add`; ``flags`` correspond to ``_OUTPUT_KINDS``."""
         kinds: dict[BreakKind, bool] = {**dict(zip(_OUTPUT_KINDS, flags, strict=True)), "edge": edge is not None}
         chosen: list[BreakKind] = [kind for kind, is_set in kinds.items() if is_set] or ["before"]

@@ -16,7 +16,7 @@ from typing import Final
 
 from materia_nb.display.geometry import Box, Point
 from materia_nb.display.graph_parts import Link
-from materia_nb.loadout.vocabulary import SENDING_BACK
+from materia_nb.loadout.vocabulary import REWORK_CONDITIONS
 
 RIGHT: Final = 0
 DOWN: Final = 1
@@ -526,4 +526,4 @@ def _directions_rightward(source: Box, target: Box, chip: tuple[float, float], l
     if back > 0 and above > 0:  # back, around a corner
         return LEFT, UP
     # Along the same side of both cards: rejections on one side, other lines on the other.
-    return (UP, DOWN) if line.links[0].condition in SENDING_BACK else (DOWN, UP)
+    return (UP, DOWN) if line.links[0].condition in REWORK_CONDITIONS else (DOWN, UP)

@@ -12,7 +12,7 @@ from materia_nb.display.geometry import text_width, wrap_text
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Route, Socket
 from materia_nb.loadout.topology import reachable_from
-from materia_nb.loadout.vocabulary import DESCRIBED, Condition, covered, described
+from materia_nb.loadout.vocabulary import CONDITION_SPECS, Condition, condition_spec, match_every_output
 
 
 def _empty_mapping() -> Mapping[Any, Any]:
@@ -137,8 +137,8 @@ def _target_key(graph: Graph, name: str) -> str | None:
 
 def _are_exclusive(conditions: Sequence[Condition]) -> bool:
     """Return True if no result matches two of the conditions, so that their order does not matter."""
-    specs = [described(condition) for condition in conditions]
-    return not any(condition.meets(other) for index, condition in enumerate(specs) for other in specs[:index])
+    specs = [condition_spec(condition) for condition in conditions]
+    return not any(condition.overlaps(other) for index, condition in enumerate(specs) for other in specs[:index])
 
 
 def links(graph: Graph) -> list[Link]:
@@ -187,7 +187,7 @@ def _with_unique_keys(graph_links: list[Link]) -> list[Link]:
 def _may_fall_through(socket: Socket) -> bool:
     """Return True if a verdict can match none of the socket's edges, which ends the cast (R3)."""
     conditions = {edge.when for edge in socket.edges}
-    return bool(conditions) and not covered(conditions, text=socket.parse != "json")
+    return bool(conditions) and not match_every_output(conditions, text=socket.parse != "json")
 
 
 # -- regions ---------------------------------------------------------------------------------
@@ -284,8 +284,8 @@ def short_number(number: int) -> str:
 
 def advance_label(advance: Advance, *, short: bool = False) -> str:
     """Describe an advance, and mark it if it was derived (R15); ``short`` for cards."""
-    condition = described(advance.when)
-    when = "" if condition.whatever else f" {condition.short}" if short else f" when {advance.when}"
+    condition = condition_spec(advance.when)
+    when = "" if condition.matches_any_output else f" {condition.short}" if short else f" when {advance.when}"
     return f"advance ▸ {part(advance.cursor)}{when}{' (derived)' if advance.derived else ''}"
 
 
@@ -333,7 +333,7 @@ def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> s
     """
     if link.kind in ("start", "implied"):
         return ""
-    condition = described(link.condition)
+    condition = condition_spec(link.condition)
     sign = condition.short if short else condition.sign
     parts: list[str] = [link.lanes] if link.lanes else []
     if link.kind == "exit":
@@ -351,7 +351,7 @@ def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> s
 def line_legend() -> str:
     """Return the line style of each condition, as ``solid line: always or ✓ satisfied · dotted: ✗ not_satisfied``."""
     signs: dict[str, list[str]] = {}
-    for condition in DESCRIBED.values():
+    for condition in CONDITION_SPECS.values():
         pattern = "solid line" if condition.dashes is None else "dotted" if condition.dashes[0] <= 2 else "dashed"
         signs.setdefault(pattern, []).append(condition.sign)
     return " · ".join(f"{pattern}: {' or '.join(condition_signs)}" for pattern, condition_signs in signs.items())
@@ -361,7 +361,7 @@ def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = 
     """Return the condition, the target and the limit of an edge."""
     max_traversals = edge.max_traversals
     limit = f" ({_limit_label(max_traversals, used, item=item)})" if max_traversals is not None else ""
-    return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
+    return f"{condition_spec(edge.when).sign} → {part(edge.to)}{limit}"
 
 
 def _warning_label(socket_id: str, marks: Marks) -> str:
@@ -488,7 +488,7 @@ def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
     if stub:
         label = f"{link_label(first, short=True)} ▸ {part(first.to, 40)}".lstrip()
     elif len(links) > 1:
-        label = " ".join([first.lanes, "exit", *(described(link.condition).short for link in links)]).lstrip()
+        label = " ".join([first.lanes, "exit", *(condition_spec(link.condition).short for link in links)]).lstrip()
     else:
         label = link_label(first, marks, short=True)
     only = next((has for link in links if link.route and (has := marks.only_routes.get(link.route))), "")

@@ -50,7 +50,7 @@ from materia_nb.display.graph_parts import (
 from materia_nb.display.layout import Direction, DrawnLine, GraphLayout, best_layout
 from materia_nb.display.text import graph_mermaid, graph_text
 from materia_nb.loadout.graph import END, Graph, Loop, Socket
-from materia_nb.loadout.vocabulary import DESCRIBED, Condition, described, tint_of
+from materia_nb.loadout.vocabulary import CONDITION_SPECS, Condition, condition_spec, tint_of
 from materia_nb.registry import view_registry
 
 ThemeName: TypeAlias = Literal["light", "dark"]
@@ -70,7 +70,7 @@ _COLOURS: Final[Mapping[str, tuple[str, str]]] = {
     "loop-pale": ("#f7f5fc", "#221f2b"),
     "loop-rim": ("#c3b5e3", "#5b4d7a"),
     "bar": ("#e1d9f3", "#3a3152"),
-    **{condition: (spec.light, spec.dark) for condition, spec in DESCRIBED.items()},
+    **{condition: (spec.light, spec.dark) for condition, spec in CONDITION_SPECS.items()},
     "aim": ("#17733f", "#6fd49a"),
     "now": ("#b57f00", "#e0a100"),
     "now-ink": ("#805300", "#f2c14e"),
@@ -93,7 +93,7 @@ COLOUR_PLACEHOLDERS: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
 
 def condition_role(condition: Condition) -> str:
     """Return the colour role of lines with this condition; unconditional lines are plain."""
-    return "line" if described(condition).whatever else condition
+    return "line" if condition_spec(condition).matches_any_output else condition
 
 
 def graph_block(graph: Graph, marks: Marks = NO_MARKS, text: str = "") -> Picture:
@@ -405,7 +405,7 @@ def _line_svg(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     use = colour_role(link, marks)
     strong = use in ("now", "A", "B")
     kind = "exit" if link.lanes else link.kind
-    dashes = _NEVER if use == "rim" else _DASHES.get(kind, described(link.condition).dashes)
+    dashes = _NEVER if use == "rim" else _DASHES.get(kind, condition_spec(link.condition).dashes)
     dash = f' stroke-dasharray="{dashes[0]} {dashes[1]}"' if dashes else ""
     key = esc(shorten(link.key, 400))
     named = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""

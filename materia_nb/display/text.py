@@ -32,7 +32,7 @@ from materia_nb.display.graph_parts import (
 )
 from materia_nb.errors import plain
 from materia_nb.loadout.graph import Graph, Socket
-from materia_nb.loadout.vocabulary import described
+from materia_nb.loadout.vocabulary import condition_spec
 
 WIDTH: Final = 88
 """Width of a table, in columns."""
@@ -227,7 +227,7 @@ def _loop_paragraphs(graph: Graph, marks: Marks) -> list[str]:
                 last += f" ◂ only {marks.only_routes[link.route]}"
             last = f", {NEVER}" if link.route in marks.never else last
             lines.append(
-                f"  exit from {part(link.source)}: {described(link.condition).sign} → {part(link.to)}"
+                f"  exit from {part(link.source)}: {condition_spec(link.condition).sign} → {part(link.to)}"
                 f"  [{part(link.key, 300)}]{last}"
             )
         paragraphs.append("\n".join(lines))

@@ -21,7 +21,7 @@ from materia_nb.errors import counted
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.jsonvalue import JSON, compact, get_path
 from materia_nb.loadout.topology import reachable_from
-from materia_nb.loadout.vocabulary import SENDING_BACK, Result
+from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, Result
 
 _WarningCode: TypeAlias = Literal[
     "unanswered-verdict",
@@ -373,7 +373,7 @@ def _unanswered(rules: Rules, decision: Decision) -> CastWarning | None:
     if decision.result is not Result.NO or decision.by in ("person", "detour", "return", "failure"):
         return None
     chosen = decision.chosen
-    if chosen is not None and chosen.when in SENDING_BACK:
+    if chosen is not None and chosen.when in REWORK_CONDITIONS:
         target = rules.graph.sockets.get(chosen.to)
         iterator = target.iterator if target else None
         same_list = iterator is not None and decision.item is not None and iterator.cursor == decision.item[0]

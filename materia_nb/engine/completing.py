@@ -54,7 +54,7 @@ from materia_nb.engine.state import (
 from materia_nb.handoff.base import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
 from materia_nb.loadout.graph import END, Advance
-from materia_nb.loadout.vocabulary import DESCRIBED, SENDING_BACK, TAKEN, Result
+from materia_nb.loadout.vocabulary import ACCEPTED, CONDITION_SPECS, REWORK_CONDITIONS, Result
 
 
 def complete(
@@ -245,7 +245,7 @@ def _advance(
         length = len(own_list(iterator, draft, item))
     else:
         length = len(list_at(advance.items, draft, item))
-    if not DESCRIBED[advance.when].holds(result):
+    if not CONDITION_SPECS[advance.when].holds(result):
         return AdvanceFact(advance.when, False, advance.cursor, before, before, length, False, advance.derived)
     after = moved_on(draft, advance.cursor, length)
     draft.cursors = FrozenDict({**draft.cursors, advance.cursor: after})
@@ -329,7 +329,7 @@ def route(
         choice.by,
         choice.target,
         visit,
-        known_reading if unrouted.result in TAKEN else known_reading._replace(reason=unrouted.context or ""),
+        known_reading if unrouted.result in ACCEPTED else known_reading._replace(reason=unrouted.context or ""),
         unrouted.result,  # of an output that may have come before the budget stopped the cast
         applied,
         choice.looks,
@@ -348,12 +348,12 @@ def route(
 def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
     """Store the reason for rework (R22) and drop the records of a finished item."""
     item, done = visit.item, unrouted.advanced
-    reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
+    reworked = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
     if reworked and (item is None or item.id != done):
         draft.follow_up = conversation.capture(
             draft.follow_up, rules.sockets[visit.socket].socket, choice.target, item, unrouted, visit.step
         )
-    if not reworked and draft.follow_up and unrouted.result in TAKEN:
+    if not reworked and draft.follow_up and unrouted.result in ACCEPTED:
         draft.follow_up = conversation.without_target(draft.follow_up, visit.socket)
     if done is not None:
         if draft.follow_up:
@@ -396,7 +396,7 @@ def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
 
 def _choose(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
     """Choose the target: a person's choice, else the return from a finished detour, else an exit or an edge."""
-    back = draft.detours[-1:] if unrouted.result in TAKEN else ()
+    back = draft.detours[-1:] if unrouted.result in ACCEPTED else ()
     if unrouted.target is not None or back:
         draft.detours = draft.detours[:-1]
     if unrouted.target is not None:

@@ -37,7 +37,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import UNKNOWN, KnowledgeUpdate, Reading, Task, TurnFacts
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END, Region
-from materia_nb.loadout.vocabulary import SENDING_BACK, WORK_ITEMS, Result
+from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, WORK_ITEMS, Result
 
 _MOST_ROUNDS: Final = 3
 """Maximum number of rounds reported to a protocol if the edge has no ``maxTraversals``."""
@@ -108,7 +108,7 @@ def agent_id(request: str, socket: str) -> str:
 
 def _rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
     """Return the number of times that the socket sent work back, and its maximum."""
-    edge = next((edge for edge in rules.sockets[visit.socket].socket.edges if edge.when in SENDING_BACK), None)
+    edge = next((edge for edge in rules.sockets[visit.socket].socket.edges if edge.when in REWORK_CONDITIONS), None)
     if edge is None:
         return 0, _MOST_ROUNDS
     used, limit = edge_use(rules, state, visit, edge)

@@ -33,7 +33,7 @@ from materia_nb.handoff.base import UNKNOWN, Issue, Reading
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.vocabulary import TAKEN, Result
+from materia_nb.loadout.vocabulary import ACCEPTED, Result
 
 _GO_ON: Final = "Continue this work where you stopped."
 
@@ -466,7 +466,7 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
         return None
     before, latest = record.states
     plain = record.plain and turn.mode == "work" and not (after.at and after.at.changed)
-    is_accepted = step.decision is not None and step.decision.result in TAKEN
+    is_accepted = step.decision is not None and step.decision.result in ACCEPTED
     follows = plain and is_accepted and latest is session.state  # else somebody changed it while the visit waited
     previous = session.steps.behind
     last = past = previous.states if previous else None

@@ -26,7 +26,7 @@ from materia_nb.errors import counted
 from materia_nb.handoff.base import Issue, Reading
 from materia_nb.jsonvalue import JSON, FrozenDict
 from materia_nb.loadout.graph import END, Edge, ExitRoute
-from materia_nb.loadout.vocabulary import DESCRIBED, TAKEN, WITHOUT_OUTPUT, Condition, Result, described
+from materia_nb.loadout.vocabulary import ACCEPTED, CONDITION_SPECS, WITHOUT_OUTPUT, Condition, Result, condition_spec
 
 By: TypeAlias = Literal[
     "edge",
@@ -63,8 +63,8 @@ class Look(NamedTuple):
 
     def reason(self, result: Result) -> str:
         """Return why the edge matched or not for this result of a visit, in words."""
-        condition = described(self.when)
-        if not condition.whatever or result not in TAKEN:
+        condition = condition_spec(self.when)
+        if not condition.matches_any_output or result not in ACCEPTED:
             return f"{result.words}; {self.when} needs {condition.asked}"
         if self.matched:
             return f"{self.when} matches"
@@ -103,18 +103,18 @@ def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | Non
     """Choose the first edge that matches. If none matches, an output ends the cast (R3), and a failure stops it."""
     looks: list[Look] = []
     for edge in edges:
-        matched = DESCRIBED[edge.when].holds(result)
+        matched = CONDITION_SPECS[edge.when].holds(result)
         looks.append(Look("edge", edge.when, edge.to, matched, edge.place, used=0))
         if matched:
             return Choice(edge.to, "edge", tuple(looks), edge)
-    return Choice(END, "implied end", tuple(looks)) if result in TAKEN else None
+    return Choice(END, "implied end", tuple(looks)) if result in ACCEPTED else None
 
 
 @lru_cache(maxsize=4096)
 def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
     """Choose the exit whose guard matches, else an ``always`` exit, else the end (R16)."""
-    matching = [route for route in routes if DESCRIBED[route.condition].holds(result)]
-    guarded = [route for route in matching if not DESCRIBED[route.condition].whatever]
+    matching = [route for route in routes if CONDITION_SPECS[route.condition].holds(result)]
+    guarded = [route for route in matching if not CONDITION_SPECS[route.condition].matches_any_output]
     chosen = next(iter(guarded or matching), None)
     looks = tuple(Look("exit", route.condition, route.target, route is chosen, route=route.edge_id) for route in routes)
     if chosen is None:

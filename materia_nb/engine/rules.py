@@ -16,7 +16,7 @@ from materia_nb.handoff.checks import requirements_of
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
 from materia_nb.loadout.graph import CastContext, ExitRoute, Graph, PromptForm, Socket
 from materia_nb.loadout.topology import variables
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, WITHOUT_OUTPUT, described
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, WITHOUT_OUTPUT, condition_spec
 
 ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
 """Form of a work turn whose handoff is requested in a separate turn."""
@@ -296,11 +296,13 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         protocol=spoken,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
-        routes_failures=any(described(edge.when).holds(other) for edge in socket.edges for other in WITHOUT_OUTPUT),
+        routes_failures=any(
+            condition_spec(edge.when).holds(other) for edge in socket.edges for other in WITHOUT_OUTPUT
+        ),
         reports=socket.is_utility
         and needed.parse == "json"
         and not any(
-            when in SENDING_BACK
+            when in REWORK_CONDITIONS
             for when in (*(edge.when for edge in socket.edges), *(route.condition for route in exits))
         ),
         bounded=any(edge.max_traversals is not None for edge in socket.edges),
@@ -319,7 +321,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         task=template(socket.materia.prompt, frozenset() if context.form == "plain" else context.own.quoting),
         asked_again=not socket.is_utility
         and any(
-            edge.when in SENDING_BACK and edge.to == socket.id
+            edge.when in REWORK_CONDITIONS and edge.to == socket.id
             for other in graph.sockets.values()
             for edge in other.edges
         ),

@@ -15,7 +15,7 @@ from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.base import Issue, Requirements
 from materia_nb.jsonvalue import JSON, MISSING, get_path
 from materia_nb.loadout.graph import Socket
-from materia_nb.loadout.vocabulary import GUARDS, OF_OUTPUTS, SENDING_BACK, SIMPLE, Condition, first_field
+from materia_nb.loadout.vocabulary import GUARDS, OUTPUT_CONDITIONS, REWORK_CONDITIONS, SIMPLE, Condition, first_field
 
 SCHEDULE: Final = "parallelSchedule"
 _CANONICAL = ("workItems", "satisfied", "context")
@@ -59,7 +59,7 @@ def reader(source: str) -> Callable[[JSON], JSON]:
 
 def requirements_of(socket: Socket) -> Requirements:
     """Derive the required output of ``socket`` from its edges, advance, assignments and materia."""
-    followed = [edge.when for edge in socket.edges if edge.when in OF_OUTPUTS]
+    followed = [edge.when for edge in socket.edges if edge.when in OUTPUT_CONDITIONS]
     sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
     return Requirements(
         parse=socket.parse,
@@ -71,7 +71,7 @@ def requirements_of(socket: Socket) -> Requirements:
         fields=frozenset((*_CANONICAL, *([SCHEDULE] if socket.materia.parallel else [])))
         | {name for _, source in sources if (name := first_field(source))},
         sources=sources,
-        sends_back=any(edge.when in SENDING_BACK for edge in socket.edges),
+        sends_back=any(edge.when in REWORK_CONDITIONS for edge in socket.edges),
         only_guarded=bool(followed) and all(when in GUARDS for when in followed),
     )
 

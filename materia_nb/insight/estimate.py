@@ -42,7 +42,7 @@ from materia_nb.insight.scripted_answers import (
 )
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, replaced
 from materia_nb.loadout.graph import Graph, cast_context
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, Result
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, Result
 
 _MAX_VISITS: Final = 1_000
 """Number of visits after which a scripted cast is cut off."""
@@ -191,7 +191,7 @@ class Prompts:
     def _answer(self, answers: PossibleAnswers, state: CastState, socket_rules: SocketRules) -> ScriptedResult:
         """Return the shortest satisfied answer, or an unsatisfied answer if the socket must send work back."""
         possible = answers.of(socket_rules)
-        sends_back = any(edge.when in SENDING_BACK for edge in socket_rules.socket.edges)
+        sends_back = any(edge.when in REWORK_CONDITIONS for edge in socket_rules.socket.edges)
         if self._rework and sends_back and state.at is not None and state.at.visit == 1:
             return next((answer for answer in possible if answer.result is Result.NO), possible[0])
         return possible[0]

@@ -37,7 +37,14 @@ from materia_nb.insight.scripted_answers import (
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.topology import strong_components
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, WITHOUT_OUTPUT, YES_OR_NO, Result
+from materia_nb.loadout.vocabulary import (
+    ACCEPTED,
+    DEFAULT_HANDOFF,
+    REWORK_CONDITIONS,
+    WITHOUT_OUTPUT,
+    YES_OR_NO,
+    Result,
+)
 from materia_nb.platform import Progress, ProgressBar
 
 _MIN_PIVOT: Final = 1e-12
@@ -285,7 +292,7 @@ def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | No
 # -- odds ------------------------------------------------------------------------------------
 
 
-_CERTAIN: Final = dict.fromkeys(TAKEN, 1.0)
+_CERTAIN: Final = dict.fromkeys(ACCEPTED, 1.0)
 """Chances of the results of a socket whose result has no effect; a move that holds the cast has chance 0."""
 
 
@@ -573,4 +580,4 @@ def random_choice(
 
 
 def _sends_back(graph: Graph, edge: EdgeRef) -> bool:
-    return isinstance(edge, tuple) and graph.sockets[edge[0]].edges[edge[1] - 1].when in SENDING_BACK
+    return isinstance(edge, tuple) and graph.sockets[edge[0]].edges[edge[1] - 1].when in REWORK_CONDITIONS

@@ -34,7 +34,7 @@ from materia_nb.insight.scripted_answers import (
 )
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.topology import cycles_in, reachable_from
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Result, described
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Result, condition_spec
 from materia_nb.platform import Progress, ProgressBar
 
 MAX_STATES: Final = 100_000
@@ -252,7 +252,7 @@ def _links(rules: Rules) -> Iterator[_Link]:
     for id_, socket_rules in rules.sockets.items():
         advance = socket_rules.socket.advance
         for result in continuing_results(socket_rules):
-            moves = advance.cursor if advance is not None and described(advance.when).holds(result) else None
+            moves = advance.cursor if advance is not None and condition_spec(advance.when).holds(result) else None
             choices = [choose_edge(socket_rules, result, exhausted=False)]
             choices += [choose_edge(socket_rules, result, exhausted=True)] if moves is not None else []
             for choice in choices:

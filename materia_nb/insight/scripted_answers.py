@@ -27,7 +27,7 @@ from materia_nb.handoff.base import SAMPLE, HandoffProtocol, Outcome, Reaction, 
 from materia_nb.handoff.checks import SCHEDULE, summarize_issues
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Result, described
+from materia_nb.loadout.vocabulary import ACCEPTED, DEFAULT_HANDOFF, YES_OR_NO, Result, condition_spec
 
 _MAX_LIST_DEPTH: Final = 4
 _BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
@@ -113,16 +113,16 @@ def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
     socket = socket_rules.socket
     conditions = [edge.when for edge in socket.edges] + [route.condition for route in socket_rules.exits]
     conditions += [] if socket.advance is None else [socket.advance.when]
-    rows = map(described, conditions)
-    is_decided = any(not (condition.whatever or condition.without_output) for condition in rows)
-    return TAKEN if is_decided else (Result.NOTHING,)
+    rows = map(condition_spec, conditions)
+    is_decided = any(not (condition.matches_any_output or condition.without_output) for condition in rows)
+    return ACCEPTED if is_decided else (Result.NOTHING,)
 
 
 def accepted_results(socket_rules: SocketRules) -> tuple[Result, ...]:
     """Return the results of accepted outputs; an output in a handoff protocol may omit ``satisfied``."""
     verdicts = decisive_verdicts(socket_rules)
     has_protocol = not socket_rules.socket.is_utility and socket_rules.maker is not None
-    return TAKEN if has_protocol and verdicts != (Result.NOTHING,) else verdicts
+    return ACCEPTED if has_protocol and verdicts != (Result.NOTHING,) else verdicts
 
 
 def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:

@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError, counted, did_you_mean, plain
 from materia_nb.handoff.base import AgentReport, HandoffProtocol, SuggestionKind
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.loadout.vocabulary import YES_OR_NO, Result, described
+from materia_nb.loadout.vocabulary import YES_OR_NO, Result, condition_spec
 from materia_nb.registry import mimebundle_from_view
 
 THINKING_HEADING: Final = "The agent's thinking"
@@ -210,7 +210,7 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
 def _choice_for(socket_rules: SocketRules, fact: AdvanceFact | None, result: Result) -> Choice | None:
     is_last = fact is not None and fact.before + 1 >= fact.length
     return choose_edge(
-        socket_rules, result, exhausted=fact is not None and is_last and described(fact.when).holds(result)
+        socket_rules, result, exhausted=fact is not None and is_last and condition_spec(fact.when).holds(result)
     )
 
 

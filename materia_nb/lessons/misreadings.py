@@ -19,7 +19,7 @@ from materia_nb.insight.why import STOP
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
 from materia_nb.loadout.graph import END, Edge, ExitRoute, Socket
-from materia_nb.loadout.vocabulary import Result, described
+from materia_nb.loadout.vocabulary import Result, condition_spec
 
 _MAX_STEPS: Final = 200
 
@@ -231,7 +231,7 @@ class _Walker:
 
 
 def _holds(condition: str, verdict: bool | None) -> bool:
-    return described(condition).holds(Result.of(verdict))
+    return condition_spec(condition).holds(Result.of(verdict))
 
 
 def _matching_exit(exits: Sequence[ExitRoute], socket: Socket, verdict: bool | None) -> str:

@@ -40,7 +40,7 @@ from materia_nb.loadout.vocabulary import (
     GUARDS,
     WORK_ITEMS_SOURCE,
     Condition,
-    described,
+    condition_spec,
     is_condition,
     source_fault,
 )
@@ -161,7 +161,7 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
     unconditional: int | None = None  # the first edge that matches every output
     for index, edge in enumerate(as_list(socket.raw.get("edges"))):
         path, when = f"{id_}.edges[{index}]", as_object(edge).get("when")
-        condition = described(when) if is_condition(when) else None
+        condition = condition_spec(when) if is_condition(when) else None
         if unconditional is not None and not (condition and condition.without_output):
             findings.problem(
                 UNREACHABLE_EDGE,
@@ -175,7 +175,7 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
         if not isinstance(edge, dict):
             continue
         _check_endpoint(findings, facts, edge.get("to"), f"{path}.to", fix_for=partial(_lead_to, id_, index))
-        if condition and condition.whatever and unconditional is None:
+        if condition and condition.matches_any_output and unconditional is None:
             unconditional = index
 
 

@@ -18,7 +18,7 @@ from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.resolve import build_graph
 from materia_nb.loadout.topology import LoadoutFacts, free_name, materia_kind, parse_loadout
-from materia_nb.loadout.vocabulary import GUARDS, Condition, described, must_judge, unmet
+from materia_nb.loadout.vocabulary import GUARDS, Condition, condition_spec, must_judge, unmatched_verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     missing: list[Condition] = ["always"]
     guarded = not set(GUARDS).isdisjoint(guards) or (socket.advance is not None and socket.advance.when in GUARDS)
     if socket.parse == "json" and guarded and (socket.is_utility or must_judge(socket.handoff)):
-        unsaid = unmet(guards)
+        unsaid = unmatched_verdicts(guards)
         missing = unsaid if socket.is_utility or not unsaid else missing
     if "always" in guards:
         missing = []
@@ -150,10 +150,10 @@ class _ExitRoutes:
             return True
         if socket.advance is None:
             return False
-        conditions = [described(route.condition) for route in self._from(socket.id)]
+        conditions = [condition_spec(route.condition) for route in self._from(socket.id)]
         return any(
             not any(condition.holds(result) for condition in conditions)
-            for result in described(socket.advance.when).needs
+            for result in condition_spec(socket.advance.when).needs
         )
 
     def refuse_circles(self) -> None:

@@ -31,7 +31,7 @@ from materia_nb.jsonvalue import (
 from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
 from materia_nb.loadout.report import INVALID_CONFIG, brief
 from materia_nb.loadout.topology import TOOL_SCOPES, script_file
-from materia_nb.loadout.vocabulary import CONDITIONS, FILE_CHOICES, OF_OUTPUTS, WORK_ITEMS, source_fault
+from materia_nb.loadout.vocabulary import CONDITIONS, FILE_CHOICES, OUTPUT_CONDITIONS, WORK_ITEMS, source_fault
 
 
 class Fault(ValueError):
@@ -276,7 +276,7 @@ AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, "source",
 """The source of an assignment on a socket. An invalid source is allowed where it has no effect (R4)."""
 Parse: TypeAlias = Annotated[str, _one_word_of("json", "text")]
 When: TypeAlias = Annotated[str, _one_word_of(*CONDITIONS)]
-WhenOutput: TypeAlias = Annotated[str, _one_word_of(*OF_OUTPUTS)]
+WhenOutput: TypeAlias = Annotated[str, _one_word_of(*OUTPUT_CONDITIONS)]
 """A condition of an advance or an exit, which an output can match."""
 Artifacts: TypeAlias = Annotated[str, _one_word_of("outputs", "all")]
 Files: TypeAlias = Annotated[str, _one_word_of(*FILE_CHOICES)]

@@ -72,7 +72,7 @@ class Result(StrEnum):
         return self is Result.FAILED or bool(self.kinds)
 
 
-TAKEN: Final = (Result.YES, Result.NO, Result.NOTHING)
+ACCEPTED: Final = (Result.YES, Result.NO, Result.NOTHING)
 """Results of visits with an accepted output."""
 YES_OR_NO: Final = (Result.YES, Result.NO)
 """Results with a verdict."""
@@ -81,7 +81,7 @@ WITHOUT_OUTPUT: Final = tuple(result for result in Result if result.silent or re
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class ConditionSpec:
     """A condition: the results that it matches, its texts, and how its edges are drawn.
 
     Attributes:
@@ -113,14 +113,14 @@ class Described:
         """True if the condition matches a result; a condition on FAILED also matches the special cases of FAILED."""
         return result in self.needs or (Result.FAILED in self.needs and result.silent)
 
-    def meets(self, other: Described) -> bool:
+    def overlaps(self, other: ConditionSpec) -> bool:
         """True if one result can match both conditions."""
         return any(self.holds(result) and other.holds(result) for result in Result)
 
     @property
-    def whatever(self) -> bool:
+    def matches_any_output(self) -> bool:
         """True if the condition matches every accepted output."""
-        return set(TAKEN).issubset(self.needs)
+        return set(ACCEPTED).issubset(self.needs)
 
     @property
     def guards(self) -> bool:
@@ -130,12 +130,12 @@ class Described:
     @property
     def without_output(self) -> bool:
         """True if the condition matches only visits without an accepted output. Only edges can have such conditions."""
-        return set(TAKEN).isdisjoint(self.needs)
+        return set(ACCEPTED).isdisjoint(self.needs)
 
     @property
     def asked(self) -> str:
         """Description of the output that the condition needs."""
-        return "an output" if self.whatever else " or ".join(result.asked for result in self.needs)
+        return "an output" if self.matches_any_output else " or ".join(result.asked for result in self.needs)
 
 
 _TABLE: Final = read_package_toml(__file__, "vocabulary.toml")
@@ -145,56 +145,56 @@ def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
-def _described(needs: tuple[str, ...], **row: Any) -> Described:
-    return Described(needs=tuple(Result[need.upper()] for need in needs), **row)
+def _condition_spec(needs: tuple[str, ...], **row: Any) -> ConditionSpec:
+    return ConditionSpec(needs=tuple(Result[need.upper()] for need in needs), **row)
 
 
-DESCRIBED: Final[Mapping[Condition, Described]] = {
-    word: _described(**_in_tuples(row)) for word, row in _TABLE["conditions"].items()
+CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
+    word: _condition_spec(**_in_tuples(row)) for word, row in _TABLE["conditions"].items()
 }
 """The conditions in the order of menus; :data:`Condition` lists the same words."""
-CONDITIONS: Final[tuple[Condition, ...]] = tuple(DESCRIBED)
-GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, condition in DESCRIBED.items() if condition.guards)
+CONDITIONS: Final[tuple[Condition, ...]] = tuple(CONDITION_SPECS)
+GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, condition in CONDITION_SPECS.items() if condition.guards)
 """The conditions that need a verdict, and therefore never match a text."""
 WAITING_FOR: Final[Mapping[Result, Condition]] = {
-    verdict: next(word for word, condition in DESCRIBED.items() if condition.needs == (verdict,))
+    verdict: next(word for word, condition in CONDITION_SPECS.items() if condition.needs == (verdict,))
     for verdict in YES_OR_NO
 }
 """For each verdict, the condition that matches only this verdict."""
-SENDING_BACK: Final[tuple[Condition, ...]] = tuple(
-    word for word, condition in DESCRIBED.items() if condition.sends_back
+REWORK_CONDITIONS: Final[tuple[Condition, ...]] = tuple(
+    word for word, condition in CONDITION_SPECS.items() if condition.sends_back
 )
 """The conditions whose edges send work back."""
-OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(
-    word for word, condition in DESCRIBED.items() if not condition.without_output
+OUTPUT_CONDITIONS: Final[tuple[Condition, ...]] = tuple(
+    word for word, condition in CONDITION_SPECS.items() if not condition.without_output
 )
 """The conditions that an advance or an exit can have, since both follow an accepted output."""
 
 
 def is_condition(value: JSON) -> TypeGuard[Condition]:
     """True if ``value`` is a canonical condition (R3)."""
-    return isinstance(value, str) and value in DESCRIBED
+    return isinstance(value, str) and value in CONDITION_SPECS
 
 
 CONDITION_ADVICE: Final = "write " + one_of_words(f'"{condition}"' for condition in CONDITIONS)
 
 
-def unmet(conditions: Iterable[Condition]) -> list[Condition]:
+def unmatched_verdicts(conditions: Iterable[Condition]) -> list[Condition]:
     """Return the verdicts that none of ``conditions`` matches, each as the condition on only this verdict."""
-    matched = {result for condition in conditions for result in DESCRIBED[condition].needs}
+    matched = {result for condition in conditions for result in CONDITION_SPECS[condition].needs}
     return [word for verdict, word in WAITING_FOR.items() if verdict not in matched]
 
 
-def covered(conditions: Collection[Condition], *, text: bool) -> bool:
+def match_every_output(conditions: Collection[Condition], *, text: bool) -> bool:
     """True if the conditions match every output; with ``text``, outputs are texts and have no verdict."""
-    return (
-        any(DESCRIBED[condition].holds(Result.NOTHING) for condition in conditions) if text else not unmet(conditions)
-    )
+    if text:
+        return any(CONDITION_SPECS[condition].holds(Result.NOTHING) for condition in conditions)
+    return not unmatched_verdicts(conditions)
 
 
-def described(condition: str) -> Described:
+def condition_spec(condition: str) -> ConditionSpec:
     """Return the meaning of a condition; raises MateriaError for an unknown word."""
-    row = cast("Mapping[str, Described]", DESCRIBED).get(condition)
+    row = cast("Mapping[str, ConditionSpec]", CONDITION_SPECS).get(condition)
     if row is None:
         hint = f"{CONDITION_ADVICE} ({did_you_mean(condition, CONDITIONS)})"
         raise MateriaError(f"{condition!r} is not a condition", hint=hint, kind="condition")

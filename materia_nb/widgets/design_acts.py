@@ -35,7 +35,7 @@ from materia_nb.loadout.models import (
     materia_model,
 )
 from materia_nb.loadout.report import FixStep, do
-from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, is_condition, unmet
+from materia_nb.loadout.vocabulary import CONDITIONS, REWORK_CONDITIONS, is_condition, unmatched_verdicts
 from materia_nb.widgets.design_state import (
     DesignQuestion,
     DesignState,
@@ -412,8 +412,8 @@ def _likely_condition(edges: list[JSON]) -> str:
     """Return a condition for a new edge that the other edges of its socket do not cover."""
     used = [as_object(edge).get("when") for edge in edges]
     # Conditional edges go before an edge that always matches, so that edge leaves every condition available.
-    left = unmet([when for when in used if is_condition(when) and when != "always"]) if used else []
-    return next((when for when in left if when in SENDING_BACK), left[0] if left else "always")
+    left = unmatched_verdicts([when for when in used if is_condition(when) and when != "always"]) if used else []
+    return next((when for when in left if when in REWORK_CONDITIONS), left[0] if left else "always")
 
 
 def _left_loop(session: DesignState, source: str, to: str) -> str | None:

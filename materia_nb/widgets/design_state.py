@@ -44,7 +44,7 @@ from materia_nb.loadout.models import (
 )
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.topology import LoadoutFacts, materia_kind, parse_loadout
-from materia_nb.loadout.vocabulary import DESCRIBED, described, is_condition, protocol_names
+from materia_nb.loadout.vocabulary import CONDITION_SPECS, condition_spec, is_condition, protocol_names
 from materia_nb.widgets.frontend import MessageRegistry
 from materia_nb.widgets.selection import (
     ENDS,
@@ -249,7 +249,7 @@ _ITEM_VARIABLES: Final = (
     ("itemJson", "the whole work item, as JSON"),
 )
 
-_CONDITIONS: Final = [[word, condition.choice] for word, condition in DESCRIBED.items()]
+_CONDITIONS: Final = [[word, condition.choice] for word, condition in CONDITION_SPECS.items()]
 """Conditions that a new edge can have: word and name."""
 _NO_MODELS: Final = "No models are listed: no installed provider has an API key."
 
@@ -447,7 +447,7 @@ def _way(kind: Kind, owner: str, index: int, raw: JSON) -> DesignSlice:
     """Return one row of a list of edges or exits."""
     when, to = (as_object(raw).get(name) for name in ENDS[kind])
     limit = as_object(raw).get("maxTraversals") if kind == "edge" else None
-    condition = described(when) if is_condition(when) else None
+    condition = condition_spec(when) if is_condition(when) else None
     return {
         "what": list(edge_selection(kind, owner, index)),
         "when": _said(when) if condition is None else condition.choice,
@@ -487,7 +487,7 @@ def _line(session: DesignState, pick: Selection) -> DesignSlice:
         source, whose = str(raw.get("from")), f"of loop {part(owner)}"
         once = f"Once the list of {part(owner)} is done: "
         turn = "make it a plain edge" if is_object(edges[index]) else ""
-    condition = described(when).phrase if is_condition(when) else brief(when)
+    condition = condition_spec(when).phrase if is_condition(when) else brief(when)
     traversals = raw.get("maxTraversals")
     limit = f", at most {brief(traversals)} times for each item" if traversals is not None else ""
     return {

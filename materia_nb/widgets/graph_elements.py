@@ -40,7 +40,7 @@ from materia_nb.display.svg import (
 )
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Graph, Socket
-from materia_nb.loadout.vocabulary import DESCRIBED, Condition
+from materia_nb.loadout.vocabulary import CONDITION_SPECS, Condition
 from materia_nb.widgets.selection import Selection, selection_of
 
 Looks: TypeAlias = dict[str, dict[str, str]]
@@ -327,7 +327,7 @@ def drawn_conditions() -> list[dict[str, Any]]:
             "ink": word,
             "dashes": condition.dashes and list(condition.dashes),
         }
-        for word, condition in DESCRIBED.items()
+        for word, condition in CONDITION_SPECS.items()
     ]
 
 

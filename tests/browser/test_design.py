@@ -10,7 +10,7 @@ import pytest
 from browser.lab import DARK, LIGHT
 from browser.picture import Picture, come_to_rest
 from browser.surface import press_button, violations
-from materia_nb.loadout.vocabulary import DESCRIBED
+from materia_nb.loadout.vocabulary import CONDITION_SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -372,7 +372,7 @@ def test_a_loop_and_its_exit_by_keyboard_alone(hand: Hand):
     )
     assert tones == [["mnb-t-no"], []]
     offered = keys.panel.locator(".mnb-d-body .mnb-d-radios label")
-    assert offered.all_inner_texts() == ["as fits", *(one.choice for one in DESCRIBED.values())]
+    assert offered.all_inner_texts() == ["as fits", *(one.choice for one in CONDITION_SPECS.values())]
 
 
 # -- what is typed -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from browser.kernels import both_kernels
 from browser.lab import WIDGETS
 from browser.picture import Picture, come_to_rest
 from materia_nb.display.svg import THEMES, condition_role
-from materia_nb.loadout.vocabulary import DESCRIBED
+from materia_nb.loadout.vocabulary import CONDITION_SPECS
 
 if TYPE_CHECKING:
     from browser.lab import Lab
@@ -388,7 +388,7 @@ def test_context_menu_and_labels_can_be_used(cast: Lab):
     menu.get_by_text("Legend and shortcuts").click()
     rows = cast.cell(2).locator(".mnb-c-legend [role=listitem]")
     light = cast.page.evaluate("document.body.dataset.jpThemeLight") == "true"
-    for word, one in DESCRIBED.items():
+    for word, one in CONDITION_SPECS.items():
         row = rows.filter(has_text=re.compile(f"^{re.escape(one.choice)}$"))
         line = row.locator("path").first
         colours = THEMES["light" if light else "dark"]
@@ -474,7 +474,7 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
         lab.page.keyboard.press(key)
     assert [one for one in heard("undo") if one["kind"] != "marquee"] == [
         {"kind": "connect", "from": "Socket-3", "to": "Socket-2"},
-        {"kind": "when", "of": ["edge", "edge:0:Socket-3"], "when": [*DESCRIBED][1]},
+        {"kind": "when", "of": ["edge", "edge:0:Socket-3"], "when": [*CONDITION_SPECS][1]},
         {"kind": "order", "of": ["edge", "edge:0:Socket-3"], "by": 1},
         {"kind": "delete", "of": ["edge", "edge:0:Socket-3"]},
         {"kind": "undo"},

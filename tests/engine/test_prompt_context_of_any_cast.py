@@ -21,7 +21,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import whole_floats_as_integers
 from materia_nb.loadout import build_graph, read_config
 from materia_nb.loadout.layers import BUNDLED
-from materia_nb.loadout.vocabulary import TAKEN
+from materia_nb.loadout.vocabulary import ACCEPTED
 
 EXAMPLES = int(os.environ.get("MATERIA_EXAMPLES", "100"))
 
@@ -252,7 +252,7 @@ class PromptContext:
         if self.state.data.get("context", "") != kept.text or not kept.entries:
             return
         newest = kept.entries[-1]
-        if not newest.socket or newest.result not in TAKEN:  # set by a person; why there was no output
+        if not newest.socket or newest.result not in ACCEPTED:  # set by a person; why there was no output
             return
         mine = [one for one in self.said if one.text]
         assert newest.text in {one.text for one in mine}, (newest, self.said)

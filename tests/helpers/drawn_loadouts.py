@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from builders import asks, at, config, edge, exit_route, utility
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import LoadoutError, build_graph
-from materia_nb.loadout.vocabulary import CONDITIONS, DEFAULT_HANDOFF, OF_OUTPUTS, OWN_PROTOCOLS, described
+from materia_nb.loadout.vocabulary import CONDITIONS, DEFAULT_HANDOFF, OUTPUT_CONDITIONS, OWN_PROTOCOLS, condition_spec
 
 ROWS = 3
 """The longest list that an answer gives."""
 
-GUARDED = [condition for condition in CONDITIONS if not described(condition).whatever]
+GUARDED = [condition for condition in CONDITIONS if not condition_spec(condition).matches_any_output]
 """Every condition that does not match every output."""
 most = st.none() | st.integers(1, 3)
 
@@ -55,10 +55,10 @@ def loadouts(draw):
             "as": draw(st.sampled_from(["item", "a.row", "workItem"])),
         }
         if draw(st.booleans()):
-            sockets[name]["advance"] = {"when": draw(st.sampled_from(OF_OUTPUTS))}
+            sockets[name]["advance"] = {"when": draw(st.sampled_from(OUTPUT_CONDITIONS))}
     routes = draw(
         st.lists(
-            st.tuples(st.sampled_from(members), st.sampled_from(OF_OUTPUTS)),
+            st.tuples(st.sampled_from(members), st.sampled_from(OUTPUT_CONDITIONS)),
             unique=True,
             min_size=draw(st.sampled_from([1, 1, 0])),
             max_size=3,

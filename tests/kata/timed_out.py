@@ -18,7 +18,7 @@ from materia_nb.insight.explore import Exploration, replay_witness
 from materia_nb.insight.odds import simulate_casts
 from materia_nb.insight.why import explain
 from materia_nb.loadout import build_graph, check_config
-from materia_nb.loadout.vocabulary import CONDITIONS, Result, described
+from materia_nb.loadout.vocabulary import CONDITIONS, Result, condition_spec
 from materia_nb.magics import registry, verbs  # noqa: F401 - importing verbs registers them
 from random_routes import check_every_route_is_possible
 
@@ -80,9 +80,9 @@ def check_routing_and_why() -> None:
 
 def check_overlaps() -> None:
     """A timeout matches an edge for failures too, so the picture numbers these two edges."""
-    assert described("timed_out").meets(described("failed"))
-    assert described("failed").meets(described("timed_out"))
-    assert not described("timed_out").meets(described("refused"))
+    assert condition_spec("timed_out").overlaps(condition_spec("failed"))
+    assert condition_spec("failed").overlaps(condition_spec("timed_out"))
+    assert not condition_spec("timed_out").overlaps(condition_spec("refused"))
     failing = config(
         {"Try": at("P", edge("Bad", "failed"), edge("Late", "timed_out")), "Bad": at("P"), "Late": at("P")}
     )

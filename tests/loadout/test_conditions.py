@@ -9,16 +9,16 @@ import pytest
 from materia_nb.engine.routing import Look
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import (
+    CONDITION_SPECS,
     CONDITIONS,
-    DESCRIBED,
     GUARDS,
-    OF_OUTPUTS,
+    OUTPUT_CONDITIONS,
     WAITING_FOR,
     Condition,
     Result,
-    covered,
-    described,
-    unmet,
+    condition_spec,
+    match_every_output,
+    unmatched_verdicts,
 )
 
 
@@ -32,16 +32,16 @@ from materia_nb.loadout.vocabulary import (
     ],
 )
 def test_each_condition_matches_its_results_r3(condition, matched):
-    assert [result for result in Result if described(condition).holds(result)] == matched
+    assert [result for result in Result if condition_spec(condition).holds(result)] == matched
 
 
 def test_the_table_and_the_type_name_the_same_conditions():
-    assert get_args(Condition) == CONDITIONS == tuple(DESCRIBED)
+    assert get_args(Condition) == CONDITIONS == tuple(CONDITION_SPECS)
 
 
 def test_guards_are_the_conditions_that_text_never_matches():
     assert GUARDS == ("satisfied", "not_satisfied")
-    assert not any(described(condition).holds(Result.NOTHING) for condition in GUARDS)
+    assert not any(condition_spec(condition).holds(Result.NOTHING) for condition in GUARDS)
 
 
 def test_each_verdict_has_a_condition_of_its_own():
@@ -59,21 +59,26 @@ def test_each_verdict_has_a_condition_of_its_own():
     ],
 )
 def test_uncovered_results_of_conditions_are_listed(conditions, missing):
-    assert unmet(conditions) == missing
-    assert covered(conditions, text=False) == (not missing)
-    assert covered(conditions, text=True) == ("always" in conditions)
+    assert unmatched_verdicts(conditions) == missing
+    assert match_every_output(conditions, text=False) == (not missing)
+    assert match_every_output(conditions, text=True) == ("always" in conditions)
 
 
 def test_overlapping_conditions_are_found():
-    pairs = [(a, b) for a in OF_OUTPUTS for b in OF_OUTPUTS if not described(a).meets(described(b))]
+    pairs = [
+        (a, b)
+        for a in OUTPUT_CONDITIONS
+        for b in OUTPUT_CONDITIONS
+        if not condition_spec(a).overlaps(condition_spec(b))
+    ]
     assert pairs == [("satisfied", "not_satisfied"), ("not_satisfied", "satisfied")]
-    assert [one for one in CONDITIONS if described(one).meets(described("failed"))] == ["failed"]
+    assert [one for one in CONDITIONS if condition_spec(one).overlaps(condition_spec("failed"))] == ["failed"]
 
 
 @pytest.mark.parametrize("result", list(Result))
 def test_unknown_condition_is_an_error(result):
     with pytest.raises(MateriaError) as caught:
-        described("unsatisfied").holds(result)
+        condition_spec("unsatisfied").holds(result)
     assert 'write "always", ' in caught.value.hint
     with pytest.raises(MateriaError):
         Look("edge", "passed", "end", matched=False).reason(result)

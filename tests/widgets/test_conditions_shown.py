@@ -19,7 +19,7 @@ from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text, mermaid_text
 from materia_nb.loadout.graph import Advance
-from materia_nb.loadout.vocabulary import CONDITIONS, DESCRIBED
+from materia_nb.loadout.vocabulary import CONDITION_SPECS, CONDITIONS
 from materia_nb.widgets import frontend
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice
@@ -37,10 +37,10 @@ def numbered(condition):
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_condition_is_drawn_as_its_row_defines(condition):
-    row, graph = DESCRIBED[condition], numbered(condition)
-    number = "1 " if row.meets(DESCRIBED["always"]) else ""  # else the order says nothing
+    row, graph = CONDITION_SPECS[condition], numbered(condition)
+    number = "1 " if row.overlaps(CONDITION_SPECS["always"]) else ""  # else the order says nothing
     for theme, own in (("light", row.light), ("dark", row.dark)):
-        colour = THEMES[theme]["line"] if row.whatever else own
+        colour = THEMES[theme]["line"] if row.matches_any_output else own
         dashes = f' stroke-dasharray="{row.dashes[0]} {row.dashes[1]}"' if row.dashes else ""
         picture = graph_svg(graph, colours=THEMES[theme])
         line = re.search('<path data-edge="edge:0:A"[^>]*>', picture)[0]
@@ -57,7 +57,7 @@ def test_advance_shows_its_condition(condition):
     waits = condition != "always"
     assert advance_label(advance) == f"advance ▸ i{f' when {condition}' if waits else ''}"
     short = advance_label(advance, short=True)
-    assert short == f"advance ▸ i{f' {DESCRIBED[condition].short}' if waits else ''}"
+    assert short == f"advance ▸ i{f' {CONDITION_SPECS[condition].short}' if waits else ''}"
     one = replace(graphs.socket("A", "Ask", ("always", "end")), advance=advance)
     assert short in " ".join(card_lines(one, Marks(), 1000.0))
 
@@ -75,8 +75,8 @@ def test_canvas_has_a_class_and_style_per_condition(condition):
     )
     assert f"when-{condition}" in edge["classes"].split()
     rule = canvas_rules()[f"edge.when-{condition}"]
-    row = DESCRIBED[condition]
-    colour = "line" if row.whatever else condition
+    row = CONDITION_SPECS[condition]
+    colour = "line" if row.matches_any_output else condition
     assert (rule["line-color"], rule["target-arrow-color"], rule["color"]) == (colour, colour, condition)
     assert ("line-dash-pattern" in rule) == (row.dashes is not None)
 
@@ -101,7 +101,7 @@ def test_designer_offers_each_condition(condition, project):
             session.on_message("add", {"materia": materia})
         session.on_message("connect", {"from": "Socket-1", "to": "Socket-2", "when": condition})
         told = design_slice(session)["inspector"]
-        row = DESCRIBED[condition]
+        row = CONDITION_SPECS[condition]
         assert told["sentence"] == f"From Socket-1 {row.phrase} to Socket-2."
         session.on_message("pick", {"part": ["socket", "Socket-1"]})
         told = design_slice(session)["inspector"]
@@ -111,7 +111,7 @@ def test_designer_offers_each_condition(condition, project):
 
 def test_condition_tones_exist_in_the_style_sheet():
     style = (FRONT / "front.css").read_text("utf-8")
-    assert [one.tone for one in DESCRIBED.values() if one.tone and f".mnb-t-{one.tone} " not in style] == []
+    assert [one.tone for one in CONDITION_SPECS.values() if one.tone and f".mnb-t-{one.tone} " not in style] == []
 
 
 def test_front_end_contains_no_condition_names():

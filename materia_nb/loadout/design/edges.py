@@ -30,7 +30,7 @@ from materia_nb.loadout.design.document import (
 )
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.topology import free_name, reachable_from
-from materia_nb.loadout.vocabulary import SENDING_BACK, WORK_ITEMS, is_condition
+from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, WORK_ITEMS, is_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]
             when, to = (as_object(edge).get(name) for name in ("when", "to"))
             if to in members or not is_condition(when):
                 continue
-            if when in SENDING_BACK and not reachable_from([str(to)], targets).isdisjoint(members):
+            if when in REWORK_CONDITIONS and not reachable_from([str(to)], targets).isdisjoint(members):
                 continue
             with suppress(MateriaError):  # its target does not exist, or the socket has such an exit already
                 document = edge_to_exit(document, member, index, loop).document

@@ -24,14 +24,14 @@ from materia_nb.loadout.topology import (
 )
 from materia_nb.loadout.vocabulary import (
     GUARDS,
-    SENDING_BACK,
+    REWORK_CONDITIONS,
     YES_OR_NO,
     Condition,
     Result,
-    covered,
-    described,
+    condition_spec,
+    match_every_output,
     must_judge,
-    unmet,
+    unmatched_verdicts,
 )
 
 EDGE_RULES: Final[list[HintRule]] = []
@@ -120,7 +120,7 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A retry that runs for the next item, because the cursor has moved."""
     for id_, when in advances_of(facts, loop).items():
         for edge in _edges(facts, id_) if when == "always" else ():
-            if edge.to in loop.members and edge.when in SENDING_BACK:
+            if edge.to in loop.members and edge.when in REWORK_CONDITIONS:
                 yield Hint(
                     f"{id_}.edges[{edge.index}]",
                     f"{id_!r} advances loop {loop.id!r} after every result, so this retry runs for the next item",
@@ -238,7 +238,7 @@ def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
     for id_, socket in facts.sockets.items():
         if not socket.targets or id_ in facts.texts:
             continue
-        missing = unmet({edge.when for edge in socket.edges if edge.when is not None})
+        missing = unmatched_verdicts({edge.when for edge in socket.edges if edge.when is not None})
         if len(missing) == 1 and missing[0] not in moved.get(id_, ()):
             yield Hint(
                 f"{id_}.edges",
@@ -255,7 +255,7 @@ def _edges(facts: LoadoutFacts, id_: str) -> tuple[EdgeFacts, ...]:
 
 def _meet(edge: Condition | None, advance: Condition) -> bool:
     """True if an edge or an exit can be taken after a result that also moves the cursor."""
-    return edge is not None and described(edge).meets(described(advance))
+    return edge is not None and condition_spec(edge).overlaps(condition_spec(advance))
 
 
 def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition]:
@@ -267,7 +267,7 @@ def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition
     waited_for = {condition for condition in exits if condition is not None}
     if waited_for and (id_ not in facts.sockets or id_ in facts.texts):
         return []
-    return [result for result in unmet(waited_for) if _meet(result, when)]
+    return [result for result in unmatched_verdicts(waited_for) if _meet(result, when)]
 
 
 _MAX_NAMES: Final = 8
@@ -305,7 +305,7 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     for edge in socket.edges:
         if edge.when is None:
             continue
-        condition = described(edge.when)
+        condition = condition_spec(edge.when)
         matched = [result for result in results if condition.holds(result)]
         if unconditional and not condition.without_output:
             continue  # a problem with the code unreachable-edge
@@ -318,7 +318,7 @@ def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
                 "remove the edge, move it forward, or change its condition",
                 safe_fix("Remove the edge", do("remove_edge", socket.id, edge.index)),
             )
-        unconditional = unconditional or condition.whatever
+        unconditional = unconditional or condition.matches_any_output
         for result in matched:
             first_edges.setdefault(result, edge.index)
 
@@ -361,4 +361,4 @@ def _may_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     edges = [edge for edge in socket.edges if edge.when is not None]
     if any(edge.to == END for edge in edges):
         return True
-    return not covered([edge.when for edge in edges if edge.when], text=socket.id in facts.texts)
+    return not match_every_output([edge.when for edge in edges if edge.when], text=socket.id in facts.texts)
