@@ -116,8 +116,8 @@ class Followers:
             level = logging.WARNING if error else logging.INFO
             if _log.isEnabledFor(level) and (cast := self._cast()) is not None:
                 socket = getattr(event, "socket", None) or getattr(event, "about", {}).get("socket", "")
-                message = outgoing_line(f"{event.type} {socket}" + (f": {error}" if error else ""))
-                _log.log(level, "cast %s: %s", cast.id, message)
+                words = " ".join(filter(None, (event.type, socket)))
+                _log.log(level, "cast %s: %s", cast.id, outgoing_line(words + (f": {error}" if error else "")))
 
     def report(self, kind: _FollowKind, *arguments: object) -> None:
         """Call every function that follows ``kind``; remove a function that raises."""

@@ -251,17 +251,17 @@ class EntryPrompt(Prompt):
     A cast stores the prompt of every step, but few prompts are ever read.
     """
 
-    __slots__ = ("_number", "_rules", "before")
+    __slots__ = ("_before", "_number", "_rules")
 
-    before: CastState | Past
+    _before: CastState | Past
     """The state from which the socket is entered, or the object that computes that state."""
 
     def __init__(self, rules: Rules, before: CastState, number: int) -> None:
         self._rules, self._number = rules, number
-        self.before = before
+        self._before = before
 
     def _written(self) -> Prompt:
-        past = self.before
+        past = self._before
         before = past if isinstance(past, CastState) else past.before(self._number)
         return prompt_for(self._rules, enter(self._rules, before).state)
 

@@ -476,5 +476,5 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
         if isinstance(last, PastStates):
             last.followed_by(past)
     if follows and isinstance(record.prompt, EntryPrompt):
-        record.prompt.before = past  # so that the state itself can be released
+        record.prompt._before = past  # noqa: SLF001 - so that the state itself can be released
     return past

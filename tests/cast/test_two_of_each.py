@@ -132,7 +132,7 @@ WAYS = {
         ),
         "remove": lambda cast: (cast.breakpoints.add("Socket-3"), cast.breakpoints.remove(*cast.breakpoints)),
         "clear": lambda cast: cast.breakpoints.clear(),
-        "change": lambda cast: cast.breakpoints.change(lambda own: own.replace({})),
+        "change": lambda cast: cast.breakpoints.change(lambda own: []),
     },
     AgentTable: {
         "set": lambda cast: (cast.agents.set("Socket-2", lambda: "x"), cast.agents.set("*", "person")),

@@ -416,18 +416,18 @@ def test_a_corrected_guess_is_judged_by_the_same_question(cast, make):
 
 def test_a_click_on_a_socket_in_the_picture_is_a_guess(cast, make):
     panel = make(cast)
-    assert panel.picture.places == list(cast.graph.sockets)
+    assert panel.picture.targets == list(cast.graph.sockets)
     before = panel.picture.svg
     for told in (
-        *({"kind": "guess", "place": place, "number": 1} for place in ("Socket-77", ["end"], "end")),
-        {"kind": "guess", "place": "Socket-2"},
+        *({"kind": "guess", "target": place, "number": 1} for place in ("Socket-77", ["end"], "end")),
+        {"kind": "guess", "target": "Socket-2"},
         {"guess": "Socket-2"},
         "Socket-2",
         None,
     ):
         panel.picture._handle_custom_msg(told, [])
     assert panel.answer is None, "no such place in the picture"
-    panel.picture._handle_custom_msg({"kind": "guess", "place": "Socket-2", "number": 1}, [])
+    panel.picture._handle_custom_msg({"kind": "guess", "target": "Socket-2", "number": 1}, [])
     assert runs_of(panel.question.twin).wait(30)
     panel.refresh()
     assert panel.answer.right
@@ -521,7 +521,7 @@ def test_a_late_click_for_an_earlier_step_is_refused(cast, make):
     panel.next.click()
     for send in (
         late.click,
-        lambda: panel.picture._handle_custom_msg({"kind": "guess", "place": "Socket-3", "number": 1}, []),
+        lambda: panel.picture._handle_custom_msg({"kind": "guess", "target": "Socket-3", "number": 1}, []),
     ):
         send()
         assert runs_of(panel.question.twin).wait(30)

@@ -255,7 +255,7 @@ def refuse(event, _):
         raise SystemExit(f"it tried {event}")
 from materia_nb.shell.commands import main
 sys.addaudithook(refuse)
-codes = [main(line.split()) for line in sys.stdin.read().splitlines()]
+codes = [int(main(line.split())) for line in sys.stdin.read().splitlines()]
 print(codes)
 """
 
@@ -378,7 +378,7 @@ def test_an_output_that_is_not_utf8_has_replacements(encoding, bench):
 def test_json_escapes_unencodable_characters(encoding, bench):
     name = b"\xff\xe2\x94\x80"  # half a surrogate, and a line
     ran = run_program("grid", name, "--json", env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"})
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert "\u2500" in json.loads(ran.stdout.decode(encoding))["error"]["what"]
 
 

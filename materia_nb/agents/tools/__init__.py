@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
-
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, create_model
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.file_io import read_package_toml
 from materia_nb.jsonvalue import JSON
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
 
 __all__ = ["MAX_RESULT_CHARS", "MoreTools", "Tool", "ToolResult", "choose_tools"]
 
@@ -152,22 +153,24 @@ def choose_tools(
     return tuple(known.values()), tuple(name for name, tools in tools_of.items() if not tools)
 
 
-_TYPES: Final[Mapping[str, Any]] = {
-    "string": str,
-    "boolean": bool,
-    "number": FiniteFloat,
-    "integer": Annotated[FiniteFloat, Field(multiple_of=1)],  # some models write 3.0 for 3
-}
 _BOUNDS: Final = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le"}
 
 
 @cache
 def _arguments_model(name: str) -> type[BaseModel]:
+    from pydantic import ConfigDict, Field, FiniteFloat, create_model
+
+    types: dict[str, Any] = {
+        "string": str,
+        "boolean": bool,
+        "number": FiniteFloat,
+        "integer": Annotated[FiniteFloat, Field(multiple_of=1)],  # some models write 3.0 for 3
+    }
     fields: dict[str, Any] = {}
     required = TOOLS[name].parameters["required"]
     for argument, schema in TOOLS[name].parameters["properties"].items():
         value_type: Any = Annotated[
-            _TYPES[schema["type"]], Field(**{_BOUNDS[key]: schema[key] for key in _BOUNDS if key in schema})
+            types[schema["type"]], Field(**{_BOUNDS[key]: schema[key] for key in _BOUNDS if key in schema})
         ]
         fields[argument] = value_type if argument in required else (value_type | None, None)
     return create_model(name, __config__=ConfigDict(extra="forbid", strict=True), **fields)
@@ -181,6 +184,8 @@ def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> dict[str, JSON
     Raises:
         Refused: the arguments are invalid; the message lists every problem and the valid arguments.
     """
+    from pydantic import ValidationError
+
     properties, required = tool.parameters["properties"], tool.parameters["required"]
     try:
         checked = _arguments_model(tool.name).model_validate(arguments).model_dump(exclude_none=True)
