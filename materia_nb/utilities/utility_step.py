@@ -275,7 +275,7 @@ def _not_runnable(materia: Materia, reason: str, hint: str) -> MateriaError:
     )
 
 
-_FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
+UtilityFailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +293,7 @@ class UtilityResult:
     process: ProcessResult
     timeout_ms: int
     stdout: str
-    failure: _FailureKind | None
+    failure: UtilityFailureKind | None
     summary: str
 
 
@@ -370,7 +370,7 @@ def _redacted(process: ProcessResult) -> ProcessResult:
     )
 
 
-def _ending_of(socket: str, process: ProcessResult, timeout_ms: int) -> tuple[_FailureKind | None, str]:
+def _ending_of(socket: str, process: ProcessResult, timeout_ms: int) -> tuple[UtilityFailureKind | None, str]:
     """Return the kind of a failure, and the end of the process in words."""
     command = f"Utility command of {socket}"
     if process.ok:

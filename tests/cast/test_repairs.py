@@ -19,7 +19,7 @@ from materia_nb.cast.formatting import failure_words
 from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER, changed_definition, offers
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import RefusedAnswer
-from materia_nb.utilities.utility_step import FailureKind
+from materia_nb.utilities.utility_step import UtilityFailureKind
 
 SOURCE = Path(materia_nb.__file__).parent
 NO_FAILURE = {"interrupted", "pin_gone"}
@@ -29,7 +29,7 @@ NO_FAILURE = {"interrupted", "pin_gone"}
 def kinds_in_the_code() -> set[str]:
     """Return the kinds of failure that the code can produce: engine, processes, agents."""
     asking = tomllib.loads((SOURCE / "agents" / "failures.toml").read_text("utf-8"))
-    found: set[str] = {"aborted", *get_args(FailureKind), *(row["kind"] for row in asking.values())}
+    found: set[str] = {"aborted", *get_args(UtilityFailureKind), *(row["kind"] for row in asking.values())}
     for path in [one for part in ("engine", "agents", "utilities") for one in (SOURCE / part).rglob("*.py")]:
         if "shipped" in path.parts:
             continue

@@ -561,7 +561,7 @@ def test_project_data_matches_its_record(tmp_path):
 def test_boards_match_their_record(tmp_path):
     path = tmp_path / "casts" / "quests.json"
     path.parent.mkdir()
-    quest = {"id": "Q-1", "request": "r"}
+    quest = {"id": "Q-1", "title": "r", "prompt": "r"}
     texts = [
         "{",
         "[]",
@@ -570,7 +570,7 @@ def test_boards_match_their_record(tmp_path):
         '{"next": 0}',
         json.dumps({"quests": [quest, quest]}),
         json.dumps({"quests": [{**quest, "status": "x"}]}),
-        json.dumps({"quests": [{"id": "x", "request": "r"}]}),
+        json.dumps({"quests": [{**quest, "id": ""}]}),
         json.dumps({"quests": [quest], "next": 9, "more": 1}),
         "[" * 2000,
     ]
