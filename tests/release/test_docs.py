@@ -299,15 +299,20 @@ def test_links_and_anchors_resolve(one):
             assert anchor in anchors(path), f"{one}: {target}"
 
 
-def test_every_page_is_reachable_from_the_index():
-    reached, open_pages = set(), [Path("docs/index.md")]
-    while open_pages:
-        page = open_pages.pop()
-        if page in PAGES and page not in reached:
-            reached.add(page)
-            targets = (target.partition("#")[0] for target in LINK.findall(prose(page)))
-            open_pages += [Path(os.path.normpath(page.parent / target)) for target in targets if target.endswith(".md")]
+def test_every_page_is_at_most_two_clicks_from_the_index():
+    reached = {Path("docs/index.md")}
+    for _ in range(2):
+        targets = {(page, target.partition("#")[0]) for page in reached for target in LINK.findall(prose(page))}
+        linked = {Path(os.path.normpath(page.parent / target)) for page, target in targets if target.endswith(".md")}
+        reached |= linked & set(PAGES)
     assert set(PAGES) - reached <= {Path("README.md")}
+
+
+def test_thirty_questions_have_a_runnable_answer_or_a_link():
+    answers = re.findall(r"^## .+\?\n((?:(?!## ).*\n?)+)", text_of(Path("docs/how-do-i.md")), re.MULTILINE)
+    assert len(answers) == 30
+    assert all("```" in answer or LINK.search(answer) for answer in answers)
+    assert "(how-do-i.md)" in text_of(Path("docs/index.md"))
 
 
 def test_cited_rules_exist():
