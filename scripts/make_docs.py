@@ -45,6 +45,7 @@ from materia_nb.widgets.cast_parts import alone_names
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = Path("docs/loadout-format.md")
 MAGICS = Path("docs/commands.md")
+PROBLEMS = Path("docs/problems-and-hints.md")
 RUN_DIRECTORY = Path("docs/run-directory.md")
 PANEL = Path("docs/panel.md")
 RECOVERY = Path("docs/change-and-recover.md")
@@ -106,6 +107,7 @@ def generated() -> dict[Path, str]:
     """Return the content of each generated file, by its path in the project."""
     return {
         FORMAT: with_tables((ROOT / FORMAT).read_text(encoding="utf-8"), config_fields()),
+        PROBLEMS: with_codes((ROOT / PROBLEMS).read_text(encoding="utf-8")),
         MAGICS: magics_page(),
         RUN_DIRECTORY: with_events((ROOT / RUN_DIRECTORY).read_text(encoding="utf-8")),
         PANEL: with_parts((ROOT / PANEL).read_text(encoding="utf-8")),
@@ -211,10 +213,21 @@ def with_failures(page: str) -> str:
 
 
 def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
-    """Insert the table of each model between its markers; models and markers must match."""
-    tables = {model: field_table(list(group)) for model, group in groupby(rows, key=lambda row: row.model)}
-    tables["problems"] = code_table("is about", PROBLEM_CODES)
-    tables["hints"] = code_table("says", HINT_CODES)
+    """Insert the table of each model between its markers; models and markers must match.
+
+    The fields that both kinds of materia have are in one table, and models with the same table share it.
+    """
+    rows_by_model = {model: list(group) for model, group in groupby(rows, key=lambda row: row.model)}
+    kinds = ("AgentMateria", "UtilityMateria")
+    agent_lines, utility_lines = (set(map(table_line, rows_by_model[kind])) for kind in kinds)
+    shared = agent_lines & utility_lines
+    rows_by_model["Materia"] = [row for row in rows_by_model[kinds[0]] if table_line(row) in shared]
+    for kind in kinds:
+        rows_by_model[kind] = [row for row in rows_by_model[kind] if table_line(row) not in shared]
+    tables: dict[str, str] = {}
+    for model, model_rows in rows_by_model.items():
+        if (table := field_table(model_rows)) not in tables.values():
+            tables[model] = table
     part_names = [match[2] for match in _PART.finditer(page)]
     if sorted(part_names) != sorted(tables):
         missing, unknown = sorted(set(tables) - set(part_names)), sorted(set(part_names) - set(tables))
@@ -222,30 +235,41 @@ def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
     return _PART.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", page)
 
 
-def code_table(about: str, codes: Mapping[str, str]) -> str:
-    """Return a table of the codes of findings."""
-    lines = ["", f"| code | {about} |", "|---|---|"]
+def with_codes(page: str) -> str:
+    """Insert the tables of the codes of findings between their markers."""
+    tables = {"problems": code_table(PROBLEM_CODES), "hints": code_table(HINT_CODES)}
+    return _PART.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", page)
+
+
+def code_table(codes: Mapping[str, str]) -> str:
+    """Return a table of codes, with a link to the section of each."""
+    lines = ["", "| code | is about |", "|---|---|"]
     for code, description in codes.items():
         linked = re.sub(r"\bR\d+", lambda rule: rule_links([rule[0]]), description[:1].upper() + description[1:])
-        lines.append(f"| `{code}` | {cell(linked)} |")
+        lines.append(f"| [`{code}`](#{code}) | {cell(linked)} |")
     return "\n".join([*lines, "", ""])
 
 
 def field_table(rows: Sequence[FieldRow]) -> str:
-    """Return a table of fields, and below it a list of those that are accepted without effect."""
+    """Return a table of fields, and below it those that are kept for other tools or accepted without effect."""
     lines = ["| field | what it looks like | what it means | rules |", "|---|---|---|---|"]
-    lines += [
-        f"| `{row.field}` | {cell(row.shape)} | {cell(row.description)} | {rule_links(row.rules)} |"
-        for row in rows
-        if row.ignored is None
-    ]
+    kept = [row for row in rows if row.description.startswith("Kept for ")]
+    lines += [table_line(row) for row in rows if row.ignored is None and row not in kept]
     if len(lines) == 2:
         lines.clear()
+    if kept:
+        names = ", ".join(f"`{row.field}`" for row in kept)
+        lines += ["", f"Kept for the reference engine and its editor: {names}."]
     ignored = [row for row in rows if row.ignored is not None]
     if ignored:
         lines += ["", "Accepted, without effect:", ""] if lines else ["Accepted, without effect:", ""]
         lines += [f"- `{row.field}`: {row.ignored}." for row in ignored]
     return "\n".join(["", *lines, "", ""])
+
+
+def table_line(row: FieldRow) -> str:
+    """Return the line of a field in its table."""
+    return f"| `{row.field}` | {cell(row.shape)} | {cell(row.description)} | {rule_links(row.rules)} |"
 
 
 def rule_links(rules: Iterable[str]) -> str:
