@@ -223,7 +223,7 @@ class Turn:
     request: str = ""
     cast_id: str = ""
     project: Path = field(default_factory=Path)
-    stop: threading.Event | None = field(default=None, compare=False, repr=False)
+    stop: threading.Event = field(default_factory=threading.Event, compare=False, repr=False)
     index: int = 0
     materia_index: int = 0
     turn_of_visit: int = 0

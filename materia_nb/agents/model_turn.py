@@ -56,7 +56,6 @@ from materia_nb.errors import deceptive_signs, did_you_mean
 from materia_nb.handoff.jsontext import NotJson, strict_json
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.platform import Stop
 
 _THINKING: Final[Mapping[str, ThinkingLevel]] = {
     "off": False,
@@ -359,7 +358,7 @@ class ModelTurn:
         self._handle = model
         self._turn = turn
         self._begun = time.monotonic()
-        self._stop = turn.stop or Stop()
+        self._stop = turn.stop
         self._requests = Requests(options, model, turn.tell, self._stop)
         self._finder = ToolFinder(turn.more_tools, turn.project, turn.more_tools.run_dir, self._stop)
         self._left_out = not options.tools and turn.tools not in ("none", ())

@@ -14,7 +14,7 @@ class Later:
     name = "later"
 
     async def answer(self, turn: Turn) -> Reply:
-        return Reply(turn.prompt)
+        return Reply("stopped" if turn.stop.is_set() else turn.prompt)
 
 
 def right(wb: Workbench) -> None:
