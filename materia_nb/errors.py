@@ -387,7 +387,9 @@ def with_visible_signs(text: str) -> str:
 def signs_warning(text: str) -> str:
     """Return a sentence that names the deceptive characters of a text; empty if there are no such characters."""
     names = [f"U+{ord(sign):04X} {unicodedata.name(sign, 'without a name')}" for sign in sorted(deceptive_signs(text))]
-    return f"Signs shown as [U+...] are invisible or look like others: {', '.join(names)}." if names else ""
+    return (
+        f"Characters shown as [U+...] are invisible or look like other characters: {', '.join(names)}." if names else ""
+    )
 
 
 def outgoing(text: object) -> str:

@@ -69,8 +69,8 @@ def record_text(cast: Cast) -> MimeBundle:
     count = len(steps.rows) - MOST_STEPS
     earlier = [f"... {count} earlier steps"] if count > 0 else []
     shown_steps = [table(steps.rows[-MOST_STEPS:], steps.headers)] if steps.rows else []
-    purpose, verb = ("look at it", "open") if cast.status == "complete" else ("go on with it", "resume")
-    advice = f"to {purpose} in a new kernel: %load_ext materia_nb, then %materia {verb} {cast.id}"
+    purpose, verb = ("look at", "open") if cast.status == "complete" else ("continue", "resume")
+    advice = f"To {purpose} this cast in a new kernel, run %load_ext materia_nb and %materia {verb} {cast.id}"
     wrapped = [fold for line in (title, *status) for fold in textwrap.wrap(plain(line), WIDTH)]
     text = "\n".join([*wrapped, *earlier, *shown_steps, "", advice])
     return record_bundle(text, blocks_as_html([Heading(title), *lines(status), *lines(earlier), *folds, Line(advice)]))

@@ -87,7 +87,7 @@ class MateriaMagics(Magics):
             at = f" at {where}" if where else ""
             raise Interrupted(
                 f"Interrupted{at}; nothing recorded is lost.",
-                hint="step or run continues from here",
+                hint="continue from here with step or run",
                 kind="interrupted",
             ) from None
 

@@ -416,7 +416,7 @@ def _run(values: Mapping[str, Any]) -> int:
                 raise usage_error("A request starts a new cast.", "leave out --cast or the request")
             start.handler(_call(start, bench, values))
         elif "loadout" in values:
-            raise usage_error("The request is missing.", "run REQUEST --loadout NAME")
+            raise usage_error("The request is missing.", "write run REQUEST --loadout NAME")
         else:
             bench.resume(values.get("cast", "-1"))
         call = _call(run, bench, values)

@@ -197,7 +197,7 @@ class DesignServer:
                 "You have not changed the loadout, so nothing can be handed over.", hint="change it first"
             )
         if design.not_kept:
-            raise MateriaError(design.not_kept, hint="tell the person")
+            raise MateriaError(design.not_kept, hint="report this to the person")
         arguments = ("" if design.name in self.bench.loadouts.config.loadout_names else "--new ") + design.name
         count = counted(len(design.steps), "step")
         self.close()

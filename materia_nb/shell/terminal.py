@@ -89,10 +89,10 @@ def ask_person(cast: Cast) -> bool:
         if cast.now.approvals.asking:
             _ask_approval(cast)
         elif cast.now.held or (cast.now.waiting_at and cast.now.waiting_at.mode == "draft"):
-            message = _read_lines("What should change? Leave the answer empty to accept the draft")
+            message = _read_lines("Write what should change, or nothing to accept the draft")
             cast.refine(message) if message else cast.accept()
         else:
-            cast.reply(_read_lines("Your answer"))
+            cast.reply(_read_lines("Write your answer"))
     except EOFError:
         return False
     except MateriaError as error:  # the answer was refused; the caller asks again
@@ -112,7 +112,7 @@ def _ask_approval(cast: Cast) -> None:
 
 def _read_lines(question: str) -> str:
     """Read lines until a line contains only a dot; raises EOFError after Ctrl-D."""
-    echo(f"{question}; a line with {_END!r} alone ends it, Ctrl-D leaves the cast waiting:")
+    echo(f"{question}. End with a line that contains only {_END!r}; Ctrl-D leaves the cast waiting.")
     return "\n".join(iter(lambda: input("> "), _END))
 
 
@@ -404,7 +404,7 @@ def _checked_text(checked: Checked) -> str:
             for finding in findings
             if finding.file and finding.problem in problems
         ]
-    return blocks_as_text(blocks) if blocks else "nothing to check"
+    return blocks_as_text(blocks) if blocks else "There is nothing to check."
 
 
 def _json(checked: Checked) -> str:

@@ -172,7 +172,7 @@ def _chances(value: object) -> Chances:
         return {name.strip(): _chance(chance) for name, _, chance in pairs}
     except ValueError:
         raise usage_error(
-            f"{text!r} is not a chance.", "write 0.7, or Check=0.7,*=0.9; with 0.6/0.3, 0.3 have no verdict"
+            f"{text!r} is not a chance.", "write 0.7, or Check=0.7,*=0.9; 0.6/0.3 adds a chance of 0.3 of no verdict"
         ) from None
 
 
@@ -203,8 +203,8 @@ def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: b
     Args:
         a: a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout
         b: the other cast or loadout; the current cast if left out
-        steps: A and B are step numbers of the current cast
-        visit: A is a step number: compare it with the previous visit of its socket
+        steps: compare two steps of the current cast; A and B are their numbers
+        visit: compare step number A with the previous visit of its socket
     """
     bench = call.bench
     if visit:
@@ -228,7 +228,7 @@ def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on
     """
     bench = call.bench
     if all_ and go_on:
-        raise usage_error("--all and --go-on cannot be combined.", "open the cast, then replay --go-on")
+        raise usage_error("--all and --go-on cannot be combined.", "open the cast, then use replay --go-on")
     if all_:
         return bench.casts.replay(loadout)
     replay = bench.current.replay(bench.graph(loadout))
@@ -240,7 +240,7 @@ def _number(value: object) -> int:
     try:
         return int(text)
     except ValueError:
-        raise usage_error(f"{text!r} is not a step: it must be a whole number.", "compare --steps 3 5") from None
+        raise usage_error(f"{text!r} is not a step: it must be a whole number.", "write compare --steps 3 5") from None
 
 
 from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.title")
@@ -269,7 +269,7 @@ def _state(call: Call, path: str | None = None, *, step: int | None = None, lane
     if not matches:
         raise MateriaError(
             f"The state has no value at {path!r}.",
-            hint=f"its fields: {', '.join(data)}" if data else "the state is empty",
+            hint=f"choose one of its fields: {', '.join(data)}" if data else "run a step: the state is still empty",
         )
     name = f"state {path}" if str(path).startswith("$") else f"state.{path}"
     return JsonView(name, matches[0] if len(matches) == 1 else matches)

@@ -64,7 +64,7 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
     current = call.cast
     if enter:
         if count is not None:
-            raise usage_error("Only one socket can be entered.", "step --enter")
+            raise usage_error("Only one socket can be entered.", "write step --enter without a number")
         current.step(ask=False)
         return status_view(current.now)
     if count is not None and count < 1:
@@ -230,7 +230,7 @@ def _attempt(
     if take is not None or pin is not None:
         attempts = cast.now.attempts
         if attempts is None:
-            raise usage_error("No attempt has been made yet.", "run attempt, then attempt --take 1")
+            raise usage_error("No attempt has been made yet.", "make one with attempt, then write attempt --take 1")
         if pin is not None:
             attempts.pin(pin)
         if take is None:
@@ -351,7 +351,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
     """
     value = call.body_or(value)
     if value is None:
-        raise usage_error("The value is missing.", "edit set plan.approved true")
+        raise usage_error("The value is missing.", "write it after the path: edit set plan.approved true")
     call.cast.edit.set(str(path), _value(value) if isinstance(value, str) else value)
     return JsonView("state", dict(call.cast.state))
 

@@ -129,7 +129,7 @@ def _check(
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
     if not fix:
         if save or to:
-            raise usage_error("Only fixes can be saved.", "check --fix --save")
+            raise usage_error("Only fixes can be saved.", "write check --fix --save")
         report = bench.check(name, engine=for_)
         return report_view(name or "", report.strict() if strict else report)
     design = bench.design(name)
@@ -223,7 +223,10 @@ def _agent(
     """
     if name is None:
         if call.body is not None:
-            raise usage_error("The materia or socket is missing.", "%%materia agent NAME, or * for all others")
+            raise usage_error(
+                "The materia or socket is missing.",
+                "write %%materia agent NAME at the top of the cell; * stands for all others",
+            )
         return agents_view(call.bench.agents)
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, call.names))
@@ -273,10 +276,10 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
     bench, to = call.bench, call.body_or(to)
     if name is None:
         if call.body is not None or off:
-            raise usage_error("The socket or materia is missing.", "pin NAME, pin --off NAME")
+            raise usage_error("The socket or materia is missing.", "write pin NAME, or pin --off NAME")
     elif off:
         if to is not None or visit is not None:
-            raise usage_error("An unpinned socket or materia takes no answer.", "pin --off NAME")
+            raise usage_error("--off takes neither an answer nor a visit.", "write pin --off NAME")
         bench.unpin(name)
     else:
         bench.pin(name, to, visit=visit)
