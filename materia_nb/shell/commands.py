@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         terminal.complain("Interrupted; nothing recorded is lost. Continue with materia run.")
         return ExitCode.INTERRUPTED
-    return code
+    return int(code)
 
 
 def _run_words(words: list[str]) -> int:
