@@ -112,7 +112,7 @@ def programs(project: Path) -> list[Finding]:
     """
     commands = [
         *((name, "--version") for name, _ in _VERSION_CONTROL),
-        *(preset.version for preset in PRESETS.values()),
+        *((preset.argv[0], "--version") for preset in PRESETS.values()),
     ]
     results: list[ProcessResult | None] = [None] * len(commands)
     if THREADS and PROCESSES:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.agents.interface import TIMEOUT_S, AgentError, Reply, Spent, Turn, Usage
+from materia_nb.agents.interface import THINKING_LEVELS, TIMEOUT_S, AgentError, Reply, Spent, Turn, Usage
 from materia_nb.agents.tools.search import SKIPPED
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part, secret_arguments
@@ -71,6 +71,7 @@ class JsonOutput:
         usage: paths of the token counts, by kind: ``input``, ``output``, ``cached`` and ``reasoning``. All matches of a kind
             are added up. ``cached`` must be part of ``input``, and ``reasoning`` part of ``output``: if a program counts
             them separately, list their paths under ``input`` or ``output``, too.
+        usage_at: the path that the paths of the token counts continue, such as ``$.usage``; if empty, they are whole paths.
         cost: paths of the cost in USD; all matches are added up.
         session: paths of the session id.
         error: paths of a value that is not false, null or empty only after a failure; a text describes the failure. In
@@ -94,6 +95,7 @@ class JsonOutput:
     finish: Paths = ()
     lines: bool = False
     skip_lines: str = ""
+    usage_at: str = ""
 
     def __post_init__(self) -> None:
         if wrong := set(self.usage) - set(_TOKEN_KINDS):
@@ -101,7 +103,14 @@ class JsonOutput:
                 f"usage cannot contain {', '.join(sorted(map(str, wrong)))}",
                 hint=f"give paths for {', '.join(_TOKEN_KINDS)}",
             )
-        for paths in (self.answer, *self.usage.values(), self.cost, self.session, self.error, self.finish):
+        for paths in (
+            self.answer,
+            *map(self._usage_paths, self.usage),
+            self.cost,
+            self.session,
+            self.error,
+            self.finish,
+        ):
             for path in _as_tuple(paths):
                 if (fault := jsonpath_fault(path)) is not None:
                     raise AgentError(f"{path!r} is not JSONPath: {fault}", hint='such as "$.result"')
@@ -116,7 +125,7 @@ class JsonOutput:
         text = _as_text(answers[-1]) if answers else ""
         end = value[self._answer_line(value) :] if self.lines else value
         failures = [failure for failure in _all_matches(self.error, end) if failure]
-        sums = {name: _sum(_all_matches(self.usage.get(name, ()), value)) for name in _TOKEN_KINDS}
+        sums = {name: _sum(_all_matches(self._usage_paths(name), value)) for name in _TOKEN_KINDS}
         tokens = {name: None if count is None else int(count) for name, count in sums.items()}
         cost = _sum(_all_matches(self.cost, value))
         known = any(count is not None for count in (cost, *tokens.values()))
@@ -130,6 +139,10 @@ class JsonOutput:
             return answer
         where = " or ".join(_as_tuple(self.answer))
         return answer._replace(unread=f"the output has no answer at {where}: {stdout[:_SHOWN_CHARS]}")
+
+    def _usage_paths(self, kind: str) -> tuple[str, ...]:
+        prefix = f"{self.usage_at}." if self.usage_at else ""
+        return tuple(prefix + path for path in _as_tuple(self.usage.get(kind, ())))
 
     def _value(self, stdout: str) -> JSON:
         if not self.lines:
@@ -390,16 +403,14 @@ ANY_TOOLS: Final = "+tools"
 _SCHEMA_FILE: Final = "{schema_file}"
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}")
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.*-]{0,99}")
-_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
-"""The thinking levels of a materia, in order; ``none`` is the same as ``off``."""
 
 
 def _nearest_level(thinking: str | None, levels: Sequence[str]) -> str | None:
     """Return the level of a program that is nearest to a materia's level; None to use the program's own level."""
     level = "off" if thinking == "none" else thinking
-    if level not in _LEVELS or not levels:
+    if level not in THINKING_LEVELS or not levels:
         return None
-    return min(levels, key=lambda other: abs(_LEVELS.index(other) - _LEVELS.index(level)))
+    return min(levels, key=lambda other: abs(THINKING_LEVELS.index(other) - THINKING_LEVELS.index(level)))
 
 
 class ScopeOptions(NamedTuple):
@@ -451,11 +462,6 @@ class Preset:
     thinking: Sequence[str] = ()
     schema: Sequence[str] = ()
     resume: Sequence[str] = ()
-
-    @property
-    def version(self) -> tuple[str, ...]:
-        """The command that prints the version of the program without using the network."""
-        return (self.argv[0], "--version")
 
     def command(self, model: str | None, *more: str) -> tuple[str, ...]:
         """Return the command for a model, or for the program's own choice, with ``more`` arguments.

@@ -444,7 +444,10 @@ def _where(error: Exception) -> str:
     return f" ({code_location(trace.tb_frame.f_code.co_filename, trace.tb_lineno)})" if trace is not None else ""
 
 
-# -- thinking is not an answer (R49, R68) ------------------------------------------------------
+# -- thinking levels, and thinking that is not an answer (R49, R68) ------------------------------------------------------
+
+THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+"""The thinking levels of a materia, in order; ``none`` is the same as ``off``, and ``on`` leaves the level open."""
 
 TAGS: Final = ("<think>", "</think>")
 """Tags around thinking, unless the profile of a model names other tags."""

@@ -24,11 +24,12 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.settings import ModelSettings, ThinkingLevel
+from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from materia_nb.agents.interface import (
     TAGS,
+    THINKING_LEVELS,
     UNENDED_THINKING,
     AgentError,
     Asking,
@@ -57,16 +58,10 @@ from materia_nb.handoff.jsontext import NotJson, strict_json
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, compact
 
-_THINKING: Final[Mapping[str, ThinkingLevel]] = {
+_THINKING: Final[Mapping[str, Any]] = {level: level for level in THINKING_LEVELS} | {
     "off": False,
     "none": False,
     "on": True,
-    "minimal": "minimal",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "xhigh",
-    "max": "max",
 }
 """The thinking levels of a materia, with their values in pydantic-ai."""
 

@@ -266,7 +266,7 @@ def test_pipes_and_sockets_are_refused_without_blocking(places, monkeypatch, too
 def test_devices_are_not_opened():
     folder = os.open("/dev", os.O_RDONLY)
     try:
-        with pytest.raises(NotPlain, match="a device"):
+        with pytest.raises(NotPlain):
             open_plain("null", folder)
     finally:
         os.close(folder)

@@ -106,9 +106,9 @@ class OpenPath:
         """
         try:
             return os.fdopen(open_plain(self.name, self.folder), "rb")
-        except NotPlain as error:
-            hint = ": ls lists it" if self.is_folder else ""
-            raise Refused(f"{self.shown} is {error}, not a file{hint}.") from None
+        except NotPlain:
+            kind = "a directory: ls lists it" if self.is_folder else "not a plain file"
+            raise Refused(f"{self.shown} is {kind}.") from None
 
     @contextmanager
     def opened_folder(self) -> Iterator[int]:

@@ -52,18 +52,9 @@ _MAX_DEPTH: Final = 60
 _LINE_SHOWN: Final = 300
 _BEFORE_MATCH: Final = 100
 
-_KINDS: Final = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFLNK: "a link",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
-
 
 class NotPlain(OSError):
-    """The path is not a plain file; the message names its kind."""
+    """The path is not a plain file, but for example a directory or a device."""
 
 
 def open_plain(name: str, folder: int) -> int:
@@ -88,7 +79,7 @@ def open_plain(name: str, folder: int) -> int:
 
 def _check_plain(mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise NotPlain(_KINDS.get(stat.S_IFMT(mode), "something else"))
+        raise NotPlain
 
 
 def pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
