@@ -112,7 +112,9 @@ def test_everything_that_is_wrong_is_said_at_once(box):
 
 
 def test_an_optional_argument_may_be_null_and_a_whole_number_a_float(box):
-    assert box.call("read", {"path": "a.txt", "offset": None, "limit": 1.0}).text.startswith("one\n(lines 1-1 of 2")
+    assert box.call("read", {"path": "a.txt", "offset": None, "limit": 1.0}).text.startswith(
+        "one\n(lines 1-1; continue with offset 2"
+    )
 
 
 # -- text -------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from materia_nb.platform import HeldInterrupts
 from materia_nb.utilities.process import Capture, ProcessResult, run_process
 
 MAX_SCANNED_BYTES: Final = 64 * 1024 * 1024
-"""Maximum number of bytes of a file in which lines are counted."""
+"""Maximum number of bytes that are read to find the lines of a file."""
 
 _LINE_SHOWN: Final = 2_000
 _MAX_ENTRIES: Final = 20_000
@@ -74,15 +74,14 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
                 break
         if room < 0 and len(lines) > 1:
             lines.pop()
-        total = number + _lines_left(file, MAX_SCANNED_BYTES - scanned)
         more = bool(file.read(1))
     if not lines:
-        raise Refused(_too_far(target, offset, total, more=more))
+        raise Refused(_too_far(target, offset, number, more=more))
     last = offset + len(lines) - 1
-    if offset > 1 or last < total or more:
-        of = f"more than {total:,}" if more else f"{total:,}"
-        go_on = f"; continue with offset {last + 1}" if last < total or more else ""
-        lines.append(f"(lines {offset:,}-{last:,} of {of}{go_on})")
+    if last < number or more:
+        lines.append(f"(lines {offset:,}-{last:,}; continue with offset {last + 1})")
+    elif offset > 1:
+        lines.append(f"(lines {offset:,}-{last:,}; the file ends here)")
     return ToolResult("\n".join(lines), ok=True)
 
 
@@ -113,16 +112,6 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
         while not last.endswith(b"\n") and size < MAX_SCANNED_BYTES and (last := file.readline(BLOCK)):
             size += len(last)
         yield head, size
-
-
-def _lines_left(file: BinaryIO, size_left: int) -> int:
-    """Count the lines in the next ``size_left`` bytes of the file."""
-    count, last = 0, b"\n"
-    while size_left > 0 and (block := file.read(min(size_left, 16 * BLOCK))):
-        count += block.count(b"\n")
-        size_left -= len(block)
-        last = block[-1:]
-    return count + (last != b"\n")
 
 
 def _line_shown(head: bytes, size: int) -> str:
