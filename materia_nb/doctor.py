@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS, Preset
+from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
 from materia_nb.agents.interface import Agent, name_of, readiness_problem
 from materia_nb.agents.notebook_agents import PersonAgent
 from materia_nb.agents.tools import MoreTools, choose_tools
@@ -110,40 +110,31 @@ def programs(project: Path) -> list[Finding]:
     Raises:
         KeyboardInterrupt: the checkup was interrupted; all started programs have been ended.
     """
-    commands = [
-        *((name, "--version") for name, _ in _VERSION_CONTROL),
-        *((preset.argv[0], "--version") for preset in PRESETS.values()),
+    rows = [
+        *(("version control", name, (name, "--version"), advice, "") for name, advice in _VERSION_CONTROL),
+        *(
+            (
+                "agents' programs",
+                f"{COMMAND_PREFIX}{preset.name}",
+                (preset.argv[0], "--version"),
+                preset.about,
+                preset.tested,
+            )
+            for preset in PRESETS.values()
+        ),
     ]
-    results: list[ProcessResult | None] = [None] * len(commands)
+    results: list[ProcessResult | None] = [None] * len(rows)
     if THREADS and PROCESSES:
         stop = Stop()
-        with ThreadPoolExecutor(len(commands)) as pool:
+        with ThreadPoolExecutor(len(rows)) as pool:
             try:
-                results = list(pool.map(lambda command: _run_version(command, project, stop), commands))
+                results = list(pool.map(lambda row: _run_version(row[2], project, stop), rows))
             finally:
                 stop.set()
-    count = len(_VERSION_CONTROL)
     return [
-        *(
-            _program("version control", *row, result)
-            for row, result in zip(_VERSION_CONTROL, results[:count], strict=True)
-        ),
-        *(_preset_program(preset, result) for preset, result in zip(PRESETS.values(), results[count:], strict=True)),
+        _program(area, name, result, advice, tested)
+        for (area, name, _, advice, tested), result in zip(rows, results, strict=True)
     ]
-
-
-def _preset_program(preset: Preset, result: ProcessResult | None) -> Finding:
-    area, name = "agents' programs", f"{COMMAND_PREFIX}{preset.name}"
-    finding = _program(area, name, f"{preset.about}, by {preset.project}", result)
-    if finding.status == "ok" and _version_numbers(finding.details) > _version_numbers(preset.tested):
-        advice = f"the preset was tested with {preset.tested}; check the first answers and their usage"
-        return Finding(area, name, "hint", f"{finding.details}, newer than the tested version", advice)
-    return finding
-
-
-def _version_numbers(text: str) -> list[int]:
-    match = re.search(r"\d+(\.\d+)+", text)
-    return list(map(int, match[0].split("."))) if match else []
 
 
 def _run_version(argv: Sequence[str], project: Path, stop: Stop) -> ProcessResult | None:
@@ -154,11 +145,15 @@ def _run_version(argv: Sequence[str], project: Path, stop: Stop) -> ProcessResul
     return run_process(command, stdin=b"", cwd=project, timeout_s=limit, capture=Capture(_VERSION_BYTES), stop=stop)
 
 
-def _program(area: str, name: str, advice: str, result: ProcessResult | None) -> Finding:
+def _program(area: str, name: str, result: ProcessResult | None, advice: str, tested: str) -> Finding:
     if result is None:
         return Finding(area, name, "optional", "not installed", advice)
     if result.ok:
-        return Finding(area, name, "ok", _version_line(result))
+        line = _version_line(result)
+        if tested and _version_numbers(line) > _version_numbers(tested):
+            warning = f"the preset was tested with {tested}; check the first answers and their usage"
+            return Finding(area, name, "hint", f"{line}, newer than the tested version", warning)
+        return Finding(area, name, "ok", line)
     problem = result.start_error or f"its version command ended with {result.ending}"
     if result.timed_out:
         problem = f"it did not print its version within {VERSION_TIMEOUT_S:g} s"
@@ -172,6 +167,11 @@ def _version_line(result: ProcessResult) -> str:
     lines = lines or result.stderr.decode(errors="replace").splitlines() or [""]
     line = next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0])
     return summarize(line, _MAX_VERSION_CHARS) or "installed"
+
+
+def _version_numbers(text: str) -> list[int]:
+    match = re.search(r"\d+(\.\d+)+", text)
+    return list(map(int, match[0].split("."))) if match else []
 
 
 def folders(folder_by_name: Iterable[tuple[str, Path]]) -> Iterator[Finding]:

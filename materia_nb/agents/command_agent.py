@@ -429,12 +429,9 @@ class Preset:
 
     Attributes:
         name: its name behind ``command:``.
-        about: a description of the program in a few words.
-        project: the project or vendor that makes the program.
+        about: a description of the program in a few words, with the project or vendor that makes it.
         tested: the version of the program with which the preset was tested.
-        argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends;
-            ``--model`` is inserted before the last ``trailing`` arguments.
-        trailing: the number of arguments that must come last.
+        argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends.
         reads: the parser of its stdout; None for plain text.
         env: variables that are added to its environment.
         scopes: the options for each scope of tools. The scopes ``none`` and ``readOnly`` are here only if the real program
@@ -450,11 +447,9 @@ class Preset:
 
     name: str
     about: str
-    project: str
     tested: str
     argv: Sequence[str]
     scopes: Mapping[_Scope, ScopeOptions]
-    trailing: int = 0
     reads: ReadsStdout | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     tools: Sequence[str] = ()
@@ -476,9 +471,7 @@ class Preset:
                 hint="a model name begins with a letter or digit and contains no spaces",
                 kind="bad_model",
             )
-        at = len(self.argv) - self.trailing
-        chosen = ("--model", model) if model else ()
-        return (*self.argv[:at], *chosen, *more, *self.argv[at:])
+        return (*self.argv, *(("--model", model) if model else ()), *more)
 
 
 def _scope_of(tools: str | tuple[str, ...]) -> _Scope:

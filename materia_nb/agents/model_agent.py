@@ -12,7 +12,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
 from materia_nb.errors import close_match, one_of_words, redact_library_logs, register_key_variable, scrubbed
@@ -228,16 +227,6 @@ def _missing(variables: Iterable[str], provider: str, message: str = "") -> Any:
     )
 
 
-def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
-    """Return the cost of a request to ``provider:model`` in US dollars, or None if unknown (R56); send no request."""
-    if find_spec("pydantic_ai") is None:
-        return None
-    with HeldInterrupts():
-        from materia_nb.agents.model_requests import price_of
-
-    return price_of(model, tokens_in, tokens_out)
-
-
 @dataclass(eq=False, repr=False)
 class ModelAgent:
     """Asks a language model, streams its answer, and lets it use the tools of the materia.
@@ -348,8 +337,12 @@ class ModelAgent:
         The price is unknown for another server (``base_url``), and for a model that is not named ``provider:model``.
         """
         chosen = self.model if self.model is not None else model
-        named = isinstance(chosen, str) and not self.base_url
-        return known_price(str(chosen), tokens_in, tokens_out) if named else None
+        if not isinstance(chosen, str) or self.base_url or find_spec("pydantic_ai") is None:
+            return None
+        with HeldInterrupts():
+            from materia_nb.agents.model_requests import price_of
+
+        return price_of(chosen, tokens_in, tokens_out)
 
     def _model_of(self, turn: Turn) -> ModelHandle:
         chosen = self.model if self.model is not None else turn.model
@@ -361,8 +354,7 @@ class ModelAgent:
         return self._handles[name]
 
     def __repr__(self) -> str:
-        where = f", base_url={_shown_url(self.base_url)!r}" if self.base_url else ""
-        return f"ModelAgent({self.name!r}{where})"
+        return f"ModelAgent({self.name!r})"
 
 
 def _no_model_error(who: str, where: str | None = None) -> AgentError:
@@ -372,14 +364,3 @@ def _no_model_error(who: str, where: str | None = None) -> AgentError:
         hint="name a model in the materia or for the agent: provider:model, as in openai:gpt-5",
         kind="no_model",
     )
-
-
-def _shown_url(url: str) -> str:
-    """Return a URL without the parts that may be secret: user, password and query."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "(no URL)"
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path}"

@@ -474,7 +474,7 @@ class ModelTurn:
             refusal = (response.provider_details or {}).get("refusal") or response.text
             raise answer_error("refused", name, one_short_line(refusal) if isinstance(refusal, str) else "")
         if not response.tool_calls and not split.text.strip() and not self._cut(response, split):
-            raise answer_error("empty", name)
+            raise answer_error("malformed", name, "it is empty")
         if response.finish_reason == "length":
             self._turn.tell(Noted(f"The answer of {name} was cut off at its maximum number of tokens"))
 

@@ -300,10 +300,9 @@ class RecordedAgent:
                 turn.tell(Spent(used))
             return recorded.reply
         visits = sorted(visit for socket, visit in self._replies if socket == socket_id)
-        if not visits:
-            message = f"The recorded cast has no replies for {turn.socket_id}"
-        elif not turns:
-            message = f"The recorded cast has no visit {turn.visit} of {turn.socket_id}; its last visit is {visits[-1]}"
+        if not turns:
+            last = f"; its last visit is {visits[-1]}" if visits else ""
+            message = f"The recorded cast has no replies for visit {turn.visit} of {turn.socket_id}{last}"
         else:
             message = (
                 f"Visit {turn.visit} of {turn.socket_id} has {len(turns)} recorded replies, "

@@ -396,11 +396,6 @@ class ProcessResult:
         """The command as one shortened line in shell syntax."""
         return summarize(shlex.join(self.argv), _COMMAND_SHOWN)
 
-    @property
-    def stderr_summary(self) -> str:
-        """The text of stderr on one line, shortened to :data:`STDERR_SUMMARY` characters."""
-        return summarize(self.stderr.decode(errors="replace"), STDERR_SUMMARY)
-
     @classmethod
     def not_started(cls, argv: Sequence[str], reason: str, seconds: float = 0.0) -> Self:
         """Return the result of a command that never ran."""

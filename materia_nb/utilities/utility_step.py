@@ -23,7 +23,7 @@ from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout.config_files import read_config, write_config
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.topology import SHIPPED_SCRIPTS, script_file
-from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
+from materia_nb.utilities.process import KEEP_BYTES, STDERR_SUMMARY, ProcessResult, run_process, summarize
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
@@ -284,14 +284,12 @@ class UtilityResult:
 
     Attributes:
         process: the process that ran; its command and output are redacted.
-        timeout_ms: the time limit, in milliseconds.
         stdout: the text of stdout, with U+FFFD for undecodable bytes; it is the result if ``failure`` is None.
         failure: the kind of the failure; a step with the kind ``interrupted`` may run again.
         summary: a description of the end of the process, for the error about a failure or a refused output.
     """
 
     process: ProcessResult
-    timeout_ms: int
     stdout: str
     failure: UtilityFailureKind | None
     summary: str
@@ -332,7 +330,7 @@ def run_utility(
         process = _redacted(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
     failure, ending = _ending_of(str(document.get("socketId") or "the socket"), process, timeout_ms)
     summary = "; ".join([f"{ending}: {process.command or '(none)'}", *_traces(process, artifacts)])
-    return UtilityResult(process, timeout_ms, process.stdout.decode(errors="replace"), failure, summary)
+    return UtilityResult(process, process.stdout.decode(errors="replace"), failure, summary)
 
 
 def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str, str]) -> dict[str, JSON]:
@@ -345,7 +343,7 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
         "code": process.code,
         "signal": process.signal,
         "timedOut": process.timed_out,
-        "timeoutMs": None if process.in_place else result.timeout_ms,
+        "timeoutMs": None if process.in_place else materia.timeout_ms,
         "stdoutArtifact": artifacts[0],
         "stderrArtifact": artifacts[1],
         "stdoutTruncated": process.stdout_truncated,
@@ -391,7 +389,7 @@ def _traces(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
     files = zip(("stdout", "stderr"), artifacts, strict=True)
     return [
         *(["it ran inside this kernel, without a time limit"] if process.in_place else []),
-        f"stderr: {process.stderr_summary or '(empty)'}",
+        f"stderr: {summarize(process.stderr.decode(errors='replace'), STDERR_SUMMARY) or '(empty)'}",
         *(f"{name} saved in {path}" for name, path in files if path),
     ]
 

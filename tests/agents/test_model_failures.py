@@ -53,7 +53,7 @@ FAILURES = {
         "could not be read",
         "another",
     ),
-    "empty": (says("  "), "is empty", "retry --turn"),
+    "empty": (says("  "), "could not be read: it is empty", "retry --turn"),
     "broken_event": (
         lambda exchange: (exchange.begin(), exchange.send(b"data: {broken\n\n"), exchange.end()),
         "could not be read",

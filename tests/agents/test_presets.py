@@ -67,7 +67,7 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
         ("claude", ["-p", "--output-format", "json", "--model", "m", "--permission-mode", "acceptEdits"]),
         (
             "codex",
-            ["exec", "--json", "--model", "m", "--sandbox", "workspace-write", "-"],
+            ["exec", "--json", "--model", "m", "--sandbox", "workspace-write"],
         ),
         ("gemini", ["--skip-trust", "--output-format", "json", "--model", "m", "--approval-mode", "auto_edit"]),
         ("llm", ["--model", "m"]),
@@ -142,5 +142,5 @@ def test_documentation_lists_every_preset():
     page = (Path(__file__).parents[2] / "docs" / "agents-and-models.md").read_text()
     for preset in PRESETS.values():
         command = " ".join(preset.argv)
-        row = f"| `command:{preset.name}` | {preset.about}, by {preset.project} | {preset.tested} | `{command}` |"
+        row = f"| `command:{preset.name}` | {preset.about} | {preset.tested} | `{command}` |"
         assert row in page

@@ -272,7 +272,7 @@ class TestHowItIsCalled:
         turn = dataclasses.replace(turn, tools=tools)
         assert preset_agent("command:claude").command(turn)[-2:] == ("--permission-mode", "acceptEdits")
         assert preset_agent("command:codex").command(turn) == (
-            *("codex", "exec", "--json", "--sandbox", "workspace-write", "-"),
+            *("codex", "exec", "--json", "--sandbox", "workspace-write"),
         )
 
     def test_schema_is_passed_to_the_program(self, turn):

@@ -244,7 +244,7 @@ def _process(stdout: str, *, fails: bool) -> UtilityResult:
         argv=("x",), code=int(fails), signal=None, timed_out=False, stopped=False, started=True, start_error=None,
         stdout=stdout.encode(errors="replace"), stderr=b"", stdout_truncated=False, stderr_truncated=False, seconds=0.5,
     )  # fmt: skip
-    return UtilityResult(done, 1000, done.stdout.decode(), "utility_exit" if fails else None, summary="It ended.")
+    return UtilityResult(done, done.stdout.decode(), "utility_exit" if fails else None, summary="It ended.")
 
 
 def _play(cast: Cast, actions, current: dict) -> None:
