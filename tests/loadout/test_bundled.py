@@ -63,7 +63,7 @@ def test_the_package_contains_the_default_config():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_checks_without_a_problem_or_a_hint_and_is_explained(name, wb):
+def test_each_bundled_loadout_has_no_findings_and_a_section_in_the_docs(name, wb):
     assert str(wb.check(name)) == "no problems, no hints"
     assert wb.loadouts.config.document["loadouts"][name]["description"].endswith(".")
     page = (ROOT / "docs" / "loadouts.md").read_text()
@@ -71,7 +71,7 @@ def test_each_checks_without_a_problem_or_a_hint_and_is_explained(name, wb):
     assert f"(images/{name.lower()}.svg)" in page
 
 
-def test_every_materia_says_what_it_is_for(wb):
+def test_every_bundled_materia_has_a_label_and_a_description(wb):
     page = (ROOT / "docs" / "loadouts.md").read_text()
     for name, raw in wb.loadouts.config.document["materia"].items():
         assert raw["label"] == name

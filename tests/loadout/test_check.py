@@ -79,7 +79,7 @@ def test_all_problems_are_reported_at_once():
     }
 
 
-def test_typos_get_close_matches():
+def test_hints_of_misspelt_names_suggest_the_nearest_name():
     document = config({"Socket-1": {"materia": "Buidl", "edges": [edge("Socket-11")]}})
     document["materia"]["Build"] = AGENT
     hints = {problem.source: problem.hint for problem in check_config(document).problems}
@@ -280,7 +280,7 @@ def test_loop_consumes_the_output_of_a_generator_r27(consumes, problem):
 
 
 @pytest.mark.parametrize("source", ["G", "Socket-4", "Socket-2"])
-def test_wrong_source_of_a_loop_suggests_the_right_one_r27(source):
+def test_error_of_a_wrong_loop_source_suggests_the_generator_r27(source):
     problem = check_config(looped({"consumes": {"from": source}})).problems[0]
     assert "'Socket-1'" in problem.hint
 
@@ -356,7 +356,7 @@ def test_loops_over_one_generator_need_their_own_cursors_r27():
         ([], {("invalid-loop", "loops.L.exit")}),
     ],
 )
-def test_legacy_exit_is_checked(legacy, problems):
+def test_each_part_of_a_legacy_exit_is_checked(legacy, problems):
     assert found(looped({"exit": legacy})) == problems
 
 
@@ -369,12 +369,12 @@ def test_legacy_exit_is_checked(legacy, problems):
         ({"cursor": "i", "items": "state.rows", "when": "satisfied"}, ["cursor", "items"]),
     ],
 )
-def test_an_authored_advance_equals_the_one_of_the_legacy_exit_r27(advance, fields):
+def test_written_advance_must_match_the_legacy_exit_r27(advance, fields):
     document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"advance": advance})
     assert found(document) == {("invalid-loop", f"Socket-3.advance.{field}") for field in fields}
 
 
-def test_explicit_text_of_a_utility_at_a_guarded_legacy_exit_r15():
+def test_guarded_legacy_exit_refuses_a_utility_with_text_output_r15():
     document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"materia": "U"})
     document["materia"]["U"]["parse"] = "text"
     assert found(document) == {("invalid-loop", "Socket-3.parse")}
@@ -389,7 +389,7 @@ def test_explicit_text_of_a_utility_at_a_guarded_legacy_exit_r15():
         ([], False),
     ],
 )
-def test_legacy_exit_allows_an_edge_back_r27(edges, fine):
+def test_source_of_a_legacy_exit_needs_an_edge_back_into_the_loop_r27(edges, fine):
     document = looped(
         {"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}},
         Socket_2={"edges": [edge("Socket-2", "not_satisfied"), edge("Socket-3")]},
@@ -497,7 +497,7 @@ def test_field_problem_names_the_field_and_its_values(row):
         assert problem.hint.startswith(("write ", "name ", "list ", "remove "))
 
 
-def test_surrogate_in_a_wrong_value_is_an_ordinary_problem():
+def test_invalid_value_with_a_lone_surrogate_is_a_problem():
     document = config({"Socket-1": {"materia": "P", "assign": {"a": ["\ud800"]}}})
     assert found(document) == {("invalid-socket", "Socket-1.assign.a")}
 

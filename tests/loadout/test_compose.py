@@ -174,7 +174,7 @@ def test_r16_empty_list_continues_and_keeps_the_advance():
     assert played.sockets == ["Socket-1", *["Socket-2"] * 3, "Socket-3", "Socket-4"]
 
 
-def test_exhausted_or_empty_foreach_continues():
+def test_composition_continues_after_an_empty_or_exhausted_foreach():
     one = config({"X": at("U", edge("X"), foreach={"items": "state.rows"}, advance={})}, entry="X")
     one["loadouts"]["T"]["sockets"]["Seed"] = at("U", edge("X"))
     one["loadouts"]["T"]["entry"] = "Seed"
@@ -184,7 +184,7 @@ def test_exhausted_or_empty_foreach_continues():
     assert rows.sockets == ["Socket-2", "Socket-1", "Socket-1", "Socket-3"]
 
 
-def test_legacy_exit_continues():
+def test_composition_continues_after_a_legacy_exit():
     one = config(
         {"Plan": asks(edge("Build"), materia="G"), "Build": asks(edge("Build"))},
         {"L": loop("Build", exit={"from": "Build", "when": "satisfied", "to": "end"})},
@@ -246,7 +246,7 @@ def test_materia_is_copied_once_per_cursor():
     assert third.copies == {"C-2": "C", "C-3": "C"}
 
 
-def test_both_parts_iterate_a_list_of_rows():
+def test_composed_parts_do_not_share_a_cursor():
     """State is shared; a cursor left at the end by the first part would hide the rows from the second."""
     rows = config({"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X")
     seed = config({"Seed": at("U", edge("end"))})

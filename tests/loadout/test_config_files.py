@@ -60,7 +60,7 @@ def test_format_of_text_is_detected(text, document):
     assert read_text(text) == document
 
 
-def test_yaml_words_stay_strings():
+def test_words_such_as_yes_and_on_stay_text_in_yaml():
     assert read_text("{when: on, a: yes, b: off, c: 'no', d: 12:30, e: 010}", "yaml") == {
         "when": "on",
         "a": "yes",
@@ -320,7 +320,7 @@ def test_yaml_merge_keys_are_refused_before_they_can_double():
     ids=["long-key", "empties", "deep", "open-string", "open-comments", "commas", "yaml"],
 )
 @pytest.mark.parametrize("format_", ["json", "jsonc", "yaml"])
-def test_megabyte_of_text_is_parsed_or_refused_quickly(text, format_):
+def test_a_megabyte_of_text_is_parsed_or_refused_quickly(text, format_):
     began = time.process_time()
     with suppress(MateriaError):
         read_text(text, format_)

@@ -380,7 +380,7 @@ def test_r27_loop_can_be_made_of_sockets():
     assert draft.make_loop(["Socket-4"], iterator={"items": "state.rows"}).startswith("made loop items-2")
 
 
-def test_exits_live_in_the_loop_and_never_among_edges(draft):
+def test_exits_are_stored_in_their_loop_and_not_among_edges(draft):
     edges = text([one.get("edges") for one in draft.document["sockets"].values()])
     draft.add_exit("L", "Socket-3", "always", "end")
     draft.change_exit("L", 0, condition="not_satisfied", target="end")

@@ -388,7 +388,7 @@ def test_failed_save_changes_neither_file_nor_design(wb, project, monkeypatch):
     assert draft.changed
 
 
-def test_running_cast_keeps_its_loadout(bench):
+def test_saving_a_design_does_not_change_a_running_cast(bench):
     cast = bench.cast("build it")
     cast.run(steps=2)
     draft = bench.design()
@@ -481,7 +481,7 @@ def test_new_materia_is_saved_and_undo_removes_it(tmp_path, project):
     assert opened().definitions == {}
 
 
-def test_skipped_exits_are_converted_from_edges():
+def test_edges_that_leave_a_new_loop_become_exits():
     sockets = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "parse": "json", "edges": [edge("Socket-3", "satisfied"), edge("Socket-4")]},
@@ -578,7 +578,7 @@ def test_a_loadout_is_not_added_to_an_unsuitable_file(tmp_path, document, words)
 
 
 @pytest.mark.parametrize("text", ["", '{"loadouts": ', '{"activeLoadout": "A", "activeLoadout": "B"}'])
-def test_unreadable_project_file_is_not_called_one_with_comments(wb, project, text):
+def test_error_of_an_unreadable_project_file_does_not_blame_comments(wb, project, text):
     path = project / ".pi" / "pi-materia.json"
     path.parent.mkdir(exist_ok=True)
     wb.use("Plan-Build-Eval")

@@ -202,7 +202,7 @@ def test_results_without_an_exit_get_an_exit_to_the_end():
     assert (made["from"], made["condition"], made["targetSocketId"]) == ("Socket-2", "not_satisfied", "end")
 
 
-def test_ids_with_dots_are_kept():
+def test_fix_finds_a_socket_whose_id_contains_a_dot():
     sockets = {
         "a": {"materia": "P", "edges": [edge("a.b")]},
         "a.b": {"materia": "P", "edges": [edge("end", "satisfied")]},

@@ -51,7 +51,7 @@ def test_form_shows_important_fields_first_and_foreign_fields_if_set():
     assert "sockets" not in [one.name for one in form_of(Loadout, {"sockets": {}})], "parts of their own"
 
 
-def test_choice_can_be_empty_and_shows_unknown_values():
+def test_choice_in_a_form_can_be_empty_and_shows_unknown_values():
     parse = field(SocketFields, {"parse": "yaml"}, "parse")
     assert [value for value, _ in parse.options] == ["", "json", "text", "yaml"]
     assert "" not in [value for value, _ in field(EdgeFields, {"when": "always"}, "when").options]

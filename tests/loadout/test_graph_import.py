@@ -119,7 +119,7 @@ class TestMermaid:
         {"nodes": [{"id": "__start__"}, {"id": "__end__"}], "edges": [{"source": "__start__", "target": "__end__"}]},
     ],
 )  # fmt: skip
-def test_non_graph_is_one_error(source):
+def test_values_that_are_not_graphs_are_refused(source):
     with pytest.raises(MateriaError) as caught:
         import_graph(source)
     assert caught.value.kind == "bad_graph"
@@ -144,7 +144,7 @@ WRONG_FILES = {  # bytes of a file, and a part of its error, by its name
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_are_read_whatever_their_encoding_and_suffix(name, tmp_path, monkeypatch):
+def test_files_with_a_byte_order_mark_crlf_or_an_upper_case_suffix_are_read(name, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / name).write_bytes(FILES[name])
     for path in (tmp_path / name, str(tmp_path / name), f"~/{name}"):

@@ -110,7 +110,7 @@ def test_loadout_without_sockets_keeps_those_of_lower_layers_r33(project, profil
     assert config.document["loadouts"]["A"]["sockets"] == {"Socket-9": {}}
 
 
-def test_script_is_relative_to_the_file_of_its_command_r24(tmp_path, project, profile, env):
+def test_script_path_is_relative_to_the_config_that_defines_the_command_r24(tmp_path, project, profile, env):
     write(profile / "config.json", {"materia": {"A": {"command": ["./a.sh"]}, "B": {"command": ["./b.sh"]}}})
     write(tmp_path / "mine.json", {"materia": {"A": {"timeoutMs": 5}, "B": {"command": ["./c.sh"]}}})
     config = load_layers(tmp_path / "mine.json", project=project, env=env, bundled=False)
@@ -129,7 +129,7 @@ def test_budget_and_limits_are_merged_by_key_and_settings_are_replaced(project, 
     assert (config.document["artifactDir"], config.document["extra"]) == ("b", {"y": 1})
 
 
-def test_cast_uses_the_loaded_config(project, env):
+def test_loaded_config_sets_the_active_loadout(project, env):
     given = {"loadouts": {"Mine": loadout(), "Other": loadout()}, "materia": {"P": AGENT}}
     assert load_layers(given, project=project, env=env).active == "Mine"
     assert load_layers({**given, "activeLoadout": "Other"}, project=project, env=env).active == "Other"
@@ -159,7 +159,7 @@ def test_broken_layer_is_reported_and_others_are_read(project, profile, env, tex
     assert config.graph().name == "Mine"
 
 
-def test_named_config_must_be_readable(tmp_path, project, env):
+def test_unreadable_named_config_is_an_error(tmp_path, project, env):
     write(tmp_path / "mine.json", "{}")
     with pytest.raises(MateriaError, match="does not exist") as caught:
         load_layers(tmp_path / "mien.json", project=project, env=env)
@@ -199,7 +199,7 @@ def test_a_document_is_not_changed_by_loading(project, env):
     assert json.dumps(given) == before
 
 
-def test_single_document_is_not_merged(project, env):
+def test_document_without_lower_layers_stays_unchanged(project, env):
     given = {"activeLoadout": "A", "loadouts": {"A": loadout()}, "materia": {"P": AGENT}, "x": None}
     assert load_layers(given, project=project, env=env, bundled=False).document == given
 
@@ -268,7 +268,7 @@ def test_an_unknown_name_has_no_origin(project, env):
     assert "'Hello-Utility'" in caught.value.hint
 
 
-def test_import_and_build_load_no_slow_library():
+def test_reading_and_building_a_loadout_import_no_slow_library():
     """The validation library is imported with the first config that is checked."""
     program = (
         "import sys, materia_nb.loadout as loadout;"

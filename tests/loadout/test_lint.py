@@ -122,7 +122,7 @@ def test_few_ignored_fields_are_listed_individually():
 
 
 @pytest.mark.parametrize("field", ["limits", "budget"])
-def test_config_fields_inside_a_loadout_are_ignored(field):
+def test_config_fields_inside_a_loadout_get_a_hint(field):
     document = plain()
     document["loadouts"]["T"][field] = {}
     (hint,) = [one for one in check_config(document).hints if one.code == "no-effect"]
@@ -131,7 +131,7 @@ def test_config_fields_inside_a_loadout_are_ignored(field):
 
 
 @pytest.mark.parametrize("colour, hinted", [("#12ab34", False), ("teal", False), ("tael", True), (7, True)])
-def test_invalid_colour_is_ignored(colour, hinted):
+def test_invalid_colour_gets_a_hint(colour, hinted):
     document = plain()
     document["materia"]["P"]["color"] = colour
     assert (("no-effect", "materia.P.color") in hints(document)) is hinted
@@ -183,7 +183,7 @@ def test_a_guarded_legacy_exit_makes_its_source_json_r15():
     assert hints(document) == {("legacy-exit", "loops.L.exit"), ("empty-list-ends", "loops.L.exits")}
 
 
-def test_edge_skipped_by_an_exit_gets_a_hint():
+def test_edge_that_leaves_a_loop_gets_a_hint():
     document = reached(looped(Socket_3={"edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]}))
     assert hints(document) == {("leaves-loop", "Socket-3.edges[1]")}
 
@@ -196,7 +196,7 @@ def test_retry_edge_next_to_an_always_exit_gets_a_hint():
     assert hints(document) == {("late-retry", "Socket-3.edges[0]")}
 
 
-def test_limit_on_a_forward_edge_gets_a_hint():
+def test_limit_of_an_edge_that_advances_gets_a_hint():
     edges = [edge("Socket-2", "not_satisfied", maxTraversals=2), edge("Socket-2", maxTraversals=2)]
     assert hints(reached(looped(Socket_3={"edges": edges}))) == {
         ("budget-on-advance", "Socket-3.edges[1].maxTraversals")

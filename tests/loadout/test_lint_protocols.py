@@ -94,7 +94,7 @@ def test_assignment_from_a_protocol_field_is_not_hinted(name, source):
 
 
 @pytest.mark.parametrize("value", [None, 3, "", "  ", [], {}, "<b>", "\ud800"])
-def test_protocol_hints_never_raise(value):
+def test_protocol_hints_never_raise_on_malformed_loadouts(value):
     for field in ("handoff", "assignment", "assign", "parse"):
         check_config(one(**{field: value}))
         document = one()
