@@ -24,7 +24,7 @@ def read_vectors(name):
     return [json.loads(line) for line in (VECTORS / name).read_text(encoding="utf-8").splitlines() if line]
 
 
-def found(document, loadout=None):
+def problems_of(document, loadout=None):
     return {(problem.code, problem.source) for problem in check_config(document, loadout).problems}
 
 
@@ -66,7 +66,7 @@ def test_all_problems_are_reported_at_once():
         limits={"maxEdgeTraversals": 0},
     )
     document["materia"]["P"]["prompt"] = " "
-    assert found(document) >= {
+    assert problems_of(document) >= {
         ("unknown-endpoint", "entry"),
         ("unknown-materia", "Socket-1.materia"),
         ("invalid-edge-condition", "Socket-1.edges[0].when"),
@@ -103,7 +103,7 @@ def test_hints_of_misspelt_names_suggest_the_nearest_name():
     ],
 )
 def test_invalid_socket_ids_are_problems_r26(id_, fine):
-    problems = found(config({id_: {"materia": "P"}}, entry=id_))
+    problems = problems_of(config({id_: {"materia": "P"}}, entry=id_))
     assert (("invalid-socket-id", f"sockets.{id_}") in problems) is not fine
     assert bool(problems) is not fine
 
@@ -111,7 +111,7 @@ def test_invalid_socket_ids_are_problems_r26(id_, fine):
 @pytest.mark.parametrize("value", [0, -1, 1.5, "3", None, True])
 def test_max_traversals_is_a_positive_integer_r18(value):
     document = config({"Socket-1": {"materia": "P", "edges": [edge("end", maxTraversals=value)]}})
-    assert found(document) == {("invalid-edge", "Socket-1.edges[0].maxTraversals")}
+    assert problems_of(document) == {("invalid-edge", "Socket-1.edges[0].maxTraversals")}
 
 
 def test_integer_may_be_written_as_a_float():
@@ -152,7 +152,7 @@ def test_invalid_limits_are_problems_r18_r19(limits, fine):
 def test_invalid_agents_are_problems_r26(changed, field):
     document = config({"Socket-1": {"materia": "P"}})
     document["materia"]["P"].update(changed)
-    assert found(document) == {("invalid-materia", f"materia.P.{field}")}
+    assert problems_of(document) == {("invalid-materia", f"materia.P.{field}")}
 
 
 @pytest.mark.parametrize("tools", ["none", "readOnly", "coding", [], ["read"], {"type": "custom", "tools": ["read"]}])
@@ -186,13 +186,13 @@ def test_invalid_tool_scopes_are_problems(tools):
 def test_invalid_utilities_are_problems_r25_r26(changed, field):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"].update({"command": None} if "script" in changed else {}, **changed)
-    assert found(document) == {("invalid-materia", f"materia.U.{field}")}
+    assert problems_of(document) == {("invalid-materia", f"materia.U.{field}")}
 
 
 def test_utility_has_either_a_command_or_a_script_r25():
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"]["script"] = {"kind": "shippedUtility", "name": "detect-vcs.py"}
-    assert found(document) == {("invalid-materia", "materia.U.script")}
+    assert problems_of(document) == {("invalid-materia", "materia.U.script")}
 
 
 def test_missing_materia_type_follows_from_its_fields():
@@ -209,9 +209,9 @@ def test_missing_materia_type_follows_from_its_fields():
 def test_ambiguous_materia_needs_a_type_r38(runs):
     document = config({"Socket-1": {"materia": "A"}})
     document["materia"]["A"] = {"tools": "none", "prompt": "p", **runs}
-    assert found(document) == {("invalid-materia", "A")}
+    assert problems_of(document) == {("invalid-materia", "A")}
     document["materia"]["A"]["type"] = "agent"
-    assert found(document) == set()
+    assert problems_of(document) == set()
 
 
 def test_missing_entry_is_the_first_socket_r36():
@@ -231,7 +231,7 @@ def test_missing_entry_is_the_first_socket_r36():
 )
 def test_agent_generator_parses_json_and_passes_on_its_items_r4(socket, problem):
     agent = config({"Socket-1": {"materia": "G", **socket}})
-    assert found(agent) == {("invalid-generator", f"Socket-1.{problem}")}
+    assert problems_of(agent) == {("invalid-generator", f"Socket-1.{problem}")}
     assert check_config(config({"Socket-1": {"materia": "UG", **socket}})).ok
 
 
@@ -244,7 +244,7 @@ def test_sources_of_an_agent_socket_must_be_jsonpath_r11():
         ("state.[", True),
     ]:
         document = config({"Socket-1": {"materia": "P", "parse": "json", "assign": {"x": source}}})
-        assert found(document) == (set() if fine else {("invalid-socket", "Socket-1.assign.x")})
+        assert problems_of(document) == (set() if fine else {("invalid-socket", "Socket-1.assign.x")})
 
 
 @pytest.mark.parametrize("field", ["cursor", "items"])
@@ -252,14 +252,14 @@ def test_advance_takes_missing_fields_from_the_iterator_r13(field):
     advance = {"cursor": "workItemIndex", "items": "state.workItems"}
     del advance[field]
     alone = config({"Socket-1": {"materia": "P", "advance": advance}})
-    assert found(alone) == {("invalid-socket", f"Socket-1.advance.{field}")}
+    assert problems_of(alone) == {("invalid-socket", f"Socket-1.advance.{field}")}
     assert check_config(looped(Socket_3={"advance": advance})).ok
 
 
 @pytest.mark.parametrize("when", [None, "$.x", "passed", True])
 def test_advance_accepts_only_canonical_conditions_r14(when):
     document = looped(Socket_3={"advance": {"when": when}})
-    assert found(document) == {("invalid-edge-condition", "Socket-3.advance.when")}
+    assert problems_of(document) == {("invalid-edge-condition", "Socket-3.advance.when")}
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_advance_accepts_only_canonical_conditions_r14(when):
     ],
 )
 def test_loop_consumes_the_output_of_a_generator_r27(consumes, problem):
-    assert found(looped({"consumes": consumes})) == {problem}
+    assert problems_of(looped({"consumes": consumes})) == {problem}
 
 
 @pytest.mark.parametrize("source", ["G", "Socket-4", "Socket-2"])
@@ -310,25 +310,25 @@ def test_unreachable_loop_is_reported_with_the_reason_r27(source, why):
 )
 def test_mcp_server_needs_a_name_and_one_transport(name, server, problems):
     document = {**looped(), "mcpServers": {name: server}}
-    assert found(document) == problems
+    assert problems_of(document) == problems
 
 
 def test_loop_is_entered_by_one_edge_of_one_generator_r27():
     two_edges = looped(Socket_1={"edges": [edge("Socket-2", "satisfied"), edge("Socket-3")]})
-    assert found(two_edges) == {("invalid-loop", "loops.L.consumes")}
+    assert problems_of(two_edges) == {("invalid-loop", "loops.L.consumes")}
     other_socket = looped(Socket_4={"edges": [edge("Socket-2")]})
     assert check_config(other_socket).ok
     other_generator = looped(Socket_4={"materia": "UG", "edges": [edge("Socket-2")]})
-    assert found(other_generator) == {("invalid-loop", "loops.L.consumes")}
+    assert problems_of(other_generator) == {("invalid-loop", "loops.L.consumes")}
 
 
 def test_generator_cannot_be_a_member_of_another_loop_r27():
-    assert found(looped(Socket_3={"materia": "G"})) == {("invalid-loop", "loops.L.sockets[1]")}
+    assert problems_of(looped(Socket_3={"materia": "G"})) == {("invalid-loop", "loops.L.sockets[1]")}
 
 
 def test_exit_routes_do_not_close_a_cycle_r27():
     document = looped({"exits": [route("Socket-3", "always", "Socket-2")]}, Socket_3={"edges": [edge("Socket-4")]})
-    assert found(document) == {("invalid-loop", "loops.L.sockets")}
+    assert problems_of(document) == {("invalid-loop", "loops.L.sockets")}
 
 
 def test_loops_over_one_generator_need_their_own_cursors_r27():
@@ -341,7 +341,7 @@ def test_loops_over_one_generator_need_their_own_cursors_r27():
         name: {"sockets": [id_], "consumes": {"from": "Socket-1"}}
         for name, id_ in [("A", "Socket-2"), ("B", "Socket-3")]
     }
-    assert found(config(sockets, loops=loops)) == {("invalid-loop", "loops.B.consumes.cursor")}
+    assert problems_of(config(sockets, loops=loops)) == {("invalid-loop", "loops.B.consumes.cursor")}
     loops["B"]["consumes"]["cursor"] = "second"
     assert check_config(config(sockets, loops=loops)).ok
 
@@ -357,7 +357,7 @@ def test_loops_over_one_generator_need_their_own_cursors_r27():
     ],
 )
 def test_each_part_of_a_legacy_exit_is_checked(legacy, problems):
-    assert found(looped({"exit": legacy})) == problems
+    assert problems_of(looped({"exit": legacy})) == problems
 
 
 @pytest.mark.parametrize(
@@ -371,13 +371,13 @@ def test_each_part_of_a_legacy_exit_is_checked(legacy, problems):
 )
 def test_written_advance_must_match_the_legacy_exit_r27(advance, fields):
     document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"advance": advance})
-    assert found(document) == {("invalid-loop", f"Socket-3.advance.{field}") for field in fields}
+    assert problems_of(document) == {("invalid-loop", f"Socket-3.advance.{field}") for field in fields}
 
 
 def test_guarded_legacy_exit_refuses_a_utility_with_text_output_r15():
     document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"materia": "U"})
     document["materia"]["U"]["parse"] = "text"
-    assert found(document) == {("invalid-loop", "Socket-3.parse")}
+    assert problems_of(document) == {("invalid-loop", "Socket-3.parse")}
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_source_of_a_legacy_exit_needs_an_edge_back_into_the_loop_r27(edges, fin
         Socket_2={"edges": [edge("Socket-2", "not_satisfied"), edge("Socket-3")]},
         Socket_3={"edges": edges},
     )
-    assert found(document) == (set() if fine else {("invalid-loop", "Socket-3.edges")})
+    assert problems_of(document) == (set() if fine else {("invalid-loop", "Socket-3.edges")})
 
 
 def test_one_loadout_is_checked_without_the_others():
@@ -405,7 +405,7 @@ def test_one_loadout_is_checked_without_the_others():
     assert not check_config(document).ok
     assert check_config(document, "T").ok
     assert build_graph(document, "T").name == "T"
-    assert found(document, "Tea") == {("invalid-config", "loadouts")}
+    assert problems_of(document, "Tea") == {("invalid-config", "loadouts")}
 
 
 def test_the_error_counts_the_problems_and_shows_the_first():
@@ -432,7 +432,7 @@ def test_only_arguments_of_a_command_may_be_blank():
     document["materia"]["U"] = {**UTILITY, "command": ["printf", " "]}
     assert check_config(document).ok
     document["materia"]["U"]["command"] = [" "]
-    assert found(document) == {("invalid-materia", "materia.U.command[0]")}
+    assert problems_of(document) == {("invalid-materia", "materia.U.command[0]")}
 
 
 def _places(value, path=()):
@@ -458,10 +458,10 @@ def test_check_never_raises_on_a_config_with_one_replaced_value(data, value):
 @pytest.mark.parametrize("source", ['$.a[?(@.b =~ "(a+)+$")]', "$..a..a..a", "$.a.`sub(/(a+)+$/, x)`"])
 def test_expressions_with_unbounded_time_are_refused(source):
     document = config({"Socket-1": {"materia": "P", "parse": "json", "assign": {"x": source}}})
-    assert found(document) == {("invalid-socket", "Socket-1.assign.x")}
+    assert problems_of(document) == {("invalid-socket", "Socket-1.assign.x")}
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"]["assign"] = {"x": source}
-    assert found(document) == {("invalid-materia", "materia.U.assign.x")}
+    assert problems_of(document) == {("invalid-materia", "materia.U.assign.x")}
 
 
 @pytest.mark.parametrize("alias", ["vcs.detect", "project.ensureIgnored", "echo"])
@@ -499,13 +499,13 @@ def test_field_problem_names_the_field_and_its_values(row):
 
 def test_invalid_value_with_a_lone_surrogate_is_a_problem():
     document = config({"Socket-1": {"materia": "P", "assign": {"a": ["\ud800"]}}})
-    assert found(document) == {("invalid-socket", "Socket-1.assign.a")}
+    assert problems_of(document) == {("invalid-socket", "Socket-1.assign.a")}
 
 
 def test_each_wrong_part_of_a_command_is_a_problem():
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"]["command"] = ["x", "", 5, "a\0"]
-    assert found(document) == {("invalid-materia", f"materia.U.command[{place}]") for place in (1, 2, 3)}
+    assert problems_of(document) == {("invalid-materia", f"materia.U.command[{place}]") for place in (1, 2, 3)}
 
 
 def two_loops(first: dict, second: dict, **consumes) -> dict:

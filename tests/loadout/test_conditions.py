@@ -72,7 +72,9 @@ def test_overlapping_conditions_are_found():
         if not condition_spec(a).overlaps(condition_spec(b))
     ]
     assert pairs == [("satisfied", "not_satisfied"), ("not_satisfied", "satisfied")]
-    assert [one for one in CONDITIONS if condition_spec(one).overlaps(condition_spec("failed"))] == ["failed"]
+    assert [condition for condition in CONDITIONS if condition_spec(condition).overlaps(condition_spec("failed"))] == [
+        "failed"
+    ]
 
 
 @pytest.mark.parametrize("result", list(Result))

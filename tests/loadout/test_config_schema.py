@@ -19,7 +19,7 @@ VECTORS = [json.loads(line) for line in (HERE / "vectors" / "validate.jsonl").re
 SCHEMA = Draft202012Validator(config_schema())
 
 
-def fine(document):
+def schema_errors(document):
     return [error.json_path for error in SCHEMA.iter_errors(document)]
 
 
@@ -31,7 +31,7 @@ def test_schema_is_valid():
 def has_strange_fields(document):
     """Return whether a field is unknown to its object, which only a hint reports (R28)."""
     hints = check_config(document).hints
-    return any(one.code == "unknown-field" or "has no effect here" in one.message for one in hints)
+    return any(finding.code == "unknown-field" or "has no effect here" in finding.message for finding in hints)
 
 
 GOOD = [read_config(BUNDLED), *(vector["config"] for vector in VECTORS if vector["expect"]["ok"])]
@@ -39,18 +39,18 @@ GOOD = [read_config(BUNDLED), *(vector["config"] for vector in VECTORS if vector
 
 @pytest.mark.parametrize("document", [one for one in GOOD if not has_strange_fields(one)])
 def test_valid_configs_match_the_schema(document):
-    assert fine(document) == []
+    assert schema_errors(document) == []
 
 
 @pytest.mark.parametrize("document", [one for one in GOOD if has_strange_fields(one)])
 def test_unknown_field_violates_the_schema_and_is_a_strict_problem(document):
-    assert fine(document) != []
+    assert schema_errors(document) != []
 
 
 BROKEN = [json.loads(line) for line in (HERE / "data" / "broken-configs.jsonl").read_text().splitlines()]
 
 
-def whole(**changed):
+def valid_config(**changed):
     return {
         "loadouts": {
             "T": {
@@ -87,9 +87,9 @@ def whole(**changed):
     }
 
 
-def broken(given):
+def with_mutation(given):
     """Return the whole config with one value changed or removed."""
-    document = whole()
+    document = valid_config()
     *way, last = given["at"]
     owner = document
     for key in way:
@@ -102,18 +102,18 @@ def broken(given):
 
 
 def test_base_config_of_the_mutations_is_valid():
-    assert fine(whole()) == []
-    assert check_config(whole()).strict().ok
+    assert schema_errors(valid_config()) == []
+    assert check_config(valid_config()).strict().ok
     assert len(BROKEN) >= 40
 
 
 @pytest.mark.parametrize("given", BROKEN, ids=lambda given: given["path"])
 def test_schema_error_points_at_the_mutated_field(given):
-    problems = check_config(broken(given)).strict().problems
+    problems = check_config(with_mutation(given)).strict().problems
     assert (problems[0].source, problems[0].code) == (given["path"], given["code"])
     if given.get("schema") is False:  # what relates a field to another one, no schema can say
         return
-    error = min(SCHEMA.iter_errors(broken(given)), key=lambda one: one.path)
+    error = min(SCHEMA.iter_errors(with_mutation(given)), key=lambda one: one.path)
     at = given["at"] + given.get("inside", [])
     missing = "value" not in given
     assert list(error.absolute_path) == (at[:-1] if missing or error.validator == "additionalProperties" else at)
@@ -122,9 +122,9 @@ def test_schema_error_points_at_the_mutated_field(given):
 
 
 def test_fields_with_the_x_prefix_are_allowed():
-    document = whole()
+    document = valid_config()
     document["loadouts"]["T"]["sockets"]["Socket-1"]["x-owner"] = "ada"
-    assert fine(document) == []
+    assert schema_errors(document) == []
     assert check_config(document).strict().ok
 
 
@@ -134,7 +134,7 @@ def test_layer_may_contain_partial_definitions_r33():
         "materia": {"Build": {"model": "x", "prompt": None}},
         "loadouts": {"T": {}, "Gone": None},
     }
-    assert fine(layer) == []
+    assert schema_errors(layer) == []
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_invalid_values_violate_the_schema(socket, materia):
     document = config({"Socket-1": {"materia": "P", **socket}})
     document["materia"]["P"].update(materia)
     assert not check_config(document).ok
-    assert fine(document) != []
+    assert schema_errors(document) != []
 
 
 def test_each_field_has_a_description_and_ignored_fields_are_marked():
@@ -181,6 +181,6 @@ def test_fields_of_the_reference_engine_are_known():
         "central": {"apiUrl": "https://central.example", "requestTimeoutMs": 1000},
         "questDefaultLoadoutId": None,
     }
-    report = check_config(whole() | written).strict()
+    report = check_config(valid_config() | written).strict()
     assert report.ok
     assert not {hint.source for hint in report.hints} & written.keys()

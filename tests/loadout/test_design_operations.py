@@ -37,7 +37,7 @@ def draft():
 
 
 def codes(draft) -> set[tuple[str, str]]:
-    return {(one.code, one.source) for one in draft.report.problems}
+    return {(finding.code, finding.source) for finding in draft.report.problems}
 
 
 # -- sockets ----------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_materia_can_be_created_and_changed_for_all_loadouts(draft):
     assert draft.set_materia("P", "prompt", None) == "removed prompt from P"
     assert draft.definitions["New"]["prompt"] == "x" * 40
     assert draft.materia == ("P", "G", "U", "UG", "New")
-    assert {(one["op"], one["path"]) for one in draft.materia_patch()} == {
+    assert {(change["op"], change["path"]) for change in draft.materia_patch()} == {
         ("remove", "/P/prompt"),
         ("add", "/New"),
     }
@@ -231,13 +231,13 @@ def test_copied_sockets_keep_inner_edges_and_get_free_ids(draft):
     draft.add_edge("Socket-3", "end", "failed")
     before = draft.document
     clip = clip_of(before, ["Socket-2", "Socket-3", "Socket-2"])
-    ways = {name: [one["to"] for one in socket["edges"]] for name, socket in clip["sockets"].items()}
+    ways = {name: [edge["to"] for edge in socket["edges"]] for name, socket in clip["sockets"].items()}
     assert ways == {"Socket-2": ["Socket-3"], "Socket-3": ["Socket-2", "Socket-2", "end"]}
     assert clip["layout"] == {"sockets": {"Socket-2": {"x": 1, "y": 2}}}
     assert draft.paste(clip) == "copied Socket-2, Socket-3 as Socket-5, Socket-6"
     assert new_sockets(before, draft.document) == ["Socket-5", "Socket-6"]
     sockets = draft.document["sockets"]
-    assert [one["to"] for one in sockets["Socket-6"]["edges"]] == ["Socket-5", "Socket-5", "end"]
+    assert [edge["to"] for edge in sockets["Socket-6"]["edges"]] == ["Socket-5", "Socket-5", "end"]
     assert draft.document["layout"]["sockets"]["Socket-5"] == {"x": 1, "y": 3}
     assert draft.document["loops"] == before["loops"]
     assert {name: sockets[name] for name in before["sockets"]} == before["sockets"]
@@ -381,7 +381,7 @@ def test_r27_loop_can_be_made_of_sockets():
 
 
 def test_exits_are_stored_in_their_loop_and_not_among_edges(draft):
-    edges = text([one.get("edges") for one in draft.document["sockets"].values()])
+    edges = text([socket.get("edges") for socket in draft.document["sockets"].values()])
     draft.add_exit("L", "Socket-3", "always", "end")
     draft.change_exit("L", 0, condition="not_satisfied", target="end")
     draft.move_exit("L", 1, 0)
@@ -390,10 +390,10 @@ def test_exits_are_stored_in_their_loop_and_not_among_edges(draft):
         {**route("Socket-3", "satisfied", "end"), "condition": "not_satisfied"},
     ], "the id of a route is a stable name"
     draft.remove_exit("L", 0)
-    assert text([one.get("edges") for one in draft.document["sockets"].values()]) == edges
+    assert text([edge.get("edges") for edge in draft.document["sockets"].values()]) == edges
     assert draft.delete_loop("L") == "deleted loop L, with 1 exit"
     assert "loops" not in draft.document
-    assert text([one.get("edges") for one in draft.document["sockets"].values()]) == edges
+    assert text([edge.get("edges") for edge in draft.document["sockets"].values()]) == edges
 
 
 def test_source_of_a_loop_can_be_changed(draft):
@@ -510,7 +510,7 @@ def test_patch_covers_only_unsaved_changes(draft):
     assert not draft.changed
     assert draft.patch() == []
     draft.undo()
-    assert [one["op"] for one in draft.patch()] == ["remove"]
+    assert [change["op"] for change in draft.patch()] == ["remove"]
 
 
 def test_valid_design_is_drawn_like_a_cast_and_invalid_one_partially(draft):
@@ -519,8 +519,8 @@ def test_valid_design_is_drawn_like_a_cast_and_invalid_one_partially(draft):
     graph = draft.graph()
     assert not draft.report.ok
     assert graph.sockets["Socket-2"].materia.label == "Nobody"
-    assert [one.place for one in graph.sockets["Socket-3"].edges] == [0, 1]
-    assert [one.id for one in graph.loops["L"].routes] == ["exit:Socket-3:satisfied"]
+    assert [edge.place for edge in graph.sockets["Socket-3"].edges] == [0, 1]
+    assert [route.id for route in graph.loops["L"].routes] == ["exit:Socket-3:satisfied"]
 
 
 @given(json_values)

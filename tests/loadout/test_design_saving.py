@@ -35,7 +35,7 @@ def changed_lines(before: str, after: str) -> list[str]:
     return found
 
 
-def file(project: Path, name: str = "given.json", text: str | None = None) -> Path:
+def config_file(project: Path, name: str = "given.json", text: str | None = None) -> Path:
     path = project / name
     path.write_text(text if text is not None else json.dumps(looped(), indent=4))
     return path
@@ -142,7 +142,7 @@ def test_removing_and_restoring_a_socket_gives_the_same_text(document, random):
 
 
 def test_a_loaded_file_is_written_back(wb, project):
-    path = file(project)
+    path = config_file(project)
     before = path.read_text()
     wb.load("given.json")
     draft = wb.design()
@@ -258,7 +258,7 @@ def test_unsaved_materia_are_reported(wb, project):
 
 
 def test_externally_changed_file_is_not_overwritten(wb, project):
-    path = file(project)
+    path = config_file(project)
     wb.load("given.json")
     draft = wb.design()
     draft.add_socket("P")
@@ -280,7 +280,7 @@ def test_externally_changed_file_is_not_overwritten(wb, project):
 
 
 def test_design_starts_from_the_current_file(wb, project):
-    path = file(project)
+    path = config_file(project)
     wb.load("given.json")
     path.write_text(path.read_text().replace('"L"', '"M"'))
     draft = wb.design()
@@ -290,7 +290,7 @@ def test_design_starts_from_the_current_file(wb, project):
 
 
 def test_unfinished_loadout_is_saved_only_on_request(wb, project):
-    path = file(project)
+    path = config_file(project)
     wb.load("given.json")
     draft = wb.design()
     draft.remove_socket("Socket-1")
@@ -308,7 +308,7 @@ def test_unfinished_loadout_is_saved_only_on_request(wb, project):
 
 
 def test_design_can_be_saved_as_another_file(wb, project):
-    file(project)
+    config_file(project)
     wb.load("given.json")
     draft = wb.design()
     draft.add_socket("P")
@@ -337,7 +337,7 @@ def test_design_can_be_saved_as_another_file(wb, project):
 
 def test_a_yaml_file_is_not_changed_and_the_error_offers_a_copy(wb, project):
     text = "# mine\n" + json.dumps(looped())
-    path = file(project, "given.yaml", text)
+    path = config_file(project, "given.yaml", text)
     wb.load("given.yaml")
     draft = wb.design()
     draft.add_socket("P")
@@ -351,7 +351,7 @@ def test_a_yaml_file_is_not_changed_and_the_error_offers_a_copy(wb, project):
 
 def test_json_with_comments_is_not_written_and_the_error_offers_a_copy(wb, project):
     text = "// mine\n" + json.dumps(looped())
-    path = file(project, "given.jsonc", text)
+    path = config_file(project, "given.jsonc", text)
     wb.load("given.jsonc")
     draft = wb.design()
     draft.add_socket("P")
@@ -362,7 +362,7 @@ def test_json_with_comments_is_not_written_and_the_error_offers_a_copy(wb, proje
     assert draft.patch() == [{"op": "add", "path": "/sockets/Socket-5", "value": {"materia": "P"}}]
     wb.loadouts.save(draft, "given.json")
     assert read_config(project / "given.json")["loadouts"]["T"] == draft.document
-    plain = file(project, "plain.jsonc", json.dumps(looped()))
+    plain = config_file(project, "plain.jsonc", json.dumps(looped()))
     wb.load("plain.jsonc")
     draft = wb.design()
     draft.add_socket("P")
@@ -371,7 +371,7 @@ def test_json_with_comments_is_not_written_and_the_error_offers_a_copy(wb, proje
 
 
 def test_failed_save_changes_neither_file_nor_design(wb, project, monkeypatch):
-    path = file(project)
+    path = config_file(project)
     wb.load("given.json")
     draft = wb.design()
     draft.add_socket("P")
@@ -384,7 +384,7 @@ def test_failed_save_changes_neither_file_nor_design(wb, project, monkeypatch):
     with pytest.raises(MateriaError, match="No space left"):
         wb.loadouts.save(draft)
     assert path.read_bytes() == before
-    assert [one.name for one in project.iterdir() if one.name != ".pi"] == ["given.json"]
+    assert [entry.name for entry in project.iterdir() if entry.name != ".pi"] == ["given.json"]
     assert draft.changed
 
 
@@ -494,7 +494,9 @@ def test_edges_that_leave_a_new_loop_become_exits():
     )
     made, turned = with_exits(change, "L")
     assert turned == ["Socket-2 → Socket-4", "Socket-3 → end"]
-    assert [(one["from"], one["condition"], one["targetSocketId"]) for one in made.document["loops"]["L"]["exits"]] == [
+    assert [
+        (route["from"], route["condition"], route["targetSocketId"]) for route in made.document["loops"]["L"]["exits"]
+    ] == [
         ("Socket-2", "always", "Socket-4"),
         ("Socket-3", "always", "end"),
     ]
@@ -512,7 +514,7 @@ def test_saved_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, mon
     document["materia"]["Tool"] = {"type": "utility", "command": ["python3", "tool.py"]}
     script = project / "tool.py"
     script.write_text("print('done')")
-    file(project, text=json.dumps(document))
+    config_file(project, text=json.dumps(document))
     wb.load("given.json")
     other = tmp_path / "elsewhere"
     other.mkdir()
@@ -531,9 +533,9 @@ def test_saved_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, mon
 
 
 def test_a_copy_does_not_replace_a_materia_that_the_file_defines_differently(wb, project):
-    file(project)
+    config_file(project)
     wb.load("given.json")
-    target = file(project, "other.json", json.dumps({"materia": {"P": {"prompt": "another"}}}))
+    target = config_file(project, "other.json", json.dumps({"materia": {"P": {"prompt": "another"}}}))
     before = target.read_bytes()
     with pytest.raises(MateriaError, match="defines the materia 'P' differently"):
         wb.loadouts.save(wb.design(), "other.json")

@@ -26,18 +26,18 @@ _SECTION = re.compile(r"^### `([a-z-]+)`\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DO
 _BLOCK = re.compile(r"```yaml\n# (bad|good)\n(.*?)```", re.DOTALL)
 
 
-def shared():
+def shared_materia():
     found = re.search(r"```yaml\n# materia\n(.*?)```", PAGE, re.DOTALL)
     return read_text(found[1], "yaml", where="problems-and-hints.md")
 
 
-def whole(text):
+def config_of_example(text):
     """Return the config of an example and the name of its loadout; a bare loadout gets the materia that it places."""
     given = read_text(text, "yaml", where="problems-and-hints.md")
     own = given.pop("materia", {})
     document = given if "loadouts" in given else {"activeLoadout": "T", "loadouts": {"T": given}}
-    placed = {one["materia"] for each in document["loadouts"].values() for one in each["sockets"].values()}
-    return {**document, "materia": {**{id_: raw for id_, raw in shared().items() if id_ in placed}, **own}}
+    placed = {socket["materia"] for each in document["loadouts"].values() for socket in each["sockets"].values()}
+    return {**document, "materia": {**{id_: raw for id_, raw in shared_materia().items() if id_ in placed}, **own}}
 
 
 def findings(document, code, project):
@@ -63,29 +63,29 @@ def test_every_hint_has_a_bad_and_a_good_example():
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_bad_example_has_the_hint_and_good_example_is_clean(code, tmp_path):
     blocks, _ = EXAMPLES[code]
-    bad = findings(whole(blocks["bad"]), code, tmp_path)
-    good = findings(whole(blocks["good"]), code, tmp_path)
-    assert code in {one.code for one in bad}
-    assert [str(one) for one in good if one.code == code or one.severity == "problem"] == []
+    bad = findings(config_of_example(blocks["bad"]), code, tmp_path)
+    good = findings(config_of_example(blocks["good"]), code, tmp_path)
+    assert code in {finding.code for finding in bad}
+    assert [str(finding) for finding in good if finding.code == code or finding.severity == "problem"] == []
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_documented_fixes_exist(code):
     blocks, body = EXAMPLES[code]
-    document = whole(blocks["bad"])
+    document = config_of_example(blocks["bad"])
     name = next(iter(document["loadouts"]))
     design = Design(name, document["loadouts"][name], document)
     before = design.report
-    found = next((one for one in (*before.problems, *before.hints) if one.code == code), None)
-    how = None if found is None else design.fix_of(found)
-    assert ("*Can be fixed automatically" in body) == (how is not None and not how.suggestion)
-    assert ("*A fix is suggested" in body) == (how is not None and how.suggestion)
-    if how is None:
+    found = next((finding for finding in (*before.problems, *before.hints) if finding.code == code), None)
+    fix = None if found is None else design.fix_of(found)
+    assert ("*Can be fixed automatically" in body) == (fix is not None and not fix.suggestion)
+    assert ("*A fix is suggested" in body) == (fix is not None and fix.suggestion)
+    if fix is None:
         return
     assert design.fix(found) == design.steps[-1]
     after = design.report
-    assert code not in {one.code for one in (*after.problems, *after.hints)}
-    assert how.suggestion or design.document == whole(blocks["good"])["loadouts"][name]
+    assert code not in {finding.code for finding in (*after.problems, *after.hints)}
+    assert fix.suggestion or design.document == config_of_example(blocks["good"])["loadouts"][name]
     design.undo()
     assert design.report == before
 
@@ -93,7 +93,7 @@ def test_documented_fixes_exist(code):
 def test_unfixable_findings_are_refused():
     document = config({"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P"}})
     design = Design("T", document["loadouts"]["T"], document)
-    (hint,) = [one for one in design.report.hints if one.code == "unreachable-socket"]
+    (hint,) = [finding for finding in design.report.hints if finding.code == "unreachable-socket"]
     assert hint not in design.fixes()
     with pytest.raises(MateriaError, match="fixed automatically"):
         design.fix(hint)
@@ -131,7 +131,7 @@ CASES = {
             Socket_4={"parse": "json", "edges": [edge("end"), edge("Socket-1", "satisfied")]},
         ),
         "Move the edge forward",
-        lambda after: [one["when"] for one in after["sockets"]["Socket-4"]["edges"]] == ["satisfied", "always"],
+        lambda after: [edge["when"] for edge in after["sockets"]["Socket-4"]["edges"]] == ["satisfied", "always"],
     ),
     "missing-entry": (
         {**loop([route("Socket-3", "satisfied", "Socket-4")])},
@@ -151,7 +151,7 @@ CASES = {
     "empty-list-ends": (
         loop([route("Socket-3", "satisfied", "Socket-4")]),
         "always → Socket-4 too",
-        lambda after: {one["condition"] for one in after["loops"]["L"]["exits"]} == {"satisfied", "always"},
+        lambda after: {route["condition"] for route in after["loops"]["L"]["exits"]} == {"satisfied", "always"},
     ),
 }
 
@@ -163,17 +163,17 @@ def test_fix_makes_the_change_named_by_its_hint(code):
     if code == "missing-entry":
         del document["loadouts"]["T"]["entry"]
     design = Design("T", document["loadouts"]["T"], document)
-    found = next(one for one in (*design.report.problems, *design.report.hints) if one.code == code)
-    how = design.fix_of(found)
-    assert (how.label, how.suggestion) == (label, code == "unknown-endpoint")
-    assert design.fix(found) == how.summary
+    found = next(finding for finding in (*design.report.problems, *design.report.hints) if finding.code == code)
+    fix = design.fix_of(found)
+    assert (fix.label, fix.suggestion) == (label, code == "unknown-endpoint")
+    assert design.fix(found) == fix.summary
     assert holds(design.document)
 
 
 def test_named_socket_is_renumbered_and_keeps_its_name_as_label():
     document = config({"Judge": {"materia": "P", "edges": [edge("Judge")]}})
     design = Design("T", document["loadouts"]["T"], document)
-    [hint] = [one for one in design.report.hints if one.code == "socket-id"]
+    [hint] = [finding for finding in design.report.hints if finding.code == "socket-id"]
     assert design.fix_of(hint).label == "Call it Socket-1, labelled Judge"
     design.fix(hint)
     labelled = {"materia": "P", "edges": [edge("Socket-1")], "label": "Judge"}
@@ -184,7 +184,7 @@ def test_utility_output_is_parsed_as_json_only_on_request():
     document = config({"Socket-1": {"materia": "U", "edges": [edge("end", "satisfied")]}})
     document["materia"] = {"U": {"type": "utility", "command": ["true"]}}
     design = Design("T", document["loadouts"]["T"], document)
-    [hint] = [one for one in design.report.hints if one.code == "guard-on-text"]
+    [hint] = [finding for finding in design.report.hints if finding.code == "guard-on-text"]
     assert design.fix_of(hint).suggestion
     assert "set parse of U to json" not in design.fix_all()
     design.fix(hint)
@@ -194,9 +194,9 @@ def test_utility_output_is_parsed_as_json_only_on_request():
 
 def test_results_without_an_exit_get_an_exit_to_the_end():
     blocks, _ = EXAMPLES["exhausted-unmatched"]
-    document = whole(blocks["bad"])
+    document = config_of_example(blocks["bad"])
     design = Design("T", document["loadouts"]["T"], document)
-    [hint] = [one for one in design.report.hints if one.code == "exhausted-unmatched"]
+    [hint] = [finding for finding in design.report.hints if finding.code == "exhausted-unmatched"]
     design.fix(hint)
     made = design.document["loops"]["parts"]["exits"][-1]
     assert (made["from"], made["condition"], made["targetSocketId"]) == ("Socket-2", "not_satisfied", "end")
@@ -209,7 +209,7 @@ def test_fix_finds_a_socket_whose_id_contains_a_dot():
     }
     document = config(sockets, entry="a")
     design = Design("T", document["loadouts"]["T"], document)
-    (hint,) = [one for one in design.report.hints if one.code == "guard-on-text"]
+    (hint,) = [finding for finding in design.report.hints if finding.code == "guard-on-text"]
     design.fix(hint)
     assert design.document["sockets"]["a.b"]["parse"] == "json"
 
@@ -264,27 +264,27 @@ def test_fixes_of_a_yaml_file_are_saved_as_json(shell, project):
 
 def test_fix_all_leaves_no_safe_fix():
     blocks, _ = EXAMPLES["empty-list-ends"]
-    document = whole(blocks["bad"])
+    document = config_of_example(blocks["bad"])
     document["loadouts"]["T"]["sockets"]["Socket-2"].pop("parse")
     design = Design("T", document["loadouts"]["T"], document)
     assert len(design.fix_all()) == len(design.steps) == 2
-    assert all(how.suggestion for how in design.fixes().values())
+    assert all(fix.suggestion for fix in design.fixes().values())
 
 
 def test_stuck_loops_and_missing_tools_can_be_fixed():
     raw = looped(Socket_3={"edges": [edge("Socket-2")]})
     name, document = next(iter(raw["loadouts"].items()))
     design = Design(name, document, raw)
-    found = next(one for one in design.report.hints if one.code == "never-advances")
-    how = design.fix_of(found)
-    assert how is not None
-    assert how.suggestion
-    assert how.label == "Advance Socket-3 when satisfied"
+    found = next(finding for finding in design.report.hints if finding.code == "never-advances")
+    fix = design.fix_of(found)
+    assert fix is not None
+    assert fix.suggestion
+    assert fix.label == "Advance Socket-3 when satisfied"
     design.fix(found)
     assert design.document["sockets"]["Socket-3"]["advance"] == {"when": "satisfied"}
 
     bare = Design("A", {"sockets": {"Socket-1": {"materia": "P"}}}, {"materia": {"P": {"prompt": "x"}}})
-    [missing] = [one for one in bare.report.problems if one.source == "materia.P.tools"]
+    [missing] = [finding for finding in bare.report.problems if finding.source == "materia.P.tools"]
     assert bare.fix_of(missing).label == "Set tools of P to none"
     bare.fix(missing)
     assert bare.report.ok

@@ -20,7 +20,7 @@ KNOWN = {"socket id or end": ["Socket-1", "end"], "materia id": ["Plan"]}
 
 
 def field(model, raw, name):
-    return next(one for one in form_of(model, raw, KNOWN) if one.name == name)
+    return next(field for field in form_of(model, raw, KNOWN) if field.name == name)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_form_input_follows_from_the_model(model, name, input_):
 
 
 def test_form_shows_important_fields_first_and_foreign_fields_if_set():
-    assert [one.name for one in form_of(EdgeFields, {})] == ["when", "to", "maxTraversals"]
-    assert [one.name for one in form_of(AgentMateria, {})][:3] == ["prompt", "model", "tools"]
-    assert "lockState" not in [one.name for one in form_of(Loadout, {})]
-    assert "lockState" in [one.name for one in form_of(Loadout, {"lockState": "locked"})]
-    assert "sockets" not in [one.name for one in form_of(Loadout, {"sockets": {}})], "parts of their own"
+    assert [field.name for field in form_of(EdgeFields, {})] == ["when", "to", "maxTraversals"]
+    assert [field.name for field in form_of(AgentMateria, {})][:3] == ["prompt", "model", "tools"]
+    assert "lockState" not in [field.name for field in form_of(Loadout, {})]
+    assert "lockState" in [field.name for field in form_of(Loadout, {"lockState": "locked"})]
+    assert "sockets" not in [field.name for field in form_of(Loadout, {"sockets": {}})], "parts of their own"
 
 
 def test_choice_in_a_form_can_be_empty_and_shows_unknown_values():
@@ -107,7 +107,7 @@ def test_empty_form_field_is_removed(name):
 
 def test_cast_context_form_accepts_a_word_or_an_object():
     def context(raw):
-        return next(one for one in form_of(Loadout, raw) if one.name == "castContext")
+        return next(field for field in form_of(Loadout, raw) if field.name == "castContext")
 
     field = context({})
     assert (field.label, field.input, field.value) == ("context", "choice", "")

@@ -25,7 +25,7 @@ def plain(**fields):
     return config({"Socket-1": {"materia": "P", **fields}})
 
 
-def reached(document):
+def with_exit(document):
     """Return the loop config with its last socket reached, so that only the tested hint remains."""
     loadout = document["loadouts"]["T"]
     loadout["loops"]["L"].setdefault("exits", [route("Socket-3", "always", "Socket-4")])
@@ -35,7 +35,7 @@ def reached(document):
 
 def test_clean_loadout_has_no_hints():
     assert hints(plain()) == set()
-    assert hints(reached(looped())) == set()
+    assert hints(with_exit(looped())) == set()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_unknown_field_suggests_the_nearest_known_one_r28(field, near):
 
 
 def test_unknown_fields_are_found_at_every_level():
-    document = reached(looped({"exits": [route("Socket-3", "always", "Socket-4", x=1)], "x": 1}))
+    document = with_exit(looped({"exits": [route("Socket-3", "always", "Socket-4", x=1)], "x": 1}))
     loadout = document["loadouts"]["T"]
     for place in (
         document,
@@ -125,7 +125,7 @@ def test_few_ignored_fields_are_listed_individually():
 def test_config_fields_inside_a_loadout_get_a_hint(field):
     document = plain()
     document["loadouts"]["T"][field] = {}
-    (hint,) = [one for one in check_config(document).hints if one.code == "no-effect"]
+    (hint,) = [finding for finding in check_config(document).hints if finding.code == "no-effect"]
     assert hint.source == field
     assert "top level of the config" in hint.message
 
@@ -184,7 +184,7 @@ def test_a_guarded_legacy_exit_makes_its_source_json_r15():
 
 
 def test_edge_that_leaves_a_loop_gets_a_hint():
-    document = reached(looped(Socket_3={"edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]}))
+    document = with_exit(looped(Socket_3={"edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]}))
     assert hints(document) == {("leaves-loop", "Socket-3.edges[1]")}
 
 
@@ -198,7 +198,7 @@ def test_retry_edge_next_to_an_always_exit_gets_a_hint():
 
 def test_limit_of_an_edge_that_advances_gets_a_hint():
     edges = [edge("Socket-2", "not_satisfied", maxTraversals=2), edge("Socket-2", maxTraversals=2)]
-    assert hints(reached(looped(Socket_3={"edges": edges}))) == {
+    assert hints(with_exit(looped(Socket_3={"edges": edges}))) == {
         ("budget-on-advance", "Socket-3.edges[1].maxTraversals")
     }
 
@@ -278,7 +278,7 @@ def test_the_schema_names_fields_as_the_config_does():
 
 
 def test_advancing_member_without_an_edge_for_it_gets_a_hint():
-    document = reached(looped())
+    document = with_exit(looped())
     sockets = document["loadouts"]["T"]["sockets"]
     sockets["Socket-3"]["parse"] = "json"
     sockets["Socket-3"]["edges"] = [edge("Socket-2", "not_satisfied")]
@@ -303,28 +303,28 @@ def test_always_advancing_member_without_edges_gets_a_hint():
 # -- edges, rounds and variables --------------------------------------------------------------
 
 
-def only(code, document):
+def sources_of(code, document):
     return {source for found, source in hints(document) if found == code}
 
 
 def test_shadowed_edges_get_a_hint_r3():
     twice = [edge("end", "satisfied"), edge("Socket-1", "satisfied"), edge("end")]
-    assert only("never-taken", plain(parse="json", edges=twice)) == {"Socket-1.edges[1]"}
+    assert sources_of("never-taken", plain(parse="json", edges=twice)) == {"Socket-1.edges[1]"}
     both = [edge("end", "satisfied"), edge("Socket-1", "not_satisfied"), edge("end")]
-    assert only("never-taken", plain(parse="json", edges=both)) == {"Socket-1.edges[2]"}
+    assert sources_of("never-taken", plain(parse="json", edges=both)) == {"Socket-1.edges[2]"}
     utility = config({"Socket-1": {"materia": "U", "edges": both}})
-    assert only("never-taken", utility) == set()  # a process need not say satisfied (R7)
-    assert only("never-taken", plain(parse="json", handoff="envelope", edges=both)) == set()
+    assert sources_of("never-taken", utility) == set()  # a process need not say satisfied (R7)
+    assert sources_of("never-taken", plain(parse="json", handoff="envelope", edges=both)) == set()
     failing = [edge("end", "failed"), edge("Socket-1", "failed"), edge("end")]
-    assert only("never-taken", plain(edges=failing)) == {"Socket-1.edges[1]"}
-    assert only("never-taken", plain(parse="json", edges=failing)) == {"Socket-1.edges[1]"}
+    assert sources_of("never-taken", plain(edges=failing)) == {"Socket-1.edges[1]"}
+    assert sources_of("never-taken", plain(parse="json", edges=failing)) == {"Socket-1.edges[1]"}
 
 
 @pytest.mark.parametrize("edges", [["satisfied"] * 2, ["satisfied", "not_satisfied", "always"]])
 def test_edges_hinted_as_never_taken_are_never_taken_by_explore(edges):
     made = plain(parse="json", edges=[edge("end", when) for when in edges])
     e = Exploration(build_graph(made))
-    assert {f"{source}.edges[{number - 1}]" for source, number in e.never} == only("never-taken", made)
+    assert {f"{source}.edges[{number - 1}]" for source, number in e.never} == sources_of("never-taken", made)
 
 
 def test_cycle_without_a_way_out_gets_a_hint():
@@ -332,17 +332,17 @@ def test_cycle_without_a_way_out_gets_a_hint():
         return config({"Socket-1": {"materia": "P", "parse": "json", "edges": [edge("Socket-2")]},
                        "Socket-2": {"materia": "P", "parse": "json", "edges": list(edges)}})  # fmt: skip
 
-    assert only("no-way-out", round_of(edge("Socket-1"))) == {"Socket-1.edges"}
-    assert only("no-way-out", round_of(edge("Socket-1", "satisfied"), edge("Socket-2", "not_satisfied")))
-    assert not only("no-way-out", round_of(edge("Socket-1", "not_satisfied"), edge("end")))
-    assert not only("no-way-out", round_of(edge("Socket-1", "not_satisfied")))  # satisfied ends it (R3)
-    assert not only("no-way-out", looped())
+    assert sources_of("no-way-out", round_of(edge("Socket-1"))) == {"Socket-1.edges"}
+    assert sources_of("no-way-out", round_of(edge("Socket-1", "satisfied"), edge("Socket-2", "not_satisfied")))
+    assert not sources_of("no-way-out", round_of(edge("Socket-1", "not_satisfied"), edge("end")))
+    assert not sources_of("no-way-out", round_of(edge("Socket-1", "not_satisfied")))  # satisfied ends it (R3)
+    assert not sources_of("no-way-out", looped())
     stuck = round_of(edge("Socket-1"))
     e = Exploration(build_graph(stuck))
     assert not e.can("complete")
 
 
-def reading(prompt, assign=None, **sockets):
+def with_reader(prompt, assign=None, **sockets):
     """Socket-1 goes to 2 if satisfied, else to 3, which reads what 2 assigns."""
     made = config(
         {
@@ -361,14 +361,16 @@ def reading(prompt, assign=None, **sockets):
 
 
 def test_variables_unwritten_on_some_route_get_a_hint():
-    found = check_config(reading("Read {{state.plan.text}}."))
-    (hint,) = [one for one in found.hints if one.code == "never-written"]
+    found = check_config(with_reader("Read {{state.plan.text}}."))
+    (hint,) = [finding for finding in found.hints if finding.code == "never-written"]
     assert (hint.source, "Socket-1 → Socket-3" in hint.message, "Socket-2" in hint.hint) == (
         "materia.R.prompt",
         True,
         True,
     )
-    (never,) = [one for one in check_config(reading("Read {{plna.text}}.")).hints if one.code == "never-written"]
+    (never,) = [
+        finding for finding in check_config(with_reader("Read {{plna.text}}.")).hints if finding.code == "never-written"
+    ]
     assert "on any path" in never.message
 
 
@@ -382,7 +384,7 @@ def test_variables_unwritten_on_some_route_get_a_hint():
     ],
 )
 def test_variables_of_the_engine_are_not_hinted(prompt):
-    assert not only("never-written", reading(prompt))
+    assert not sources_of("never-written", with_reader(prompt))
 
 
 def test_variables_written_by_a_critic_are_not_hinted():
@@ -394,30 +396,30 @@ def test_variables_written_by_a_critic_are_not_hinted():
         }
     )  # fmt: skip
     made["materia"]["R"] = {**AGENT, "prompt": "Write. {{state.review}}"}
-    assert not only("never-written", made)
+    assert not sources_of("never-written", made)
 
 
 def test_parallel_results_count_as_written_only_in_a_loadout_with_lanes():
     made = streams_config()
     assert "state.parallelResults" in made["materia"]["Tell"]["prompt"]
-    assert not only("never-written", made)
-    assert only("never-written", reading("{{state.parallelResults}}"))
+    assert not sources_of("never-written", made)
+    assert sources_of("never-written", with_reader("{{state.parallelResults}}"))
 
 
 def test_lists_and_assignments_with_unwritten_sources_get_a_hint():
-    assert only("never-written", reading("x", {"b": "state.plan.text"})) == {"Socket-3.assign.b"}
-    assert only("never-written", plain(foreach={"items": "state.rows"}, advance={})) == {"Socket-1.foreach.items"}
-    after = reading("x")
+    assert sources_of("never-written", with_reader("x", {"b": "state.plan.text"})) == {"Socket-3.assign.b"}
+    assert sources_of("never-written", plain(foreach={"items": "state.rows"}, advance={})) == {"Socket-1.foreach.items"}
+    after = with_reader("x")
     after["loadouts"]["T"]["sockets"]["Socket-2"]["materia"] = "U"  # it may patch anything
     after["materia"]["R"]["prompt"] = "{{state.anything}}"
     del after["loadouts"]["T"]["sockets"]["Socket-1"]["edges"][1]
-    assert not only("never-written", after)
+    assert not sources_of("never-written", after)
 
 
 def test_shared_materia_may_use_variables_of_other_loadouts():
-    made = reading("Read {{state.vcs}}.")
+    made = with_reader("Read {{state.vcs}}.")
     made["loadouts"]["S"] = made["loadouts"]["T"]
-    assert not [one for one in check_config(made, "T").hints if one.code == "never-written"]
+    assert not [finding for finding in check_config(made, "T").hints if finding.code == "never-written"]
 
 
 def test_assignment_from_a_text_output_gets_a_hint():
@@ -451,5 +453,7 @@ def test_prompt_with_the_whole_list_for_each_item_gets_a_hint(prompt, grows):
             "Work": {"type": "agent", "tools": "none", "prompt": prompt},
         },
     }
-    found = [(one.code, one.source) for one in check_config(document).hints if one.code == "prompt-grows"]
+    found = [
+        (finding.code, finding.source) for finding in check_config(document).hints if finding.code == "prompt-grows"
+    ]
     assert [source for _, source in found] == (["Socket-2"] if grows else [])

@@ -20,21 +20,21 @@ def hints(document):
     return {(hint.code, hint.source) for hint in report(document)}
 
 
-def one(materia="P", **fields):
+def single_socket(materia="P", **fields):
     return config({"Socket-1": {"materia": materia, **fields}})
 
 
 def test_clean_loadout_has_no_hints():
-    assert hints(one(parse="json", handoff="envelope")) == set()
-    assert hints(one(parse="json", handoff="sparse", assign={"a": "$.anything"})) == set()
-    assert hints(one(handoff="agent-contract", parse="json", assignment={"goal": "g"})) == set()
-    assert hints(one("U", handoff="sparse")) == set()
+    assert hints(single_socket(parse="json", handoff="envelope")) == set()
+    assert hints(single_socket(parse="json", handoff="sparse", assign={"a": "$.anything"})) == set()
+    assert hints(single_socket(handoff="agent-contract", parse="json", assignment={"goal": "g"})) == set()
+    assert hints(single_socket("U", handoff="sparse")) == set()
 
 
 @pytest.mark.parametrize("place, source", [("loadout", "handoff"), ("socket", "Socket-1.handoff")])
 def test_unknown_protocol_suggests_the_nearest_name(place, source):
     # What nobody here knows may do anything: nothing else is said of it.
-    document = one(parse="json", assignment={"goal": "g"}, assign={"a": "$.anything"})
+    document = single_socket(parse="json", assignment={"goal": "g"}, assign={"a": "$.anything"})
     loadout = document["loadouts"]["T"]
     (loadout if place == "loadout" else loadout["sockets"]["Socket-1"])["handoff"] = "envelop"
     (found,) = report(document)
@@ -46,11 +46,11 @@ def test_unknown_protocol_suggests_the_nearest_name(place, source):
 @pytest.mark.parametrize(
     "document, source",
     [
-        (one("U", handoff="envelope"), "Socket-1.handoff"),
-        (one("U", assignment={"goal": "g"}), "Socket-1.assignment"),
-        (one(handoff="envelope"), "Socket-1.handoff"),
-        (one(parse="json", handoff="envelope", assignment={"goal": "g"}), "Socket-1.assignment"),
-        (one(parse="json", assignment={"goal": "g"}), "Socket-1.assignment"),
+        (single_socket("U", handoff="envelope"), "Socket-1.handoff"),
+        (single_socket("U", assignment={"goal": "g"}), "Socket-1.assignment"),
+        (single_socket(handoff="envelope"), "Socket-1.handoff"),
+        (single_socket(parse="json", handoff="envelope", assignment={"goal": "g"}), "Socket-1.assignment"),
+        (single_socket(parse="json", assignment={"goal": "g"}), "Socket-1.assignment"),
     ],
 )
 def test_fields_ignored_by_a_protocol_get_a_hint(document, source):
@@ -58,7 +58,7 @@ def test_fields_ignored_by_a_protocol_get_a_hint(document, source):
 
 
 def test_guarded_text_edges_get_a_hint_for_every_protocol():
-    found = hints(one(handoff="envelope", edges=[edge("end", "satisfied")]))
+    found = hints(single_socket(handoff="envelope", edges=[edge("end", "satisfied")]))
     assert found == {("guard-on-text", "Socket-1.edges[0].when"), ("no-effect", "Socket-1.handoff")}
 
 
@@ -72,7 +72,7 @@ def test_guarded_text_edges_get_a_hint_for_every_protocol():
     ],
 )
 def test_assignment_from_a_missing_protocol_field_gets_a_hint(name, source):
-    found = report(one(parse="json", handoff=name, assign={"a": source, "b": "$", "c": "lastOutput"}))
+    found = report(single_socket(parse="json", handoff=name, assign={"a": source, "b": "$", "c": "lastOutput"}))
     assert [(hint.code, hint.source) for hint in found] == [("not-in-protocol", "Socket-1.assign.a")]
     assert source.split(".")[1].partition("[")[0] in found[0].message
 
@@ -80,9 +80,11 @@ def test_assignment_from_a_missing_protocol_field_gets_a_hint(name, source):
 @pytest.mark.parametrize("name", ["sparse", "envelope"])
 @pytest.mark.parametrize("source", ["$..name", "$.*", "$[0]"])
 def test_assignment_without_a_field_gets_a_hint(name, source):
-    (hint,) = report(one(parse="json", handoff=name, assign={"a": source}))
+    (hint,) = report(single_socket(parse="json", handoff=name, assign={"a": source}))
     assert (hint.code, hint.source) == ("not-in-protocol", "Socket-1.assign.a")
-    assert hints(one(parse="json", handoff="sparse", assign={"a": "$.plan..name", "b": "$['c d'].e"})) == set()
+    assert (
+        hints(single_socket(parse="json", handoff="sparse", assign={"a": "$.plan..name", "b": "$['c d'].e"})) == set()
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,23 +92,23 @@ def test_assignment_without_a_field_gets_a_hint(name, source):
     [("envelope", "$.status"), ("envelope", "$.summary.evidence"), ("agent-contract", "$.loop_state.metric")],
 )
 def test_assignment_from_a_protocol_field_is_not_hinted(name, source):
-    assert hints(one(parse="json", handoff=name, assign={"a": source})) == set()
+    assert hints(single_socket(parse="json", handoff=name, assign={"a": source})) == set()
 
 
 @pytest.mark.parametrize("value", [None, 3, "", "  ", [], {}, "<b>", "\ud800"])
 def test_protocol_hints_never_raise_on_malformed_loadouts(value):
     for field in ("handoff", "assignment", "assign", "parse"):
-        check_config(one(**{field: value}))
-        document = one()
+        check_config(single_socket(**{field: value}))
+        document = single_socket()
         document["loadouts"]["T"]["handoff"] = value
         check_config(document)
 
 
 def test_assignment_problems_have_their_path_in_both_spellings():
     given = {"acceptance_criteria": ["x"], "writableSections": ["y"], "gaol": "z"}
-    document = one(handoff="agent-contract", parse="json", assignment=given)
+    document = single_socket(handoff="agent-contract", parse="json", assignment=given)
     assert hints(document) == {("unknown-field", "Socket-1.assignment.gaol")}
-    wrong = one(assignment={"acceptance_criteria": "x", "primary": "no", "scope": ["a"], "surfaces": ["b"]})
+    wrong = single_socket(assignment={"acceptance_criteria": "x", "primary": "no", "scope": ["a"], "surfaces": ["b"]})
     found = {problem.source for problem in check_config(wrong).problems}
     assert found == {f"Socket-1.assignment.{name}" for name in ("acceptance_criteria", "primary", "scope")}
 
@@ -118,17 +120,17 @@ def test_agent_receives_its_assignment_in_both_spellings(spelling):
 
 
 def test_agent_that_drafts_its_envelope_gets_a_hint():
-    document = one(parse="json", handoff="envelope")
+    document = single_socket(parse="json", handoff="envelope")
     assert [hint.source for hint in check_config(document).hints if hint.code == "not-finalized"] == [
         "Socket-1.finalize"
     ]
     for said in (True, False):
-        document = one(parse="json", handoff="envelope", finalize=said)
+        document = single_socket(parse="json", handoff="envelope", finalize=said)
         assert not [hint for hint in check_config(document).hints if hint.code == "not-finalized"]
 
 
 def test_text_socket_in_an_envelope_loadout_gets_a_hint():
-    document = one()
+    document = single_socket()
     document["loadouts"]["T"]["handoff"] = "envelope"
     assert hints(document) == {("text-handoff", "Socket-1.parse")}
     document["loadouts"]["T"]["sockets"]["Socket-1"]["handoff"] = "sparse"

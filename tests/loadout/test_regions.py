@@ -27,7 +27,7 @@ def streamed(loop=None, **changed):
     return document
 
 
-def found(document):
+def problems_of(document):
     return {(problem.code, problem.source) for problem in check_config(document).problems}
 
 
@@ -52,7 +52,7 @@ def test_number_of_parallel_lanes_comes_from_the_loop_or_the_config():
     assert build_graph(document).regions["Socket-1"].at_once == 3
     document["loadouts"]["T"]["loops"]["L"]["parallel"] = {"maxConcurrency": 0}
     document["parallelism"] = {"maxConcurrency": "two"}
-    assert found(document) == {
+    assert problems_of(document) == {
         ("invalid-loop", "loops.L.parallel.maxConcurrency"),
         ("invalid-config", "parallelism.maxConcurrency"),
     }
@@ -62,7 +62,7 @@ def test_number_of_parallel_lanes_comes_from_the_loop_or_the_config():
 def test_only_generators_can_be_parallel(field):
     document = streamed()
     document["materia"]["Tell"] = {**AGENT, field: True}
-    assert found(document) == {("invalid-materia", f"materia.Tell.{field}")}
+    assert problems_of(document) == {("invalid-materia", f"materia.Tell.{field}")}
 
 
 def test_a_generator_that_is_not_parallel_has_no_region():
@@ -153,7 +153,7 @@ def test_regions_that_share_a_socket_are_refused():
 def test_lane_materia_must_be_declared_safe_and_take_no_drafts():
     document = streamed()
     document["materia"]["P"] |= {"parallelSafe": False, "multiTurn": True}
-    assert found(document) == {
+    assert problems_of(document) == {
         ("invalid-materia", "materia.P.parallelSafe"),
         ("invalid-materia", "materia.P.multiTurn"),
     }
@@ -164,4 +164,4 @@ def test_lane_materia_must_be_declared_safe_and_take_no_drafts():
 
 def test_a_schedule_needs_the_sparse_protocol():
     document = streamed(Socket_1={"handoff": "agent-contract"})
-    assert ("invalid-socket", "Socket-1.handoff") in found(document)
+    assert ("invalid-socket", "Socket-1.handoff") in problems_of(document)
