@@ -196,7 +196,7 @@ class Loadouts(Mapping[str, str], Shown):
 
         Args:
             name: the loadout.
-            engine: ``pi-materia`` to report also what the reference engine refuses or does otherwise (R74).
+            engine: ``pi-materia`` also reports the parts that the reference engine refuses or treats differently (R74).
         """
         name = self.needs(name or self.chosen)
         report = self.config.check(name)

@@ -420,7 +420,7 @@ def _check_exits(findings: Findings, facts: LoadoutFacts, loop: LoopFacts) -> No
         if is_text(exit_.source) and exit_.condition is not None:
             if (exit_.source, exit_.condition) in conditions:
                 message = f"another exit has the same source {exit_.source!r} and condition {exit_.condition}"
-                advice = "change the condition, or remove one of the two exits"
+                advice = "change the condition of this exit, or remove it"
                 findings.problem(INVALID_LOOP, f"{path}.condition", message, advice)
             conditions.add((exit_.source, exit_.condition))
         target = exit_.raw.get("targetSocketId")

@@ -101,7 +101,7 @@ _NULL: Final = {"type": "null"}
 
 
 def _accept_null(schema: dict[str, Any]) -> None:
-    """Make all fields optional, and allow null for every field: null removes the field of a lower layer (R33)."""
+    """Make every field optional and nullable, since null removes the field of a lower layer (R33)."""
     schema["properties"] = {name: _or_null(field) for name, field in schema["properties"].items()}
     schema.pop("required", None)
 

@@ -146,7 +146,7 @@ class LayeredConfig:
         return check_config(self.document, loadout)
 
     def check_for_reference(self, loadout: str) -> Report:
-        """Return what pi-materia, the reference engine, refuses of a loadout or does otherwise (R74)."""
+        """Return the parts of a loadout that pi-materia, the reference engine, refuses or treats differently (R74)."""
         from materia_nb.loadout.rules.reference_rules import reference_report
 
         files = [as_object(layer.document) for layer in self.layers if layer.name != "bundled"]

@@ -264,16 +264,16 @@ class _Autosaver:
         self._handle = NO_FILE
         self._let_go: Callable[[], object] = lambda: None
 
-    def on_change(self, design: Design, *, anew: bool) -> str:
-        """Save the current state of a design and return an error message or "". ``anew`` is True after more than one step."""
+    def on_change(self, design: Design, *, complete: bool) -> str:
+        """Save the current state of a design and return an error message or "". ``complete`` is True after more than one step."""
         try:
             if self._only_in_the_kernel(design):
                 return ""
             if not design.changed and (
-                anew or self._path is None or self._steps[0] is design.now or design.home.path is not None
+                complete or self._path is None or self._steps[0] is design.now or design.home.path is not None
             ):
                 self._drop()
-            elif anew or self._path is None or self._size > _MAX_BYTES or not self._path.exists():
+            elif complete or self._path is None or self._size > _MAX_BYTES or not self._path.exists():
                 self._begin(design)
             else:
                 self._append(self._act(design.now, design.originals))

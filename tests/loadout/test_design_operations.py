@@ -474,7 +474,7 @@ def test_autosaved_design_restores_its_undo_history(draft):
     draft.undo()
     kept = []
     taken_up = design()
-    taken_up.keep = lambda one, anew: kept.append(anew) or "no room"
+    taken_up.keep = lambda one, complete: kept.append(complete) or "no room"
     taken_up.take_up(steps, [undone])
     assert (taken_up.document, taken_up.definitions) == (draft.document, draft.definitions)
     assert taken_up.originals.keys() == {"P", "U"}

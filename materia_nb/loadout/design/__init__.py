@@ -60,8 +60,8 @@ _MAX_FIXES: Final = 1_000
 class Keep(Protocol):
     """Function that saves a draft of a design."""
 
-    def __call__(self, design: Design, /, *, anew: bool) -> str:
-        """Save the last change, or the whole draft if ``anew`` is set. Return the error message, or "" for success."""
+    def __call__(self, design: Design, /, *, complete: bool) -> str:
+        """Save the last change, or the whole draft if ``complete`` is set; return an error message, "" for success."""
 
 
 class Design:
@@ -181,11 +181,11 @@ class Design:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
         self._steps += steps
         self._undone[:] = undone
-        self._kept(anew=True)
+        self._kept(complete=True)
 
-    def _kept(self, *, anew: bool = False) -> None:
+    def _kept(self, *, complete: bool = False) -> None:
         if self.keep is not None:
-            self.not_kept = self.keep(self, anew=anew)
+            self.not_kept = self.keep(self, complete=complete)
 
     def replace(self, document: Object, summary: str) -> str:
         """Replace the whole document, as one step."""
@@ -199,11 +199,11 @@ class Design:
             DesignChange(fresh.document, "reloaded", {id_: definitions.get(id_) for id_ in self.originals})
         )
         self._base = self._steps[-1]
-        self._kept(anew=True)
+        self._kept(complete=True)
         return summary
 
     def undo(self) -> str:
-        """Undo the last step and return its summary; raises MateriaError if there is no such step."""
+        """Undo the last step and return its summary; raises MateriaError if no step is left."""
         if len(self._steps) == 1:
             raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=DESIGN_KIND)
         self._undone.append(self._steps.pop())
@@ -211,7 +211,7 @@ class Design:
         return self._undone[-1].summary
 
     def redo(self) -> str:
-        """Redo the step that was undone last and return its summary; raises MateriaError if there is no such step."""
+        """Redo the step that was undone last and return its summary; raises MateriaError if no step was undone."""
         if not self._undone:
             raise MateriaError("There is nothing to redo.", hint="undo a step first", kind=DESIGN_KIND)
         self._steps.append(self._undone.pop())
@@ -221,7 +221,7 @@ class Design:
     def saved(self, home: Home = NOTEBOOK) -> None:
         """Record that the current document is saved at ``home``; its steps can still be undone."""
         self._base, self.home = self._steps[-1], home
-        self._kept(anew=True)
+        self._kept(complete=True)
 
     @property
     def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:

@@ -187,7 +187,7 @@ class _Writer:
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool:
-        """True if new objects and lists in a node go on one line, as its siblings do, or else the text."""
+        """True if a new object or list in a node is written on one line, as its siblings are; without siblings, as the text."""
         inline = [self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
         return all(inline) if inline else self.compact
 

@@ -286,7 +286,7 @@ def targets_of(facts: LoadoutFacts) -> dict[str, set[str]]:
 
 
 def visited(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
-    """Return the sockets that are reachable from the entry; empty if there is no entry."""
+    """Return the sockets that are reachable from the entry; an empty set for a loadout without an entry."""
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return set()

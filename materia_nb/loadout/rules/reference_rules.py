@@ -1,4 +1,4 @@
-"""What pi-materia, the reference engine, refuses in a config and does otherwise, each with its ruling (R74)."""
+"""Rules for loadouts that pi-materia, the reference engine, refuses or casts differently; each names its ruling (R74)."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
         back = [id_ for id_ in facts.sockets if id_ in later and source.id in targets[id_]]
         if back:
             message = (
-                f"pi-materia does not start again at the first item when {source.id!r} makes new work items (R17): "
-                f"after the route {source.id} → ... → {back[0]} → {source.id} it skips as many items as it has done"
+                f"pi-materia keeps its place in the list when {source.id!r} makes new work items (R17): after the route "
+                f"{source.id} → ... → {back[0]} → {source.id}, it skips the first new items"
             )
             yield Hint(f"loops.{loop.id}.consumes", message, "use a separate generator and loop for the new items")
 
@@ -140,7 +140,7 @@ def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> Report:
-    """Return what pi-materia refuses of a loadout (problems), and what it does otherwise (hints).
+    """Return the parts of a loadout that pi-materia refuses (problems) or treats differently (hints).
 
     Args:
         document: the config.

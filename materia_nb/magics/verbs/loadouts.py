@@ -124,7 +124,7 @@ def _check(
         fix: show which problems and hints can be fixed by one change, and how
         save: with --fix, make the changes that need no choice, and save them where the loadout is defined
         to: with --fix, make these changes in a copy, and save it in this JSON file; YAML files need this
-        for_: another engine, pi-materia; also report what it refuses or does otherwise
+        for_: an engine, pi-materia; also report the parts that it refuses or treats differently
     """
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
     if not fix:
