@@ -338,7 +338,7 @@ class PromptContext(NamedTuple):
     def _json_output(self, room: PromptBudget, last: Socket, of: str) -> PromptPart:
         """Return the part with the verdict of a JSON output and its fields that no other part contains."""
         state, note = self.state, ""
-        lines = [f"{of} reported {state.last_result.asked}."] if state.last_result in YES_OR_NO else []
+        lines = [f"{of} reported {state.last_result.noun}."] if state.last_result in YES_OR_NO else []
         rest = self._left_of(state.last_json, last)
         if rest:
             text, note = bounded(pretty(whole_floats_as_integers(rest)), room.output)

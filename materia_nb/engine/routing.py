@@ -65,7 +65,7 @@ class Look(NamedTuple):
         """Return why the edge matched or not for this result of a visit, in words."""
         condition = condition_spec(self.when)
         if not condition.matches_any_output or result not in ACCEPTED:
-            return f"{result.words}; {self.when} needs {condition.asked}"
+            return f"{result.sentence}; {self.when} needs {condition.needed_output}"
         if self.matched:
             return f"{self.when} matches"
         return f"{self.when} would match, but a guarded exit goes first"

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _BUILT_IN: Final = {
-    name: EntryPoint(name, f"materia_nb.handoff.{own.place}", GROUP) for name, own in OWN_PROTOCOLS.items()
+    name: EntryPoint(name, f"materia_nb.handoff.{own.implementation}", GROUP) for name, own in OWN_PROTOCOLS.items()
 }
 
 

@@ -554,7 +554,7 @@ def _describe_state(node: StateNode, edges: Sequence[EdgeRef] = ()) -> str:
 def _describe_answer(answer: ScriptedResult) -> str:
     if answer.asks:
         return f", asks to {answer.asks}"
-    return "" if answer.result is Result.NOTHING else f", {answer.result.asked}".replace(":", "")
+    return "" if answer.result is Result.NOTHING else f", {answer.result.noun}".replace(":", "")
 
 
 def _describe(event: str | tuple[str, int]) -> str:

@@ -254,7 +254,7 @@ def _failure_chances(
         if result in explored and chance:
             chances[explored[result]] = chances.get(explored[result], 0.0) + chance
         elif chance and _is_named(socket_rules, values):
-            message = f"No edge of {id_} waits for {result.asked}: it would stop the cast."
+            message = f"No edge of {id_} waits for {result.noun}: it would stop the cast."
             raise _bad_chance(message, id_, f"give it an edge for {result}")
     if (total := sum(chances.values())) > 1:
         raise _bad_chance(f"The chances of {id_} to fail add up to {total}.", id_, "a chance is 0 to 1")

@@ -100,7 +100,7 @@ def explain(
         lines.append(f"{decision.socket} was cut short and is asked again.")
     else:
         if decision.result.silent and decision.failure is None:
-            lines.append(f"{decision.result.words.capitalize()}: {decision.reading.reason}")
+            lines.append(f"{decision.result.sentence.capitalize()}: {decision.reading.reason}")
         lines += _explain_route(rules, decision)
     if onward is not None and onward.skipped_sockets:
         lines.append(_explain_skips(onward))
@@ -135,7 +135,7 @@ def _explain_skip(skip: Passed) -> str:
 def _explain_advance(fact: AdvanceFact, decision: Decision) -> str:
     name = "The derived advance" if fact.derived else "advance"
     if not fact.moved:
-        return f"{name} did not move: it needs {fact.when}, and {decision.result.words}."
+        return f"{name} did not move: it needs {fact.when}, and {decision.result.sentence}."
     left = f"{fact.length - fact.after} of {fact.length} are left"
     if fact.exhausted:
         left = "the list is exhausted"
@@ -165,7 +165,7 @@ def _explain_route(rules: Rules, decision: Decision) -> list[str]:
         return [text.format(socket=decision.socket, target=target, reason=decision.reading.reason)]
     if by == "implied end":
         if decision.looks:
-            end = f"Nothing matches ({decision.result.words}), so the cast ends successfully."
+            end = f"Nothing matches ({decision.result.sentence}), so the cast ends successfully."
             return [end, *_explain_alternatives(rules, decision)]
         is_exhausted = decision.advance is not None and decision.advance.exhausted
         reason = "loop has no exit route from here" if is_exhausted else "socket has no edges"
@@ -203,7 +203,7 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
     for result in (*verdicts, *dict.fromkeys(awaited_failures(socket_rules).values())):
         choice = None if result is decision.result else _choice_for(socket_rules, decision.advance, result)
         if choice is not None and choice.target != decision.target:
-            lines.append(f"With {result.asked} it would have gone to {choice.target}.")
+            lines.append(f"With {result.noun} it would have gone to {choice.target}.")
     return lines
 
 

@@ -37,18 +37,18 @@ class Result(StrEnum):
     REFUSED = "refused", "a refused output", "the output was refused"
     STOPPED = "stopped", "a stop", "a person must decide"
 
-    asked: str
-    """Description of the output that a condition on this result needs."""
-    words: str
+    noun: str
+    """A noun phrase for the result, such as ``a refused output``."""
+    sentence: str
     """A sentence about the result."""
     kinds: tuple[str, ...]
     """The kinds of failures that have this result; empty if the result is not a special case of FAILED."""
 
-    def __new__(cls, value: str, asked: str, words: str, kinds: str = "") -> Self:
+    def __new__(cls, value: str, noun: str, sentence: str, kinds: str = "") -> Self:
         """Return a new member."""
         member = str.__new__(cls, value)
         member._value_ = value
-        member.asked, member.words, member.kinds = asked, words, tuple(kinds.split())
+        member.noun, member.sentence, member.kinds = noun, sentence, tuple(kinds.split())
         return member
 
     @classmethod
@@ -133,9 +133,9 @@ class ConditionSpec:
         return set(ACCEPTED).isdisjoint(self.needs)
 
     @property
-    def asked(self) -> str:
+    def needed_output(self) -> str:
         """Description of the output that the condition needs."""
-        return "an output" if self.matches_any_output else " or ".join(result.asked for result in self.needs)
+        return "an output" if self.matches_any_output else " or ".join(result.noun for result in self.needs)
 
 
 _TABLE: Final = read_package_toml(__file__, "vocabulary.toml")
@@ -209,18 +209,18 @@ class OwnProtocol(NamedTuple):
     """The facts about a protocol of this package that reading a config needs.
 
     Attributes:
-        place: the class in ``materia_nb.handoff`` that implements the protocol.
+        implementation: the class in ``materia_nb.handoff`` that implements the protocol.
         fields: the top-level fields that an agent must return; None if the socket determines the fields and its
             assignments add more.
         tells_the_task: True if the agent gets the ``assignment`` of its socket.
-        apart: True if the handoff should be requested in a separate turn after the work.
+        in_separate_turn: True if the handoff should be requested in a separate turn after the work.
         must_judge: True if an output without a verdict is refused when every edge or exit needs a verdict (R7).
     """
 
-    place: str
+    implementation: str
     fields: tuple[str, ...] | None = None
     tells_the_task: bool = False
-    apart: bool = False
+    in_separate_turn: bool = False
     must_judge: bool = False
 
 

@@ -270,7 +270,7 @@ def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent that works and writes its envelope in the same turn, without `finalize`."""
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
-    if socket.is_utility or socket.id in facts.texts or not own.apart:
+    if socket.is_utility or socket.id in facts.texts or not own.in_separate_turn:
         return
     if "finalize" not in socket.raw and socket.materia.raw.get("multiTurn") is not True:
         advice = 'write "finalize": true for a separate turn after the work, or false to confirm a single turn'

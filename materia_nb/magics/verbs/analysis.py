@@ -43,7 +43,7 @@ def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> A
 _FAILURES: Final[Mapping[str, Any]] = {
     result.value: {
         "name": f"--{result.replace('_', '-')}",
-        "help": f"the chance of {result.asked}, at sockets with an edge for it, in the form of --satisfied; 0 if left out",
+        "help": f"the chance of {result.noun}, at sockets with an edge for it, in the form of --satisfied; 0 if left out",
         "kind": "option",
     }
     for result in WITHOUT_OUTPUT
