@@ -19,8 +19,8 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PYTEST_ARGS ?=
 # Folders in tests/, such as "engine store"; if left out all but those of the repository itself: docs, site, wheel (release).
 PART ?=
-# Two workers: what a small machine has. With three the tests take less time, and browsers wait so long that some give up.
-WORKERS ?= 2
+# Three workers on the two cores of a small machine: one of them often waits for a browser or a kernel.
+WORKERS ?= 3
 # There something is slow to import that Jupyter takes along and that no test needs.
 TESTS := PYTHONPATH=$(CURDIR)/tests/quick $(PY) -m pytest
 
