@@ -1,16 +1,15 @@
-"""Exercises drawn from a seed, and the answers of a learner and a class."""
+"""The answers of a learner and of a class, and the files and tables of them."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from contextlib import suppress
 
 import pytest
 
 from magics_helpers import line
 from materia_nb.errors import MateriaError
-from materia_nb.lessons import Question, exercise
+from materia_nb.lessons import Question
 from materia_nb.lessons.checks import (
     class_table,
     guesses_file,
@@ -20,66 +19,10 @@ from materia_nb.lessons.checks import (
     scores,
     scores_as_csv,
 )
-from materia_nb.lessons.misreadings import walk
-from materia_nb.lessons.variants import TOPICS, route_answers
 
 
 def check(lesson, **questions):
     return judge_answers(lesson, "", {}, questions)
-
-
-def right_answers(variant):
-    return {name: answer.truth for name, answer in route_answers(variant).items()}
-
-
-topics = pytest.mark.parametrize("topic", list(TOPICS))
-
-
-@topics
-def test_seed_determines_the_exercise(topic):
-    made = {str(seed): exercise(topic, str(seed)) for seed in range(10)}
-    assert len({repr((one.script_lines, one.document)) for one in made.values()}) > 3
-    assert len({repr(right_answers(one)) for one in made.values()}) > 2
-    again = exercise(topic, " 3 ")
-    assert (again.document, again.script_lines) == (made["3"].document, made["3"].script_lines)
-    assert exercise(topic, "Ada").document == exercise(topic, "ada").document
-
-
-@topics
-def test_right_answers_pass_and_are_not_shown(topic):
-    one = exercise(topic, "Ada")
-    answers = right_answers(one)
-    assert "is right" in str(one.check(**answers))
-    shown = one._repr_mimebundle_()
-    assert "Ada" in shown["text/plain"]
-    assert all(words in shown["text/plain"] for words in one.questions.values())
-    assert str(answers.get("route")) not in str(shown)
-    with pytest.raises(MateriaError, match="not answered yet") as raised:
-        one.check()
-    assert raised.value.kind == "no_answer"
-
-
-def test_steps_are_shown_after_two_wrong_checks():
-    one = exercise("rework", "Ada")
-    with pytest.raises(MateriaError, match="after 2 wrong checks"):
-        one.steps()
-    for _ in range(2):
-        with pytest.raises(MateriaError, match="How many times may that edge be taken") as raised:
-            one.check(drafts=77, ends=...)
-    assert "steps()" in raised.value.hint
-    answer = next(iter(route_answers(one).values()))
-    assert len(one.steps()) == len(walk(answer.graph, answer.script).route)
-
-
-def test_unknown_topic_and_question_are_errors():
-    with pytest.raises(MateriaError, match="topic 'loop' does not exist") as raised:
-        exercise("loop")
-    assert "loops" in raised.value.hint
-    with pytest.raises(MateriaError, match="visit is not a question"):
-        exercise("loops").check(visit=3)
-
-
-# -- the file of guesses -------------------------------------------------------------------
 
 
 def test_answers_and_predictions_are_recorded_and_counted(cast, shell):
@@ -89,7 +32,7 @@ def test_answers_and_predictions_are_recorded_and_counted(cast, shell):
             check("04-rework", drafts=(answer, 5), other=(..., 1))
     Question(cast, name="08-x/the-way").guess("end")
     with pytest.raises(MateriaError):
-        exercise("edges", "Ada").check(route=["Socket-1"])
+        judge_answers("edges", "Ada", {}, {"route": (["Socket-1"], ["Socket-2"])})
     with suppress(MateriaError):
         check("05-utilities", runs=(1, 2))
     check("05-utilities", runs=(2, 2))
@@ -162,8 +105,3 @@ def test_guess_is_stored_as_bounded_text():
     kept = json.loads(guesses_file().read_text())
     assert len(kept["guess"]) <= 200
     assert kept["right"] is False
-
-
-def test_exercises_of_different_names_have_different_answers():
-    answers = Counter(str(right_answers(exercise("edges", f"name {number}"))) for number in range(40))
-    assert max(answers.values()) <= 8
