@@ -193,7 +193,7 @@ class TestCoroutines:
         assert ask(functools.partial(slow_echo)) == "again"
         assert ask(lambda prompt: slow_echo(prompt + "!")) == "again!"
 
-    def test_the_loop_stays_for_the_next_turn(self):
+    def test_event_loop_is_reused_for_the_next_turn(self):
         """A client that belongs to a loop can be kept between turns."""
         loops = []
 
@@ -211,7 +211,7 @@ class TestCoroutines:
 
         assert ask(outer) == "outer again"
 
-    def test_context_variables_are_those_of_the_caller(self):
+    def test_agent_sees_the_context_variables_of_its_caller(self):
         variable = contextvars.ContextVar("variable")
         variable.set("mine")
 
@@ -221,7 +221,7 @@ class TestCoroutines:
         assert ask(read) == "mine"
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-    def test_leaving_keeps_the_loop_for_others(self, error):
+    def test_abandoning_a_call_keeps_the_loop_for_others(self, error):
         async def leave():
             raise error
 

@@ -97,7 +97,7 @@ def test_other_warnings_are_shown_as_before(stream):
     assert stream.getvalue() == ""
 
 
-def test_installing_twice_changes_nothing():
+def test_log_redaction_can_be_installed_twice():
     redact_library_logs()
     before = logging.getLogRecordFactory()
     redact_library_logs()

@@ -124,7 +124,7 @@ def test_unknown_thinking_level_is_noted_and_ignored():
     assert "reasoning_effort" not in server.asked[0]
 
 
-def test_truncated_answer_is_noted():
+def test_answer_at_the_token_limit_is_noted():
     heard = Heard()
     with serving(says("half an ans", finish="length")) as server:
         reply = agent(server).answer(turn(heard))
@@ -394,7 +394,7 @@ def _thinks(exchange):
 
 
 @pytest.mark.parametrize("answer", [says(*["x" * 50] * 30), calls(("read", {"path": "z" * 1500})), _thinks])
-def test_endless_answer_is_cut(tmp_path, monkeypatch, answer):
+def test_endless_answer_ends_the_turn(tmp_path, monkeypatch, answer):
     monkeypatch.setattr(requests, "MAX_ANSWER_CHARS", 1_000)
     heard = Heard()
     with serving(answer, says("x" * 1_000)) as server:
@@ -442,7 +442,7 @@ def test_overlong_arguments_are_neither_run_nor_stored(tmp_path):
 # -- leave ----------------------------------------------------------------------------
 
 
-def test_changing_call_waits_for_approval_and_others_run(tmp_path):
+def test_call_that_changes_something_waits_for_approval_and_others_run(tmp_path):
     heard = Heard()
     script = (calls(("bash", {"command": "touch made"}), ("ls", {}), said="Both."), says("done"))
     with serving(*script) as server:
@@ -487,7 +487,7 @@ def test_model_sees_a_denied_call_as_denied(tmp_path):
     assert "Not on a Sunday." in results[1]
 
 
-def test_allowed_tool_does_not_ask(tmp_path):
+def test_allowed_tool_runs_without_approval(tmp_path):
     with serving(calls(("bash", {"command": "touch made"})), says("done")) as server:
         reply = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash"})))
     assert reply.text == "done"
@@ -503,7 +503,7 @@ def test_allowed_tool_does_not_ask(tmp_path):
         ("edit", {"path": "m\uff41de", "old": "a", "new": "b"}),
     ],
 )
-def test_deceptive_command_or_path_asks_although_its_tool_is_allowed(tmp_path, tool, args):
+def test_deceptive_command_or_path_needs_approval_although_its_tool_is_allowed(tmp_path, tool, args):
     with serving(calls((tool, args))) as server:
         asking = agent(server).answer(
             turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash", "edit", "write"}))
@@ -609,7 +609,7 @@ def test_open_schema_is_not_strict():
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_only_models_with_schema_support_get_a_schema(native):
+def test_schema_is_sent_only_to_models_that_support_schemas(native):
     from pydantic_ai.models.function import FunctionModel
 
     seen = []

@@ -192,7 +192,7 @@ def test_server_calls_need_approval_unless_configured(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
-def test_results_are_bounded_harmless_and_named(tmp_path):
+def test_server_results_are_shortened_and_escaped(tmp_path):
     box, tools = found(tmp_path, SPEC)
     assert len(tools) == 8
     much = box.call("own.much", {})

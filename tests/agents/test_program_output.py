@@ -268,7 +268,7 @@ class TestHowItIsCalled:
         assert command[command.index("--tools") + 1] == argument
 
     @pytest.mark.parametrize("tools", ["coding", ("read", "edit"), ("bash",)])
-    def test_tools_that_change_files_let_it_change_files(self, tools, turn):
+    def test_tools_that_change_files_set_the_options_for_changes(self, tools, turn):
         turn = dataclasses.replace(turn, tools=tools)
         assert preset_agent("command:claude").command(turn)[-2:] == ("--permission-mode", "acceptEdits")
         assert preset_agent("command:codex").command(turn) == (

@@ -50,7 +50,7 @@ def judged(materia=None, **more):
 
 
 @pytest.mark.parametrize("way", CHUNKINGS)
-def test_verdict_in_the_thinking_decides_nothing(way, tmp_path):
+def test_verdict_inside_thinking_is_ignored(way, tmp_path):
     with serving(says(*CHUNKINGS[way])) as server:
         cast = h.start(tmp_path, judged(), agent(server))
         assert cast.run() == "complete"
@@ -98,7 +98,7 @@ def test_thinking_is_shown_with_why_and_never_as_output(tmp_path):
     assert "Is it done?" not in (cast.run_dir / "sockets/Judge/1.md").read_text()
 
 
-def test_keeping_the_thinking_can_be_switched_off(tmp_path):
+def test_config_can_turn_off_storing_thinking(tmp_path):
     cast = thinks(tmp_path, keepThinking=False)
     assert cast.steps.at(1).thinking == ""
     assert "Is it done?" not in cast.run_dir.joinpath("events.jsonl").read_text()
@@ -162,7 +162,7 @@ def test_thinking_of_a_program_is_separated(tmp_path):
         "<thought>x</thought>",
     ],
 )
-def test_other_text_is_unchanged(text):
+def test_text_without_thinking_is_unchanged(text):
     assert split_thinking(text) == (text, "", True)
 
 
@@ -199,7 +199,7 @@ def test_unclosed_thinking_leaves_no_answer(text):
 
 
 @given(st.lists(st.sampled_from(["a", "<think>", "</think>", "</Reasoning>", "`", "\n```\n", "{}", " "])).map("".join))
-def test_answer_and_thinking_are_pieces_of_the_text(text):
+def test_split_answer_and_thinking_are_parts_of_the_original_text(text):
     split_response = split_thinking(text)
     assert split_response.text in text
     assert split_response.thinking in text
@@ -232,7 +232,7 @@ def test_a_function_without_a_model_can_return_any_text(tmp_path):
 # -- answers that were cut (R52) ------------------------------------------------------
 
 
-def test_truncation_is_named_first_in_repair_and_failure(tmp_path):
+def test_truncation_is_the_first_issue_in_repair_and_failure(tmp_path):
     half = says('{"satisfied": tr', finish="length")
     with serving(half, half) as server:
         cast = h.start(tmp_path, judged(), agent(server, settings={"max_tokens": 25}))
@@ -261,7 +261,7 @@ def test_unclosed_thinking_counts_as_truncated(tmp_path):
     assert taken.text == ANSWER
 
 
-def test_empty_answer_after_thinking_is_neither_draft_nor_text(tmp_path):
+def test_empty_answer_after_thinking_is_refused(tmp_path):
     endless = says("<think>on and on", finish="length")
     with serving(endless) as server:
         cast = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), agent(server))

@@ -170,7 +170,7 @@ def test_existing_file_is_replaced_and_keeps_its_mode(box, project):
     assert [entry.name for entry in project.iterdir()] == ["run.sh"]
 
 
-def test_a_hard_link_is_not_written_through(box, project, tmp_path):
+def test_writing_one_hard_link_leaves_the_other_unchanged(box, project, tmp_path):
     (tmp_path / "other.txt").write_text("other")
     os.link(tmp_path / "other.txt", project / "a.txt")
     assert box.call("write", {"path": "a.txt", "content": "new"}).ok
@@ -241,7 +241,7 @@ def test_an_edit_replaces_a_text(box, project):
         ("aba", "old occurs 2 times"),
     ],
 )
-def test_old_must_occur_exactly_once(box, project, old, said):
+def test_edited_text_must_occur_exactly_once(box, project, old, said):
     text = "x = 1\nx = 1\nababa\n"
     result, now = edited(box, project, text, old, "y")
     assert not result.ok
@@ -249,7 +249,7 @@ def test_old_must_occur_exactly_once(box, project, old, said):
     assert now == text
 
 
-def test_all_replaces_every_occurrence(box, project):
+def test_edit_with_all_replaces_every_occurrence(box, project):
     result, now = edited(box, project, "a b a\na\n", "a", "c", all=True)
     assert (result.ok, now) == (True, "c b c\nc\n")
     assert result.text == "a.txt is changed in 3 places."
@@ -281,7 +281,7 @@ def test_edit_without_a_change_is_refused(box, project):
         ("\ufeffa\n", "a", "b", "\ufeffb\n"),
     ],
 )
-def test_edit_keeps_line_ends(box, project, text, old, new, then):
+def test_edit_keeps_line_endings(box, project, text, old, new, then):
     result, now = edited(box, project, text, old, new)
     assert result.ok
     assert now == then
@@ -292,7 +292,7 @@ FEW = st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=2)
 
 
 @given(lines=LINES, old=FEW, new=LINES, end=st.sampled_from(["\n", "\r\n"]), every=st.booleans())
-def test_an_edit_is_the_replacement_in_the_file_with_other_line_ends(tmp_path_factory, lines, old, new, end, every):
+def test_edit_gives_the_same_result_with_any_line_endings(tmp_path_factory, lines, old, new, end, every):
     folder = tmp_path_factory.mktemp("edit")
     plain, old_text, new_text = "\n".join(["z", *lines, "z"]), "\n".join(old), "\n".join(new)
     (folder / "a.txt").write_bytes(plain.replace("\n", end).encode())
@@ -305,7 +305,7 @@ def test_an_edit_is_the_replacement_in_the_file_with_other_line_ends(tmp_path_fa
 
 
 @given(lines=LINES, new=LINES, crlf=st.lists(st.booleans(), min_size=8, max_size=8), place=st.integers(0, 7))
-def test_lines_outside_an_edit_keep_their_line_ends(tmp_path_factory, lines, new, crlf, place):
+def test_lines_outside_an_edit_keep_their_line_endings(tmp_path_factory, lines, new, crlf, place):
     folder = tmp_path_factory.mktemp("edit")
     place %= len(lines)
     written = [line + ("\r\n" if end else "\n") for line, end in zip(lines, crlf, strict=False)]
@@ -377,7 +377,7 @@ def test_unused_directories_are_not_created(box, project):
 
 
 @pytest.mark.parametrize("name", ["v" * 255, "ä" * 127])
-def test_file_name_may_have_the_maximum_length_of_the_disk(box, project, name):
+def test_file_name_may_have_the_maximum_length_of_the_file_system(box, project, name):
     for text in ("one", "two"):
         assert box.call("write", {"path": name, "content": text}).ok
     assert [(one.name, one.read_text()) for one in project.iterdir()] == [(name, "two")]
@@ -394,7 +394,7 @@ def test_file_name_may_have_the_maximum_length_of_the_disk(box, project, name):
         (b"\0\r\n", "a\n", b"a\n"),
     ],
 )
-def test_write_keeps_line_ends_and_byte_order_mark(box, project, before, content, after):
+def test_write_keeps_line_endings_and_byte_order_mark(box, project, before, content, after):
     (project / "a.txt").write_bytes(before)
     assert box.call("write", {"path": "a.txt", "content": content}).ok
     assert (project / "a.txt").read_bytes() == after

@@ -344,7 +344,7 @@ def test_run_directories_are_not_writable(project, bench):
     assert "events.jsonl" in box.call("find", {"pattern": "*", "path": str(Path(path).parent)}).text
 
 
-def test_no_file_stays_open(places):
+def test_tools_leave_no_file_open(places):
     box = Toolbox(places[0])
     box.call("find", {"pattern": "*"})  # whatever a first run opens for good
     before = len(list(Path("/dev/fd").iterdir()))
@@ -377,7 +377,7 @@ def shared(tmp_path_factory):
 @given(path=PATHS)
 @example(path="a/up/outside/secret.txt")
 @example(path="chain/secret.txt")
-def test_no_path_leads_outside(shared, tool, path):
+def test_no_path_reaches_a_file_outside_the_project(shared, tool, path):
     project, outside = shared
     before = tree(outside)
     path = path.replace("{project}", str(project)).replace("{outside}", str(outside))
@@ -391,7 +391,7 @@ def test_no_path_leads_outside(shared, tool, path):
 @pytest.mark.parametrize("tool", ["find", "grep"])
 @settings(max_examples=25)
 @given(path=PATHS)
-def test_no_search_leads_outside(shared, tool, path):
+def test_no_search_reaches_a_file_outside_the_project(shared, tool, path):
     project, outside = shared
     path = path.replace("{project}", str(project)).replace("{outside}", str(outside))
     result = Toolbox(project).call(tool, {**TOOLS[tool], "path": path})
@@ -401,7 +401,7 @@ def test_no_search_leads_outside(shared, tool, path):
 
 @pytest.mark.parametrize("path", [".pi/pi-materia.json", ".PI/x/y.md", "casts/notebook-utilities/count.py", "in/x.py"])
 @pytest.mark.parametrize("tool", ["write", "edit"])
-def test_files_that_run_automatically_are_not_writable(tmp_path, tool, path):
+def test_files_that_programs_run_automatically_are_not_writable(tmp_path, tool, path):
     """The config names commands, and the scripts of utilities are run: writing them would equal running a shell."""
     (tmp_path / ".pi").mkdir()
     (tmp_path / ".pi" / "x").mkdir()

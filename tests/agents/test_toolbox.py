@@ -37,7 +37,7 @@ def names(scope):
     return [tool.name for tool in tools], list(unknown)
 
 
-def test_scopes():
+def test_each_scope_allows_its_tools():
     assert names("none") == ([], [])
     assert names("readOnly") == (LOOKING, [])
     assert names("coding") == ([*LOOKING, *CHANGING], [])
@@ -47,17 +47,17 @@ def test_every_scope_of_a_config_is_known():
     assert [names(scope)[1] for scope in TOOL_SCOPES] == [[], [], []]
 
 
-def test_names_keep_their_order_and_unknown_ones_are_told_apart():
+def test_tool_names_keep_their_order_and_unknown_names_are_returned():
     assert names(("write", "web", "read", "write", "readOnly")) == (["write", "read"], ["web", "readOnly"])
     assert names("everything") == ([], ["everything"])
 
 
-def test_what_changes_something_needs_leave():
+def test_tools_that_change_something_need_approval():
     assert [tool.name for tool in choose_tools("coding")[0] if tool.changes] == CHANGING
 
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
-def test_parameters_are_closed_schemas_with_a_word_for_each(tool):
+def test_tool_parameters_are_closed_schemas_with_descriptions(tool):
     schema = tool.parameters
     assert (schema["type"], schema["additionalProperties"]) == ("object", False)
     assert set(schema["required"]) <= set(schema["properties"])
@@ -99,19 +99,19 @@ def test_parameters_are_closed_schemas_with_a_word_for_each(tool):
         ("", {}, "The tool '' does not exist"),
     ],
 )
-def test_arguments_that_do_not_fit_are_explained(box, project, name, args, said):
+def test_invalid_arguments_are_explained(box, project, name, args, said):
     result = box.call(name, args)
     assert not result.ok
     assert said in result.text
     assert sorted(path.name for path in project.iterdir()) == ["a.txt"]
 
 
-def test_everything_that_is_wrong_is_said_at_once(box):
+def test_all_invalid_arguments_are_reported_together(box):
     text = box.call("edit", {"path": 1, "with": "x"}).text
     assert all(part in text for part in ("path: Input", "with: Extra", "old: Field required", "new: Field required"))
 
 
-def test_an_optional_argument_may_be_null_and_a_whole_number_a_float(box):
+def test_optional_argument_may_be_null_and_integer_may_be_written_as_float(box):
     assert box.call("read", {"path": "a.txt", "offset": None, "limit": 1.0}).text.startswith(
         "one\n(lines 1-1; continue with offset 2"
     )
@@ -120,7 +120,7 @@ def test_an_optional_argument_may_be_null_and_a_whole_number_a_float(box):
 # -- text -------------------------------------------------------------------------------
 
 
-def test_control_characters_become_escapes_and_line_ends_stay():
+def test_control_characters_are_escaped_and_line_endings_are_kept():
     assert readable("a\tb\nc\r\nd\re\x1b[31m\x00\x7f\x9b\ud800") == "a\tb\nc\nd\\re\\x1b[31m\\x00\\x7f\\x9b\\ud800"
     assert readable(b"caf\xe9".decode(errors="surrogateescape")) == "caf\\xe9"
     assert named("a\nb\tc") == "a\\nb\\tc"
@@ -128,13 +128,13 @@ def test_control_characters_become_escapes_and_line_ends_stay():
 
 
 @given(st.text(st.characters(codec=None)))
-def test_no_text_keeps_a_control_character(text):
+def test_any_text_is_free_of_control_characters(text):
     made = readable(text)
     assert all(sign in "\n\t" or (sign >= " " and not "\x7f" <= sign <= "\x9f") for sign in made)
     made.encode()
 
 
-def test_a_text_that_is_too_long_keeps_both_ends_and_says_what_is_gone():
+def test_long_text_keeps_both_ends_and_the_size_of_the_gap():
     text = "first " + "x" * 100_000 + " last"
     short = cut_middle(text)
     assert len(short) <= MAX_RESULT_CHARS
@@ -145,7 +145,7 @@ def test_a_text_that_is_too_long_keeps_both_ends_and_says_what_is_gone():
     assert cut_middle("x" * MAX_RESULT_CHARS) == "x" * MAX_RESULT_CHARS
 
 
-def test_a_huge_name_does_not_make_a_huge_answer(box):
+def test_huge_tool_name_is_shortened_in_the_error(box):
     for name, args in [("x" * 10**6, {}), ("read", {"path": "x" * 10**6}), ("read", {"x" * 10**6: 1})]:
         result = box.call(name, args)
         assert not result.ok
@@ -156,7 +156,7 @@ def test_a_huge_name_does_not_make_a_huge_answer(box):
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_nothing_begins_once_the_cast_is_to_stop(project, name):
+def test_no_tool_runs_after_the_cast_was_stopped(project, name):
     (project / "a.txt").write_text("a")
     stop = threading.Event()
     stop.set()
@@ -167,13 +167,13 @@ def test_nothing_begins_once_the_cast_is_to_stop(project, name):
     assert [(path.name, path.read_text()) for path in project.iterdir()] == [("a.txt", "a")]
 
 
-def test_a_project_that_is_gone_is_said_so(tmp_path):
+def test_missing_project_directory_is_reported(tmp_path):
     box = Toolbox(tmp_path / "gone")
     for name, args in [("ls", {}), ("find", {"pattern": "*"}), ("bash", {"command": "true"})]:
         assert not box.call(name, args).ok
 
 
-def test_edits_at_the_same_time_all_count(project):
+def test_concurrent_edits_of_one_file_are_all_applied(project):
     (project / "a.txt").write_text("".join(f"<{n}>\n" for n in range(40)))
     box, found = Toolbox(project), []
 
@@ -210,7 +210,7 @@ def calls(draw):
 
 @settings(max_examples=60)
 @given(call=calls())
-def test_no_call_raises(tmp_path_factory, call):
+def test_tool_calls_with_any_arguments_return_a_result(tmp_path_factory, call):
     folder = tmp_path_factory.mktemp("any")
     (folder / "a.txt").write_text("one\n")
     result = Toolbox(folder).call(*call)

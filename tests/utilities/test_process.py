@@ -69,7 +69,7 @@ def test_process_inherits_the_environment(tmp_path, monkeypatch):
     "size, start, end",
     [(6, b"012345", b""), (10, b"012345", b"6789"), (27, b"012345", b"3456")],
 )
-def test_the_end_of_a_long_output_can_be_kept_too(tmp_path, size, start, end):
+def test_end_of_a_long_output_can_be_captured(tmp_path, size, start, end):
     code = f"import os; [os.write(2, (b'0123456789' * 3)[n:n + 1]) for n in range({size})]"
     result = run(python(code), tmp_path, capture=Capture(6, 4))
     assert (result.stderr, result.stderr_end, result.stderr_bytes) == (start, end, size)
@@ -77,7 +77,7 @@ def test_the_end_of_a_long_output_can_be_kept_too(tmp_path, size, start, end):
     assert result.stderr_truncated == (size > 6)
 
 
-def test_the_end_is_not_kept_unless_asked_for(tmp_path):
+def test_end_of_a_long_output_is_not_captured_by_default(tmp_path):
     result = run(python("print('0123456789')"), tmp_path, capture=Capture(6))
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"012345", b"", 11)
 
@@ -116,7 +116,7 @@ def test_full_pipes_in_both_directions_do_not_block(tmp_path):
     assert result.stderr_truncated
 
 
-def test_exactly_the_limit_is_not_truncated(tmp_path):
+def test_output_of_exactly_the_limit_is_not_truncated(tmp_path):
     for size, truncated in ((1000, False), (1001, True)):
         result = run(python(f"import sys; sys.stdout.write('x' * {size})"), tmp_path, capture=Capture(1000))
         assert (len(result.stdout), result.stdout_truncated) == (1000, truncated)
@@ -142,7 +142,7 @@ def test_pipes_closed_early_do_not_end_the_command(tmp_path, close):
     assert (tmp_path / "done").exists()
 
 
-def test_outputs_closed_while_stdin_is_still_read(tmp_path):
+def test_command_may_close_its_outputs_while_it_reads_stdin(tmp_path):
     code = """
         import os, sys
         os.close(1); os.close(2)
@@ -167,7 +167,7 @@ def test_grandchild_without_the_pipes_is_ended(tmp_path):
     assert_gone(*pids_in(tmp_path / "pids"))
 
 
-def test_a_process_that_left_the_group_cannot_hold_the_caller(tmp_path):
+def test_process_that_left_the_group_does_not_block_the_caller(tmp_path):
     result = run(with_grandchild("os.setsid()"), tmp_path)
     (pid,) = pids_in(tmp_path / "pids")
     os.kill(pid, signal.SIGKILL)
@@ -199,7 +199,7 @@ def test_timeout_sends_sigkill_one_second_later(tmp_path):
     assert_gone(*pids_in(tmp_path / "pids", 2))
 
 
-def test_process_group_has_its_second_after_the_command_ended(tmp_path):
+def test_process_group_gets_one_second_after_sigterm_even_if_the_command_has_ended(tmp_path):
     code = """
         import os, signal, time
         if os.fork() == 0:
@@ -215,7 +215,7 @@ def test_process_group_has_its_second_after_the_command_ended(tmp_path):
     assert result.timed_out
 
 
-def test_a_command_that_floods_cannot_outlive_its_time(tmp_path):
+def test_command_that_writes_endlessly_ends_at_its_time_limit(tmp_path):
     code = "import signal, os; signal.signal(15, signal.SIG_IGN)\nwhile True: os.write(1, b'x' * 65536)"
     result = run(python(code), tmp_path, timeout_s=0.3, capture=Capture(10))
     assert result.timed_out
@@ -229,7 +229,7 @@ def test_command_that_ends_at_sigterm_with_code_0_has_timed_out(tmp_path):
     assert (result.code, result.timed_out, result.ok) == (0, True, False)
 
 
-def test_own_signal_is_named(tmp_path):
+def test_signal_that_ended_the_command_is_named(tmp_path):
     result = run(python("import os; os.kill(os.getpid(), 11)"), tmp_path)
     assert (result.code, result.signal, result.ending) == (None, "SIGSEGV", "signal SIGSEGV")
 
@@ -254,7 +254,7 @@ def test_script_with_a_missing_interpreter_is_reported(tmp_path):
 
 
 @pytest.mark.parametrize("argv", [[], ["a\0b"], ["\ud800"], ["x" * 5000], [str(Path("/"))]])
-def test_impossible_commands_are_refused(tmp_path, argv):
+def test_invalid_commands_are_refused(tmp_path, argv):
     result = run(argv, tmp_path)
     assert not result.started
     assert result.start_error
@@ -345,7 +345,7 @@ def test_interrupt_ends_the_group_and_is_raised(tmp_path, runner):
     assert_gone(*pids)
 
 
-def test_second_interrupt_does_not_wait_for_the_second_to_pass(tmp_path, runner):
+def test_second_interrupt_kills_the_group_at_once(tmp_path, runner):
     code = """
         import signal, time
         signal.signal(signal.SIGTERM, lambda *_: open("asked", "w").close())
@@ -363,7 +363,7 @@ def test_second_interrupt_does_not_wait_for_the_second_to_pass(tmp_path, runner)
     assert_gone(pid)
 
 
-def test_interrupt_at_any_moment_leaves_nothing(tmp_path):
+def test_interrupt_at_any_moment_leaves_no_process(tmp_path):
     """Interrupts between starting a command and waiting for it are not lost either."""
     code = python("import os, time; open(f'pid-{os.getpid()}', 'w').close(); time.sleep(60)")
     for n in range(20):
@@ -376,7 +376,7 @@ def test_interrupt_at_any_moment_leaves_nothing(tmp_path):
     assert_gone(*(int(path.name[4:]) for path in tmp_path.glob("pid-*")))
 
 
-def test_handler_that_does_not_raise_gets_the_interrupt_and_a_result_comes_back(tmp_path):
+def test_interrupt_handler_that_does_not_raise_lets_the_call_return(tmp_path):
     seen = []
     previous = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     try:
@@ -391,7 +391,7 @@ def test_handler_that_does_not_raise_gets_the_interrupt_and_a_result_comes_back(
     assert result.signal == "SIGTERM"
 
 
-def test_another_exception_ends_the_group_too(tmp_path):
+def test_process_group_ends_after_any_exception(tmp_path):
     def late(number, frame):
         raise TimeoutError
 

@@ -74,14 +74,14 @@ def test_other_commands_are_unchanged(config, command):
     assert resolve_command(utility(command, config)) == command
 
 
-def test_absolute_paths_and_fileless_configs_are_unchanged(config):
+def test_absolute_paths_and_configs_without_a_file_are_unchanged(config):
     absolute = ["python3", str(config / "scripts/x.py")]
     assert resolve_command(utility(absolute, config)) == absolute
     assert resolve_command(utility(["python3", "scripts/x.py"])) == ["python3", "scripts/x.py"]
 
 
 @pytest.mark.parametrize("name", ["mime-bootstrap", "mime-maintain"])
-def test_git_scripts_of_the_reference_engine_are_tasks_of_one_script(name):
+def test_git_scripts_of_the_reference_engine_are_tasks_of_git_tasks(name):
     command = resolve_command(utility(script={"kind": "shippedUtility", "name": f"{name}.mjs", "runtime": "node"}))
     assert command[1].endswith("shipped/git-tasks.py")
 

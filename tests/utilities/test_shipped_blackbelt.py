@@ -114,7 +114,7 @@ def test_a_project_inside_a_jj_repository_uses_that_one(project, jj):
     assert (found["root"], found["initialized"]) == (str(project), False)
 
 
-def test_bootstrap_without_jj_fails_with_a_payload(project, jj):
+def test_bootstrap_without_jj_fails_and_reports_the_state(project, jj):
     code, found, stderr = bootstrap(project, jj, env={"PATH": str(project)})
     assert code == 1
     assert (found["ok"], found["available"]) == (False, {"jj": False})
@@ -126,7 +126,7 @@ def test_bootstrap_without_jj_fails_with_a_payload(project, jj):
 @pytest.mark.parametrize(
     "broken, initialized, new", [("git init", False, False), ("diff", True, False), ("new", True, False)]
 )
-def test_failing_command_fails_with_progress_in_the_payload(project, jj, broken, initialized, new):
+def test_failing_jj_command_reports_the_changes_made_before_it(project, jj, broken, initialized, new):
     (project / "a").write_text("a")
     code, found, stderr = bootstrap(project, jj, env={"JJ_FAIL": broken})
     assert code == 1
@@ -140,7 +140,7 @@ def name_of(project, jj, **given):
     return bootstrap(project, jj, **given)[1]["bookmarkName"]
 
 
-def test_the_name_follows_from_the_cast_alone(project, tmp_path, jj):
+def test_bookmark_name_depends_only_on_the_cast(project, tmp_path, jj):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     told = [
@@ -173,13 +173,13 @@ def test_the_name_follows_from_the_cast_alone(project, tmp_path, jj):
         ("x" * 300, "blackbelt/" + "x" * 60),
     ],
 )
-def test_requested_name_is_sanitized(project, jj, asked, name):
+def test_requested_bookmark_name_is_sanitized(project, jj, asked, name):
     assert name_of(project, jj, params={"bookmarkName": asked}) == name
     subprocess.run(["git", "check-ref-format", f"refs/heads/{name}"], check=True)
 
 
 @pytest.mark.parametrize("asked", [None, "", "...", 5])
-def test_invalid_name_is_replaced_by_a_generated_one(project, jj, asked):
+def test_invalid_bookmark_name_is_replaced_by_a_generated_name(project, jj, asked):
     assert name_of(project, jj, params={"bookmarkName": asked}) == name_of(project, jj)
 
 
@@ -194,7 +194,7 @@ def prepared(project, jj):
     return project
 
 
-def test_a_checkpoint_describes_then_moves_the_bookmark_then_opens_a_new_commit(prepared, jj):
+def test_checkpoint_describes_the_commit_moves_the_bookmark_and_opens_a_new_commit(prepared, jj):
     satisfied, context = maintain(prepared, jj, "feat: größe & 'quotes' $x")
     assert satisfied is True
     assert "feat: größe" in context
@@ -220,7 +220,7 @@ def test_each_checkpoint_moves_the_bookmark(prepared, jj):
     assert repo["commits"][1]["description"] == "fix: b"
 
 
-def test_clean_commit_is_not_changed(prepared, jj):
+def test_empty_working_commit_is_not_changed(prepared, jj):
     maintain(prepared, jj)
     jj.calls()
     satisfied, context = maintain(prepared, jj)
@@ -236,7 +236,7 @@ def test_title_with_a_leading_dash_is_not_an_option(prepared, jj):
 
 
 @pytest.mark.parametrize("title", [None, "", "  "])
-def test_missing_title_changes_nothing(prepared, jj, title):
+def test_item_without_a_title_changes_nothing(prepared, jj, title):
     satisfied, context = maintain(prepared, jj, title)
     assert satisfied is False
     assert "title" in context
@@ -245,7 +245,7 @@ def test_missing_title_changes_nothing(prepared, jj, title):
 
 
 @pytest.mark.parametrize("name", [None, "", 5])
-def test_missing_bootstrap_name_changes_nothing(prepared, jj, name):
+def test_missing_bookmark_name_changes_nothing(prepared, jj, name):
     satisfied, context = maintain(prepared, jj, name=name)
     assert satisfied is False
     assert "Blackbelt-Bootstrap" in context
@@ -263,7 +263,7 @@ def test_missing_jj_or_repository_names_bootstrap(project, jj):
 
 
 @pytest.mark.parametrize("broken, done", [("diff", 2), ("describe", 3), ("bookmark set", 4), ("new", 5)])
-def test_after_a_failing_command_the_item_can_be_maintained_again(prepared, jj, broken, done):
+def test_item_can_be_committed_again_after_a_failed_command(prepared, jj, broken, done):
     satisfied, context = maintain(prepared, jj, env={"JJ_FAIL": broken})
     assert satisfied is False
     assert f"jj {broken}" in context

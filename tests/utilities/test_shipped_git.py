@@ -33,7 +33,7 @@ def bootstrap(project, **given):
     return answer["state"]
 
 
-def test_task_follows_from_the_materia_if_a_config_replaces_its_parameters(project):
+def test_task_follows_from_the_materia_id_if_params_do_not_name_it(project):
     parameters = {"branchName": "mine"}
     code, answer = call("git-tasks.py", project, materiaId="Mime-Bootstrap", params=parameters)
     assert (code, answer["state"]["mimeBootstrap"]["branchName"]) == (0, "mime/mine")
@@ -133,7 +133,7 @@ def test_missing_repository_commit_or_title_is_reported(tmp_path, project):
     assert "git" in bootstrap(project, env={"PATH": ""})["mimeBootstrap"]["error"]
 
 
-def test_refusing_hook_is_reported_and_the_item_can_be_retried(project):
+def test_failing_commit_hook_is_reported_and_the_item_can_be_retried(project):
     hook = project / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho no such style >&2; exit 1\n")
@@ -225,7 +225,7 @@ def test_file_removed_and_changed_in_two_lanes_is_kept(project):
     assert (project / "README").read_text() == "one\n"
 
 
-def test_unjoined_worktrees_stay_and_are_reported(project):
+def test_unmerged_worktrees_stay_and_are_reported(project):
     state = lanes(project, {"a": "1\n"}, {"b": "2\n"})
     branch = state["parallelResults"][0]["exports"]["gitWorktree"]["value"]["branch"]
     answer = worktrees("finalize", project, state)

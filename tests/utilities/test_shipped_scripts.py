@@ -99,7 +99,7 @@ def test_existing_pattern_is_not_added_again(tmp_path, before):
     assert ignored(repo, ARTIFACT)
 
 
-def test_project_inside_a_repository_has_its_own_file(tmp_path):
+def test_project_inside_a_repository_gets_its_own_ignore_file(tmp_path):
     repo = repository(tmp_path / "big")
     (repo / ".gitignore").write_bytes(b"*.o\n")
     nested = repo / "apps" / "mine"
@@ -128,7 +128,7 @@ def test_read_only_file_is_not_changed_and_reported(tmp_path):
     assert ensure(repo, patterns=["a"]).code == 0, "nothing to add, so nothing is written"
 
 
-def test_permissions_are_kept_without_leftovers(tmp_path):
+def test_permissions_are_kept_and_no_temporary_file_remains(tmp_path):
     repo = repository(tmp_path / "r")
     (repo / ".gitignore").write_bytes(b"a\n")
     (repo / ".gitignore").chmod(0o640)
@@ -173,7 +173,7 @@ def test_a_symbolic_link_is_followed_inside_the_repository_only(tmp_path):
         {"file": "a\0b"},
     ],
 )
-def test_impossible_change_is_reported_and_changes_nothing(tmp_path, params):
+def test_invalid_request_is_reported_and_changes_nothing(tmp_path, params):
     repo = repository(tmp_path / "r")
     before = names(tmp_path), names(repo)
     told = ensure(repo, **params)
@@ -183,7 +183,7 @@ def test_impossible_change_is_reported_and_changes_nothing(tmp_path, params):
     assert (names(tmp_path), names(repo)) == before
 
 
-def test_project_is_the_limit_without_a_repository(tmp_path):
+def test_ignore_file_in_a_new_folder_is_created_without_a_repository(tmp_path):
     project = tmp_path / "plain"
     project.mkdir()
     assert ensure(project, file="deep/down/.ignore").code == 0
@@ -288,7 +288,7 @@ def sigil(*titles, params=None, **given):
         "test: ünïcode 🦊",
     ],
 )
-def test_good_titles_pass(title):
+def test_valid_titles_are_accepted(title):
     assert sigil(title)["satisfied"] is True
 
 
@@ -333,12 +333,12 @@ def test_allowed_types_can_be_configured():
 
 
 @pytest.mark.parametrize("given", [{}, {"state": {"workItems": []}}, {"state": {}, "workItems": []}])
-def test_empty_input_passes(given):
+def test_input_without_items_is_accepted(given):
     told = run_script("commit-sigil.py", PACKAGED, **given)
     assert (told.answer["workItems"], told.answer["satisfied"]) == ([], True)
 
 
-def test_list_may_be_at_the_top_level():
+def test_items_may_be_at_the_top_level_of_the_input():
     top = [{"title": "bad", "context": "c"}]
     assert run_script("commit-sigil.py", PACKAGED, workItems=top).answer["satisfied"] is False
     assert run_script("commit-sigil.py", PACKAGED, workItems=top, state={"workItems": []}).answer["satisfied"] is True

@@ -101,7 +101,7 @@ def test_changed_neighbouring_copy_is_preserved(folder, package):
     assert (folder / NAME).read_text() == "mine\n"
 
 
-def test_existing_file_is_not_taken_over(folder, package):
+def test_existing_file_with_the_name_of_a_script_is_not_replaced(folder, package):
     folder.mkdir(parents=True)
     (folder / NAME).write_text("mine\n")
     synchronize(folder)
@@ -147,7 +147,7 @@ def test_an_outdated_copy_that_cannot_be_replaced_is_not_run(folder, package, mo
     assert find_script("commit-sigil.py", [folder]) == folder / "commit-sigil.py"
 
 
-def test_an_interrupted_update_is_finished_by_the_next(folder, package, monkeypatch):
+def test_next_synchronization_finishes_an_interrupted_one(folder, package, monkeypatch):
     synchronize(folder)
     for name in SHIPPED_SCRIPTS:
         (package / name).write_text("new = 1\n")
@@ -164,7 +164,7 @@ def test_an_interrupted_update_is_finished_by_the_next(folder, package, monkeypa
     assert {find_script(name, [folder]).read_text() for name in SHIPPED_SCRIPTS} == {"new = 1\n"}
 
 
-def test_kernels_that_start_together_agree(folder):
+def test_concurrent_synchronizations_give_the_same_result(folder):
     code = "import sys; from pathlib import Path; from materia_nb.utilities import utility_step; sys.stdin.read(1);"
     code += "assert utility_step.synchronize(Path(sys.argv[1]))"
     kernels = [subprocess.Popen([sys.executable, "-c", code, str(folder)], stdin=subprocess.PIPE) for _ in range(6)]
