@@ -69,7 +69,7 @@ _KINDS: Final[Mapping[Mode, TurnKind]] = {
 
 
 class AgentError(MateriaError):
-    """An agent could not answer. ``kind`` is the reason, or ``agent_error`` if there is no more specific kind."""
+    """An agent could not answer; ``kind`` is the reason, or ``agent_error`` if no other kind fits."""
 
     def __init__(
         self, what: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
@@ -180,8 +180,8 @@ class Turn:
         tools: the tool scope: ``none``, ``readOnly``, ``coding``, or the names of tools.
         model: the model that the materia asks for.
         thinking: the thinking level that the materia asks for.
-        wants: the required fields of the answer, each described in words; None without required fields, as in a
-            draft, and for a protocol that only the prompt describes.
+        wants: the required fields of the answer, each with a description; None if no field is required, as in a draft,
+            or if only the prompt describes the protocol.
         schema: the JSON Schema of the answer, for agents that can enforce a schema; None if the answer
             is not a single JSON object, as in a draft.
         request: the request of the cast.
@@ -279,7 +279,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The agent needs approval of tool calls before it can continue."""
+    """The agent needs approval for tool calls before it can continue."""
 
     calls: tuple[ToolCall, ...]
 
@@ -506,7 +506,7 @@ def split_thinking(text: str, tags: tuple[str, str] = TAGS) -> SplitReply:
 
 
 def _unopened(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
-    """Return the closing tag of thinking without an opening tag, or None if there is no such tag."""
+    """Return the closing tag of thinking that has no opening tag, or None."""
     if not any(tag[1] for tag in tags) or _is_json(text):
         return None
     quoted = deque(match.span() for match in _QUOTED.finditer(text))

@@ -45,10 +45,10 @@ _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 class FunctionAgent:
     """Calls a function for each turn; a coroutine runs on the loop that awaits the cast, or else in a separate thread.
 
-    The function gets what its parameters ask for: ``turn`` is the whole turn, any other name is
-    that field of it (``item``, ``state``, ``last``, ``request``, ``prompt``, ...). A single parameter
-    of another name gets the turn, parameters with a default keep it, and a function without
-    parameters gets nothing. It returns text, a dict (sent as JSON) or a :class:`Reply`.
+    The names of the parameters determine the arguments: ``turn`` receives the whole turn, and a parameter named after a
+    field of the turn (``item``, ``state``, ``last``, ``request``, ``prompt``, ...) receives that field. A single parameter
+    with any other name also receives the turn. Parameters with a default value keep it. The function returns text, a
+    dict (sent as JSON) or a :class:`Reply`.
 
     Args:
         function: the function to call.

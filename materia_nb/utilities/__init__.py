@@ -1,1 +1,1 @@
-"""Running processes with enforced limits, and running utilities, which read JSON from stdin (R23-R25)."""
+"""Run processes with enforced limits, and utilities, which read JSON from stdin (R23-R25)."""

@@ -1,4 +1,4 @@
-"""Running a command so that it cannot block its caller or leave processes behind (R23).
+"""Run commands that can neither block their caller nor leave processes behind (R23).
 
 On a platform without processes, a Python script runs inside the current process. It reads stdin and writes stdout and
 stderr as in a separate process. The script cannot be stopped, so there is no time limit. It can read the memory of the

@@ -27,7 +27,7 @@ from materia_nb.utilities.process import KEEP_BYTES, STDERR_SUMMARY, ProcessResu
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
-"""Name of the directory in a profile that contains the script copies."""
+"""Directory of the script copies in a profile."""
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 

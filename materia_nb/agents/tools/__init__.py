@@ -73,7 +73,7 @@ class MoreTools(NamedTuple):
 
 
 class Refused(Exception):
-    """The call cannot run as requested. The message for the model names the reason and what to do instead."""
+    """A call cannot run as requested; the message tells the model why, and what to do instead."""
 
 
 def readable(text: str) -> str:
