@@ -133,7 +133,9 @@ class JsonOutput:
         cut = _CUT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
         answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(sessions, ""), cut=cut)
         if failures:
-            message = text or "it reports an error" if failures[-1] is True else _as_text(failures[-1])
+            message = (
+                text or "it reported an error without a message" if failures[-1] is True else _as_text(failures[-1])
+            )
             return answer._replace(error=message)
         if answers:
             return answer
@@ -335,7 +337,9 @@ class CommandAgent:
         if shutil.which(where) is not None:
             return None
         return AgentError(
-            f"{program} is not installed", hint="install it, or choose another agent", kind="agent_not_started"
+            f"The program {program} is not installed",
+            hint="install it, or choose another agent",
+            kind="agent_not_started",
         )
 
     def __repr__(self) -> str:
@@ -350,7 +354,7 @@ class CommandAgent:
             (result.timed_out, "agent_timeout", f"took longer than {limit:g} s and was ended ({ended})", longer),
             (result.stopped, "interrupted", f"was interrupted ({ended})", None),
             (result.code != 0, "agent_exit", f"ended with {ended}", None),
-            (result.stdout_truncated, "agent_reply_too_long", f"answered with more than {_MAX_REPLY_BYTES} bytes", None),
+            (result.stdout_truncated, "agent_reply_too_long", f"answered with more than {_MAX_REPLY_BYTES:,} bytes", None),
         )  # fmt: skip
         outcome = next((outcome for outcome in outcomes if outcome[0]), None)
         if outcome is None:
@@ -569,7 +573,7 @@ class PresetAgent(CommandAgent):
             return preset.scopes[scope]
         if scope != "coding" and not self.any_tools:
             raise AgentError(
-                f"{self.argv[0]} cannot be held to `tools: {scope}` of {turn.materia_id}: it could use its own tools",
+                f"{self.argv[0]} cannot be limited to `tools: {scope}` of {turn.materia_id}, because it could use its own tools",
                 where=turn.socket_id,
                 hint=f"use command:claude or command:pi, or allow it by name with {COMMAND_PREFIX}{preset.name}{ANY_TOOLS}",
                 kind="tools_not_held",

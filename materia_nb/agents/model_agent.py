@@ -98,7 +98,7 @@ def _needs_library() -> None:
     """Raise AgentError (kind ``not_installed``) unless pydantic-ai is installed."""
     if find_spec("pydantic_ai") is None:
         raise AgentError(
-            "Language models need pydantic-ai, which is not installed", hint=_INSTALL, kind="not_installed"
+            "Language models need the package pydantic-ai, which is not installed", hint=_INSTALL, kind="not_installed"
         )
 
 
@@ -359,7 +359,7 @@ class ModelAgent:
 
 def _no_model_error(who: str, where: str | None = None) -> AgentError:
     return AgentError(
-        f"{who} names no model, and the agent has no default model",
+        f"{who} does not name a model, and the agent has no default model",
         where=where,
         hint="name a model in the materia or for the agent: provider:model, as in openai:gpt-5",
         kind="no_model",

@@ -85,7 +85,7 @@ def test_lone_surrogate_in_a_prompt_is_sent(turn):
         ),
         ("import os; os.kill(os.getpid(), 9)", {}, "agent_exit", "signal SIGKILL"),
         ("import time; time.sleep(60)", {"timeout_s": 0.3}, "agent_timeout", "longer than 0.3 s"),
-        ("import sys; sys.stdout.write('x' * 9_000_000)", {}, "agent_reply_too_long", "8388608 bytes"),
+        ("import sys; sys.stdout.write('x' * 9_000_000)", {}, "agent_reply_too_long", "8,388,608 bytes"),
     ],
 )
 def test_command_failures_have_their_kinds(turn, code, more, kind, said):

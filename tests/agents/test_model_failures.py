@@ -29,11 +29,11 @@ def no_keys(monkeypatch):
 FAILURES = {
     "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "does not accept more requests", "wait"),
     "quota": (refuses(429, "Pay first", error="insufficient_quota"), "quota or the credit", "account"),
-    "server": (refuses(500, "Oops"), "failed on its provider's side", "retry --turn later"),
-    "overloaded": (refuses(503, "Too busy"), "failed on its provider's side", "another model"),
-    "bad_key": (refuses(401, "Incorrect API key"), "key was refused", "environment"),
-    "forbidden": (refuses(403, "region not allowed"), "does not let you ask", "region"),
-    "forbidden_key": (refuses(403, "Your API key has no access"), "key was refused", "environment"),
+    "server": (refuses(500, "Oops"), "reported a server error", "retry --turn later"),
+    "overloaded": (refuses(503, "Too busy"), "reported a server error", "another model"),
+    "bad_key": (refuses(401, "Incorrect API key"), "refused the key", "environment"),
+    "forbidden": (refuses(403, "region not allowed"), "does not allow you to use", "region"),
+    "forbidden_key": (refuses(403, "Your API key has no access"), "refused the key", "environment"),
     "bad_model": (refuses(404, "No such model", error="model_not_found"), "was not found", "name"),
     "context": (
         refuses(400, "This model's maximum context length is 8 tokens", error="context_length_exceeded"),
@@ -73,7 +73,7 @@ FAILURES = {
     ),
     "error_without_a_code": (
         whole({"error": {"message": "It fell over"}}),
-        "failed on its provider's side, in 2 tries: It fell over",
+        "reported a server error, in 2 tries: It fell over",
         "retry --turn later",
     ),
     "error_text": (
@@ -83,7 +83,7 @@ FAILURES = {
     ),
     "key_refused_in_a_200_reply": (
         whole({"error": {"message": "User not found.", "code": 401}}),
-        "key was refused",
+        "refused the key",
         "environment",
     ),
     "other_protocol": (

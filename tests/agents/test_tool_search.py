@@ -142,11 +142,11 @@ def test_match_in_a_long_line_is_shown_with_context(box, project):
 def test_excess_matches_are_counted(box, project):
     (project / "many.txt").write_text("needle\n" * 10_000)
     lines = found(box, "grep", "needle")
-    assert (len(lines), lines[-1]) == (501, "(there is more: narrow the pattern or the path)")
+    assert (len(lines), lines[-1]) == (501, "(there are more results: use a narrower pattern or path)")
     (project / "many.txt").write_text(f"needle {'x' * 250}\n" * 400)
     text = "\n".join(found(box, "grep", "needle"))
     assert len(text) <= MAX_RESULT_CHARS
-    assert text.endswith("(there is more: narrow the pattern or the path)")
+    assert text.endswith("(there are more results: use a narrower pattern or path)")
 
 
 def test_files_that_cannot_be_read_are_counted(box, project):

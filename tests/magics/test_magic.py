@@ -272,7 +272,7 @@ def test_each_materia_uses_its_model(shell, monkeypatch):
         line(shell, "retry --turn")
         line(shell, "run")
         assert cast.failure.kind == "no_model"
-        assert "materia Teller names no model" in cast.failure.message
+        assert "materia Teller does not name a model" in cast.failure.message
     assert [asked["model"] for asked in server.asked] == ["judge"]
 
 

@@ -225,7 +225,7 @@ def test_model_without_key_or_name_is_reported(programs, wb, monkeypatch):
     assert finding_of(result, "Socket-2 (Plain)").status == "ok"
     assert SECRET not in repr(result) + html(result)
     wb.agent("*", "model")
-    assert "names no model" in finding_of(checkup(wb), "Socket-2 (Plain)").details
+    assert "does not name a model" in finding_of(checkup(wb), "Socket-2 (Plain)").details
 
 
 def test_unknown_tools_are_reported(programs, wb):

@@ -168,7 +168,7 @@ def _result_text(value: object) -> str:
 
     if isinstance(value, str):
         return value
-    return "(it gave nothing)" if value is None else compact(to_jsonable_python(value, fallback=str))
+    return "(no result)" if value is None else compact(to_jsonable_python(value, fallback=str))
 
 
 # -- finding tools -----------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def _text_of(result: CallToolResult) -> str:
                 parts.append(getattr(block.resource, "text", f"[{block.resource.uri}, not shown]"))
     if not parts and result.structured_content is not None:
         parts.append(json.dumps(result.structured_content, ensure_ascii=False))
-    return "\n".join(parts) or "(it gave nothing)"
+    return "\n".join(parts) or "(no result)"
 
 
 def _fill_variables(server: str, variables: JSON) -> dict[str, str]:

@@ -199,7 +199,7 @@ class Search:
         self._results += 1
         self._room -= len(line) + 1
         if self._results > _MAX_RESULTS or self._room < 0:
-            _write("(there is more: narrow the pattern or the path)")
+            _write("(there are more results: use a narrower pattern or path)")
             return False
         _write(line)
         return True
