@@ -76,7 +76,7 @@ def test_extension_can_be_reloaded_and_unloaded(shell):
     materia_nb.unload_ipython_extension(shell)
 
 
-def test_a_typo_is_one_short_red_error(shell):
+def test_a_mistyped_verb_gives_one_short_error(shell):
     result = shell.run_cell("%materia lod hello.json", silent=False)
     error = result.error_in_exec
     assert isinstance(error, MateriaError)
@@ -543,6 +543,6 @@ def test_every_verb_argument_is_documented():
     assert [(name, one.name) for name, verb in VERBS.items() for one in verb.arguments if not one.help] == []
 
 
-def test_missing_registration_is_a_clear_error():
+def test_unknown_name_in_the_registry_is_a_clear_error():
     with pytest.raises(KeyError, match="nothing of the kind"):
         lookup("nothing of the kind")

@@ -70,7 +70,7 @@ def test_suggestions_are_listed_and_accepted_by_number(shell):
         ("edit remember x", "whole number"),
     ],
 )
-def test_impossible_verb_explains_itself(shell, said, told):
+def test_a_verb_that_cannot_run_explains_why(shell, said, told):
     ran(shell)
     with pytest.raises(MateriaError) as error:
         line(shell, said)

@@ -49,7 +49,7 @@ def test_an_answer_in_a_cell_may_be_any_prose(asked, prose):
 
 
 @EACH
-def test_a_message_about_a_draft_and_an_answer_reach_their_verb(asked, prose):
+def test_any_prose_in_a_cell_reaches_refine_and_quest_add(asked, prose):
     for verb in ("refine", "answer"):
         with pytest.raises(MateriaError):
             run(asked, f"%%materia {verb}\n{prose}")
@@ -58,7 +58,7 @@ def test_a_message_about_a_draft_and_an_answer_reach_their_verb(asked, prose):
 
 
 @EACH
-def test_a_prompt_layer_a_value_and_a_correction_may_be_any_prose(asked, prose):
+def test_an_edited_prompt_or_output_may_be_any_prose(asked, prose):
     run(asked, f"%%materia edit prompt task\n{prose}")
     assert prose.strip() in asked.user_ns["wb"].current.now.prompt.text
     run(asked, "%%materia reply\nfirst")

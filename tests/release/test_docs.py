@@ -165,7 +165,7 @@ def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
-def test_every_casting_example_shows_the_end():
+def test_every_example_of_a_cast_shows_how_it_ends():
     """A cast that failed silently would make an example misleading."""
     silent = []
     for one in blocks("python"):

@@ -29,13 +29,13 @@ def wheel(tmp_path):
     return path
 
 
-def test_a_wheel_needs_what_its_markers_ask_for_in_a_browser(wheel):
+def test_markers_decide_what_a_wheel_requires_in_a_browser(wheel):
     markers = {"sys_platform": "emscripten", "extra": ""}
     found = [need.name for need in make_lite.requirements(wheel) if make_lite.applies(need, markers)]
     assert found == ["there"]
 
 
-def test_the_lock_file_names_each_wheel_beside_it_with_its_digest_and_needs(wheel):
+def test_lock_file_lists_each_wheel_with_digest_and_requirements(wheel):
     wheels = {"made-up": make_lite.Wheel(wheel, "1.0", ["there"])}
     [(name, entry)] = make_lite.lock_file(wheels, PLATFORM)["packages"].items()
     assert (name, entry["file_name"], entry["depends"]) == ("made-up", wheel.name, ["there"])

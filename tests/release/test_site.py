@@ -243,6 +243,6 @@ def test_every_link_and_picture_of_the_site_resolves(site):
         '<p style="background: url(https://example.org/x.png)">',
     ],
 )
-def test_external_loads_are_detected(text):
+def test_loads_from_other_hosts_are_detected(text):
     assert [is_elsewhere(one) for one in Page(text).loads] == [True]
     assert not Page('<a href="https://example.org">x</a>').loads

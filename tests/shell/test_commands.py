@@ -56,7 +56,7 @@ def materia(capsys, *arguments):
     return code, said.out, said.err
 
 
-def test_every_verb_is_listed_as_in_the_shell_or_not():
+def test_every_verb_has_one_access_in_a_terminal():
     listed = [name for names in SHELL.values() for name in names]
     assert sorted(listed) == sorted(VERBS), "words.toml [shell] lists every verb once"
 

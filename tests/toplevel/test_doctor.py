@@ -56,7 +56,7 @@ def test_programs_are_listed_with_their_versions(programs, wb):
     assert "OpenAI" in missing.advice
 
 
-def test_version_line_is_shown_without_warnings(programs, wb):
+def test_the_version_is_found_after_printed_warnings(programs, wb):
     programs("gemini", "print('Warning: no server here'); print('Warning: client version is 0.9.1')")
     assert finding_of(checkup(wb), "command:gemini").details == "Warning: client version is 0.9.1"
 
@@ -152,7 +152,7 @@ def test_packages_are_listed_with_version_or_install_command(monkeypatch):
     assert 'pip install "materia-nb[models]"' in result["pydantic-ai-slim"].advice
 
 
-def test_folders_are_probed_without_leftovers(tmp_path):
+def test_checking_a_folder_leaves_no_file_behind(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "file").write_text("")
     named = [("there", tmp_path / "there"), ("new", tmp_path / "a" / "b"), ("file", tmp_path / "file" / "c")]
@@ -164,7 +164,7 @@ def test_folders_are_probed_without_leftovers(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "there"]
 
 
-def test_a_checkup_changes_nothing(programs, wb):
+def test_a_checkup_changes_no_file(programs, wb):
     checkup(wb)
     assert list(wb.project.iterdir()) == []
 

@@ -38,19 +38,19 @@ def test_typo_gets_a_suggestion(typed, meant):
 
 
 @pytest.mark.parametrize("typed", ["pause", "quit", "play", "start", "see", ""])
-def test_different_short_word_gets_no_suggestion(typed):
+def test_a_short_word_without_a_similar_name_gets_no_suggestion(typed):
     assert close_match(typed, VERBS) is None
     assert did_you_mean(typed, VERBS).startswith("choose one of: ")
 
 
-def test_part_of_a_name_gets_a_suggestion():
+def test_a_name_that_contains_a_known_name_gets_a_suggestion():
     assert close_match("Plan-Build", ["Plan-Build-Eval", "Full-Auto"]) == "Plan-Build-Eval"
 
 
 HOSTILE = "\x1b[31m\u202eab\nFAKE LINE\u2028FAKE"
 
 
-def test_names_in_errors_have_no_line_breaks_or_controls(monkeypatch):
+def test_names_in_errors_have_no_line_breaks_or_control_characters(monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "sk-canary-0123456789")
     error = MateriaError(
         f"There is no {HOSTILE} sk-canary-0123456789.",

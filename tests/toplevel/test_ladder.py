@@ -14,7 +14,7 @@ LONG = "This model's maximum context length is 4096 tokens."
 REQUESTS = ("bread", "tides", "tyres")
 
 
-def test_acceptance_repairs_copies_and_overflows_are_counted(tmp_path):
+def test_ladder_counts_acceptance_repairs_copies_and_overflows(tmp_path):
     """Of three requests one is answered at once, one after a copy of the form, one does not fit."""
     answers = [says(PLAN), says(COPIED), says(PLAN), refuses(400, LONG, error="context_length_exceeded")]
     with serving(*answers) as server:

@@ -83,7 +83,7 @@ def test_only_platform_starts_threads_and_timers():
 
 
 @pytest.mark.parametrize("blocked", [NO_FCNTL, LIKE_A_BROWSER], ids=["no-fcntl", "like-a-browser"])
-def test_a_cast_runs_resumes_and_is_listed_and_has_one_writer(tmp_path, blocked):
+def test_a_cast_without_threads_runs_resumes_and_has_one_writer(tmp_path, blocked):
     code = CAST.format(blocked=blocked)
     search = f"{Path(h.__file__).parent}:{Path(platform.__file__).parents[1]}"
     done = subprocess.run(
@@ -116,7 +116,7 @@ def test_event_loop_runs_deferred_and_background_work(bare):
     assert done[0] == "joined"
 
 
-def test_agents_that_really_wait_are_refused_without_threads(bare):
+def test_agents_that_block_are_refused_without_threads(bare):
     async def quick():
         await asyncio.sleep(0)
         return "answer"
@@ -132,7 +132,7 @@ def test_agents_that_really_wait_are_refused_without_threads(bare):
     asyncio.run(page())
 
 
-def test_a_python_script_runs_in_place_with_its_own_stdin_stdout_and_directory(bare, tmp_path):
+def test_a_script_in_this_process_has_its_own_stdin_stdout_and_directory(bare, tmp_path):
     (tmp_path / "beside_it.py").write_text("WORD = 'beside'")
     code = "import os, sys, beside_it; print(sys.argv[1], sys.stdin.read(), beside_it.WORD, os.getcwd())"
     before = sys.argv, sys.stdin, sys.stdout, sys.modules["__main__"]
@@ -153,19 +153,19 @@ def test_a_python_script_runs_in_place_with_its_own_stdin_stdout_and_directory(b
         ("syntax error", 1, "SyntaxError"),
     ],
 )
-def test_a_script_that_fails_in_place_ends_as_a_process_would(bare, tmp_path, code, ends, told):
+def test_a_failing_script_in_this_process_ends_like_a_process(bare, tmp_path, code, ends, told):
     result = run(code, tmp_path)
     assert result.code == ends
     assert told in result.stderr.decode()
 
 
-def test_code_on_the_command_line_runs_in_place(bare, tmp_path):
+def test_code_on_a_command_line_runs_in_this_process(bare, tmp_path):
     code = "import sys; print(sys.argv, __name__)"
     result = run_process([sys.executable, "-c", code, "a"], stdin=b"", cwd=tmp_path, timeout_s=1)
     assert result.stdout == b"['-c', 'a'] __main__\n"
 
 
-def test_output_in_place_has_the_limits_of_a_process(bare, tmp_path):
+def test_output_of_a_script_in_this_process_is_limited(bare, tmp_path):
     (tmp_path / "long.py").write_text("print('a' * 10 + 'b' * 10, end='')")
     result = run_process(["python3", "long.py"], stdin=b"", cwd=tmp_path, timeout_s=1, capture=Capture(5, 3))
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"aaaaa", b"bbb", 20)
