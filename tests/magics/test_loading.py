@@ -31,15 +31,15 @@ def test_loadout_broken_by_a_cell_is_not_cast(shell):
 def test_cast_names_its_loadout_after_a_refused_one(shell):
     line(shell, "load hello.json")
     cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
-    said = "casts Hello: Bad was just defined and cannot be cast"
+    result = "casts Hello: Bad was just defined and cannot be cast"
     line(shell, "cast hi")
-    assert said in text(line(shell, "status"))
-    assert said in record_text(shell.user_ns["wb"].current)["text/plain"]
+    assert result in text(line(shell, "status"))
+    assert result in record_text(shell.user_ns["wb"].current)["text/plain"]
     line(shell, "cast --loadout Hello hi")
-    assert said not in text(line(shell, "status")), "it was named"
+    assert result not in text(line(shell, "status")), "it was named"
     line(shell, "use Hello")
     line(shell, "cast hi")
-    assert said not in text(line(shell, "status")), "it was chosen since"
+    assert result not in text(line(shell, "status")), "it was chosen since"
 
 
 def test_loading_another_file_reports_unloaded_loadouts(shell, project):
@@ -62,7 +62,7 @@ def test_changed_file_is_loaded_again(shell, project):
 
 
 @pytest.mark.parametrize(
-    "typed,told",
+    "typed,expected",
     [
         ("modify", "edit changes"),
         ("Redo", "undo"),
@@ -71,10 +71,10 @@ def test_changed_file_is_loaded_again(shell, project):
         ("edit", "items, set"),
     ],
 )
-def test_similar_verb_is_suggested(shell, typed, told):
+def test_similar_verb_is_suggested(shell, typed, expected):
     with pytest.raises(MateriaError) as caught:
         line(shell, typed)
-    assert told in caught.value.hint
+    assert expected in caught.value.hint
 
 
 def test_name_differing_by_a_number_is_not_suggested(shell):

@@ -87,7 +87,7 @@ def test_a_mistyped_verb_gives_one_short_error(shell):
 
 
 @pytest.mark.parametrize(
-    "given, told",
+    "given, expected",
     [
         ("use", "LOADOUT is missing"),
         ("step two", "must be a whole number"),
@@ -108,13 +108,13 @@ def test_a_mistyped_verb_gives_one_short_error(shell):
         ("agent Nobody person", "No materia or socket is called 'Nobody'"),
     ],
 )
-def test_bad_input_is_explained_with_a_hint(shell, given, told):
+def test_bad_input_is_explained_with_a_hint(shell, given, expected):
     line(shell, "load hello.json")
     line(shell, "cast x")
     line(shell, "run")
     with pytest.raises(MateriaError) as caught:
         line(shell, given)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_verbs_without_a_cast_explain_what_to_do(shell):
@@ -277,7 +277,7 @@ def test_each_materia_uses_its_model(shell, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "given, told",
+    "given, expected",
     [
         ("agent * opnai:x", "did you mean 'openai'?"),
         ("agent * openai:x --bse-url y", "--base-url"),
@@ -286,10 +286,10 @@ def test_each_materia_uses_its_model(shell, monkeypatch):
         ("agent * gpt-5", "write provider:model"),
     ],
 )
-def test_invalid_model_is_explained_with_a_hint(shell, given, told):
+def test_invalid_model_is_explained_with_a_hint(shell, given, expected):
     with pytest.raises(MateriaError) as caught:
         line(shell, given)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_a_utility_is_defined_in_a_cell(shell):

@@ -63,17 +63,17 @@ def test_suggestions_are_listed_and_accepted_by_number(shell):
 
 
 @pytest.mark.parametrize(
-    "said, told",
+    "result, told",
     [
         ("handoff 9", "no step 9"),
         ("edit remember 7", "the cast has 2"),
         ("edit remember x", "whole number"),
     ],
 )
-def test_a_verb_that_cannot_run_explains_why(shell, said, told):
+def test_a_verb_that_cannot_run_explains_why(shell, result, told):
     ran(shell)
     with pytest.raises(MateriaError) as error:
-        line(shell, said)
+        line(shell, result)
     assert told in str(error.value)
 
 

@@ -29,10 +29,10 @@ def check(capsys, *arguments):
 
 def test_all_loadouts_of_all_files_are_checked(broken, capsys):
     code, out = check(capsys, "broken.json", "torn.json", "--json")
-    said = json.loads(out)
+    result = json.loads(out)
     assert code == 1
-    assert said["checked"] == ["broken.json: Good", "broken.json: Bad", "torn.json"]
-    spots = {(one["code"], one["file"], one["line"]) for one in said["findings"] if one["severity"] == "problem"}
+    assert result["checked"] == ["broken.json: Good", "broken.json: Bad", "torn.json"]
+    spots = {(one["code"], one["file"], one["line"]) for one in result["findings"] if one["severity"] == "problem"}
     assert ("unknown-endpoint", "broken.json", 10) in spots
     assert ("invalid-materia", "broken.json", 19) in spots
     assert ("unreadable", "torn.json", 2) in spots

@@ -52,8 +52,8 @@ def bench(project, monkeypatch):
 def materia(capsys, *arguments):
     """Return a function that runs a command and returns exit code, stdout and stderr."""
     code = main([str(one) for one in arguments])
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    result = capsys.readouterr()
+    return code, result.out, result.err
 
 
 def test_every_verb_has_one_access_in_a_terminal():
@@ -92,7 +92,7 @@ def test_help_of_a_command_names_its_options_and_no_magic(capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, expected",
     [
         (["lesons"], "did you mean 'lessons'?"),
         (["check", "--nope"], "option --nope does not exist"),
@@ -106,10 +106,10 @@ def test_help_of_a_command_names_its_options_and_no_magic(capsys):
         (["edit", "items", "--body", "nowhere"], "cannot be read"),
     ],
 )
-def test_misuse_exits_with_2(arguments, told, bench, capsys):
+def test_misuse_exits_with_2(arguments, expected, bench, capsys):
     code, _, err = materia(capsys, *arguments)
     assert code == 2
-    assert told in err
+    assert expected in err
 
 
 def test_cast_can_be_run_answered_shown_and_exported(bench, capsys, project):
@@ -142,8 +142,8 @@ def test_unknown_command_gets_a_suggestion(bench, capsys):
 
 def test_json_contains_the_status_of_the_cast(bench, capsys):
     code, out, _ = materia(capsys, "run", "a page", "--loadout", "Asks", "--json")
-    said = json.loads(out)
-    assert (code, said["ok"], said["cast"]["status"], said["cast"]["next"]) == (
+    result = json.loads(out)
+    assert (code, result["ok"], result["cast"]["status"], result["cast"]["next"]) == (
         4,
         False,
         "waiting",
@@ -264,8 +264,8 @@ def test_checking_verbs_start_no_process_and_no_agent(project):
     (project / "both.json").write_text(json.dumps(WITH_PROCESS))
     lines = [f"{name} both.json" for name in SHELL["tests"]]
     assert len(lines) >= 6
-    told = run_watched(project, lines)
-    assert told.stdout.splitlines()[-1] == str([0] * len(lines)), told.stderr
+    expected = run_watched(project, lines)
+    assert expected.stdout.splitlines()[-1] == str([0] * len(lines)), expected.stderr
 
 
 def test_process_watch_detects_processes(project):
@@ -274,8 +274,8 @@ def test_process_watch_detects_processes(project):
         "loadouts": {"Both": {"entry": "Socket-2", "sockets": {"Socket-2": {"materia": "Run"}}}},
     }
     (project / "both.json").write_text(json.dumps(config))
-    told = run_watched(project, ["run x --file both.json"])
-    assert "it tried" in told.stderr + told.stdout
+    expected = run_watched(project, ["run x --file both.json"])
+    assert "it tried" in expected.stderr + expected.stdout
 
 
 def run_watched(project, lines):
@@ -332,27 +332,27 @@ def test_json_of_every_verb_agrees_with_its_exit_code(name, bench, capsys, proje
     (project / "items.yaml").write_text("- {title: One, context: first}\n")
     words = SAID.get(name, name).split()
     code, out, err = materia(capsys, *name.split(), "--json", *words[len(name.split()) :])
-    said = json.loads(out)
-    assert said["ok"] == (code == 0), err
+    result = json.loads(out)
+    assert result["ok"] == (code == 0), err
     assert " at 0x" not in out, "an object of Python, which means nothing in JSON"
-    assert ("error" in said) == (name in REFUSED), said
+    assert ("error" in result) == (name in REFUSED), result
 
 
 def test_json_contains_the_data_of_a_cast(bench, capsys):
     bench.cast("rain", agents={"*": lambda: {"satisfied": True}}, loadout="Asks").run(steps=1)
     bench.close()
 
-    def said(*words):
+    def result(*words):
         return json.loads(materia(capsys, *words, "--json")[1])
 
-    cast = said("status")["cast"]
+    cast = result("status")["cast"]
     assert (cast["route"], json.loads(cast["output"])) == (["Socket-1"], {"satisfied": True})
-    (step,) = said("steps")["value"]
-    assert step == said("handoff", "1")["value"]
+    (step,) = result("steps")["value"]
+    assert step == result("handoff", "1")["value"]
     assert (step["handoff"], step["next"], type(step["seconds"])) == ({"satisfied": True}, "Socket-2", float)
-    assert said("usage")["value"][0]["usage"]["input"] is None, "unknown, not 0"
-    assert said("replay")["value"][0]["goes"] == "the same way"
-    assert said("explore", "Asks")["value"]["ends"] == {"complete": []}
+    assert result("usage")["value"][0]["usage"]["input"] is None, "unknown, not 0"
+    assert result("replay")["value"][0]["goes"] == "the same way"
+    assert result("explore", "Asks")["value"]["ends"] == {"complete": []}
 
 
 @pytest.mark.parametrize("line", ["steps ask", "why --nope", "nosuch", "list", "sweep"])

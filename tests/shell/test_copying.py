@@ -48,18 +48,18 @@ def test_command_without_its_files_is_hidden(package, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, expected",
     [
         (["schema", "--help"], "--output"),
         (["doctor"], "materia-nb"),
     ],
 )
-def test_module_runs_as_a_program_with_its_arguments(arguments, told, project):
+def test_module_runs_as_a_program_with_its_arguments(arguments, expected, project):
     environment = {**os.environ, "PATH": ""}  # the doctor asks no program for its version
     program = [sys.executable, "-m", "materia_nb", *arguments]
     done = subprocess.run(program, cwd=project, env=environment, check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert told in done.stdout
+    assert expected in done.stdout
 
 
 def test_unwritable_schema_file_exits_with_1(project):
@@ -111,9 +111,9 @@ def test_changed_files_are_overwritten_only_with_force(tmp_path, capsys):
     mine.write_text("my answers")
     (tmp_path / "02-generators.ipynb").unlink()
     assert main(["lessons", str(tmp_path)]) == 1
-    told = capsys.readouterr().err
-    assert "This would overwrite 1 file, among them 01-edges.ipynb" in told
-    assert "--force" in told
+    expected = capsys.readouterr().err
+    assert "This would overwrite 1 file, among them 01-edges.ipynb" in expected
+    assert "--force" in expected
     assert not (tmp_path / "02-generators.ipynb").exists(), "nothing is copied in part"
     assert mine.read_text() == "my answers"
     assert main(["lessons", str(tmp_path), "--force"]) == 0

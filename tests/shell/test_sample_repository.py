@@ -47,9 +47,9 @@ def repository(project, monkeypatch):
     """Return a repository with a loadout, and a test case of a cast that went back once."""
     monkeypatch.chdir(project)
     write_config(project / PROJECT_FILE, read_text(LOADOUT))
-    said = iter([False, True])
+    verdicts = iter([False, True])
     wb = Workbench(project)
-    cast = wb.cast("rain", agents={"Draft": lambda: "a draft", "Judge": lambda: {"satisfied": next(said)}})
+    cast = wb.cast("rain", agents={"Draft": lambda: "a draft", "Judge": lambda: {"satisfied": next(verdicts)}})
     cast.run()
     cast.export.test(project / "tests" / "once-back", follows=project / PROJECT_FILE)
     wb.close()

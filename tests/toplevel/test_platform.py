@@ -145,7 +145,7 @@ def test_a_script_in_this_process_has_its_own_stdin_stdout_and_directory(bare, t
 
 
 @pytest.mark.parametrize(
-    "code, ends, told",
+    "code, ends, expected",
     [
         ("import sys; sys.exit(3)", 3, ""),
         ("import sys; sys.exit('no text')", 1, "no text"),
@@ -153,10 +153,10 @@ def test_a_script_in_this_process_has_its_own_stdin_stdout_and_directory(bare, t
         ("syntax error", 1, "SyntaxError"),
     ],
 )
-def test_a_failing_script_in_this_process_ends_like_a_process(bare, tmp_path, code, ends, told):
+def test_a_failing_script_in_this_process_ends_like_a_process(bare, tmp_path, code, ends, expected):
     result = run(code, tmp_path)
     assert result.code == ends
-    assert told in result.stderr.decode()
+    assert expected in result.stderr.decode()
 
 
 def test_code_on_a_command_line_runs_in_this_process(bare, tmp_path):
