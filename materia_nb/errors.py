@@ -414,7 +414,7 @@ LIBRARIES: Final = frozenset(
         "xai_sdk",
     }
 )  # fmt: skip
-"""Names of the top-level loggers whose records, including those of child loggers, are redacted."""
+"""Top-level loggers of libraries; their records and the records of their child loggers are redacted."""
 
 _MAX_LINE_CHARS: Final = 600
 _ELLIPSIS: Final = re.compile(r"(\.{3}|…)")

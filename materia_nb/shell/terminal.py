@@ -57,12 +57,12 @@ class ExitCode(IntEnum):
 
 
 def echo(text: str) -> None:
-    """Write a text to the standard output."""
+    """Write a line of text to the standard output stream."""
     sys.stdout.write(f"{text}\n")
 
 
 def complain(problem: object) -> None:
-    """Write an error or a warning to the standard error."""
+    """Write an error or a warning to the standard error stream."""
     sys.stderr.write(f"{as_commands(str(problem))}\n")
 
 
@@ -128,7 +128,7 @@ _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
 
 _RUNNING_VERBS: Final = frozenset({"run", "step", "reply", "accept", "refine", "approve", "deny", "retry", "skip"})
 _MISUSE_KINDS: Final = frozenset({"usage", "bad_agent", "bad_model", "not_an_agent"})
-"""Kinds of errors in a command line, besides those that begin with ``unknown_``."""
+"""Kinds of errors that mean misuse, as all kinds that begin with ``unknown_`` do."""
 
 
 def exit_code(verb: str, value: object, bench: Any) -> ExitCode:
