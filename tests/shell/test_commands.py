@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tqdm
@@ -233,6 +234,19 @@ def test_terminal_asks_until_the_answer_is_valid(bench, capsys, monkeypatch):
     assert "complete" in out
     assert "satisfied must be" in err
     assert bench.open("-1").steps[-1].output == "two\nlines"
+
+
+@pytest.mark.parametrize("typed, decision", [(["maybe", "always"], "always"), (["yes"], "once"), ([""], "denied")])
+def test_approval_is_asked_until_the_answer_is_known(typed, decision, monkeypatch):
+    decisions = []
+    approvals = SimpleNamespace(
+        approve=lambda *, always: decisions.append("always" if always else "once"),
+        deny=lambda reason: decisions.append("denied"),
+    )
+    answers = iter(typed)
+    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    terminal._ask_approval(SimpleNamespace(approvals=approvals))
+    assert (decisions, list(answers)) == ([decision], [])
 
 
 def test_an_end_of_file_leaves_the_cast_waiting(bench, capsys, monkeypatch):
