@@ -59,22 +59,17 @@ def code_location(filename: str, line: int) -> str:
 
 TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
 
-_KINDS: Final[Mapping[Mode, TurnKind]] = {
-    "work": "work",
-    "repair": "repair",
-    "draft": "refine",
-    "final": "finalize",
-    "resume": "resume",
-}
+_KINDS: Final[Mapping[Mode, TurnKind]] = {"draft": "refine", "final": "finalize"}
+"""The kinds of turns that are not named after the mode of the visit."""
 
 
 class AgentError(MateriaError):
     """An agent could not answer; ``kind`` is the reason, or ``agent_error`` if no other kind fits."""
 
     def __init__(
-        self, what: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
+        self, message: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
     ) -> None:
-        super().__init__(what, where=where, hint=hint, kind=kind)
+        super().__init__(message, where=where, hint=hint, kind=kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,8 +407,8 @@ def validate_usage(usage: Any, who: object) -> StepUsage:
         AgentError: a value is not a number, or not a possible number of tokens.
     """
     try:
-        apart = {name: getattr(usage, name, None) for name in ("cached", "reasoning")}
-        counts = {"input": usage.input, "output": usage.output, **apart}
+        optional = {name: getattr(usage, name, None) for name in ("cached", "reasoning")}
+        counts = {"input": usage.input, "output": usage.output, **optional}
         whole_counts: dict[str, Any] = {name: None if count is None else int(count) for name, count in counts.items()}
         used = StepUsage(cost=None if usage.cost is None else float(usage.cost), **whole_counts)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
@@ -580,7 +575,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         materia_id=materia.id,
         materia_label=materia.label,
         visit=visit.visit,
-        kind="work" if visit.mode == "draft" and not visit.drafts else _KINDS[visit.mode],
+        kind="work" if visit.mode == "draft" and not visit.drafts else _KINDS.get(visit.mode, visit.mode),
         prompt=question if isinstance(question, str) else lambda: question.text,
         parts=() if isinstance(question, str) else lambda: question.parts,
         item=item.value if item else None,

@@ -7,7 +7,6 @@ import inspect
 import os
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from materia_nb.agents.model_requests import ModelHandle
 
 
-_INSTALL: Final = 'pip install "materia-nb[models]"'
 _OLLAMA_URL: Final = "http://127.0.0.1:11434/v1"
 _OTHER_KEYS: Final = {
     "cohere": ("CO_API_KEY",),
@@ -57,7 +55,7 @@ def suggest_model(name: str) -> str:
 
 
 def ready_models() -> tuple[str, ...]:
-    """Return the models whose provider is installed and whose key is in the environment."""
+    """Return the models of the providers whose key is in the environment."""
     keys = frozenset(name for name, value in os.environ.items() if name.endswith("_API_KEY") and value.strip())
     return _models_for(keys) if keys and find_spec("pydantic_ai") is not None else ()
 
@@ -82,15 +80,7 @@ def _check_keys(variables: Iterable[str]) -> None:
 def _models_for(keys: frozenset[str]) -> tuple[str, ...]:
     from pydantic_ai.models import known_model_names
 
-    def is_ready(provider: str) -> bool:
-        if keys.isdisjoint(_key_variables(provider)):
-            return False
-        with suppress(AgentError):
-            _provider_class(provider)
-            return True
-        return False
-
-    ready = {provider for provider in providers() if is_ready(provider)}
+    ready = {provider for provider in providers() if not keys.isdisjoint(_key_variables(provider))}
     return tuple(name for name in known_model_names() if name.partition(":")[0] in ready)
 
 
@@ -98,7 +88,9 @@ def _needs_library() -> None:
     """Raise AgentError (kind ``not_installed``) unless pydantic-ai is installed."""
     if find_spec("pydantic_ai") is None:
         raise AgentError(
-            "Language models need the package pydantic-ai, which is not installed", hint=_INSTALL, kind="not_installed"
+            "Language models need the package pydantic-ai, which is not installed",
+            hint='pip install "materia-nb[models]"',
+            kind="not_installed",
         )
 
 

@@ -137,9 +137,6 @@ class AwaitedAgent:
         answer: Any = self._agent.answer(turn.telling_to(inbox.tell))
         return CALLERS.get().run(answer, turn.stop, inbox)
 
-    def __repr__(self) -> str:
-        return repr(self._agent)
-
 
 def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
     """Return the turn fields that the function's parameters name, or None if it takes the whole turn."""
@@ -315,9 +312,6 @@ class RecordedAgent:
             kind="recorded_exhausted",
         )
 
-    def __repr__(self) -> str:
-        return f"RecordedAgent({sum(map(len, self._replies.values()))} replies)"
-
 
 def _same_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
     """Return the recorded reply for a turn: a reply of the same kind at the same position.
@@ -394,10 +388,6 @@ class ScriptedAgent:
                 kind="scripted_exhausted",
             )
         return replies[number]
-
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{key}: {len(replies)}" for key, replies in self._replies.items())
-        return f"ScriptedAgent({counts})"
 
 
 def _entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Reply, ...]:
@@ -675,10 +665,10 @@ def unknown(name: str, known: Iterable[str]) -> MateriaError:
     )
 
 
-def no_agent(name: str, words: str) -> MateriaError:
+def no_agent(name: str, label: str) -> MateriaError:
     """Return the error for setting an agent for a utility, where the agent would be ignored."""
     return MateriaError(
-        f"{words} is a utility, which runs a process, so no agent can be set for it.",
+        f"{label} is a utility, which runs a process, so no agent can be set for it.",
         where=name,
         hint=f"pin a fixed answer instead: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
         kind="not_an_agent",
@@ -697,5 +687,5 @@ def needs_agent(graph: Graph, name: str) -> None:
     """Raise MateriaError (``unknown_materia``, ``not_an_agent``) unless an agent answers this socket or materia."""
     if name not in (known := names_of(graph)):
         raise unknown(name, known)
-    if (words := utilities_of(graph).get(name)) is not None:
-        raise no_agent(name, words)
+    if (label := utilities_of(graph).get(name)) is not None:
+        raise no_agent(name, label)
