@@ -34,7 +34,7 @@ class Step(NamedTuple):
     kind: StepKind = "work"
 
 
-class Edge(NamedTuple):
+class FlowEdge(NamedTuple):
     """An edge. If ``choice`` is set, the edge is taken if the source step decides for ``label``."""
 
     source: str
@@ -56,14 +56,14 @@ class Flow:
 
     origin: str
     steps: dict[str, Step] = field(default_factory=dict)
-    edges: list[Edge] = field(default_factory=list)
+    edges: list[FlowEdge] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
     def note(self, node: str, text: str) -> None:
         """Add a note on a feature of a node without an equivalent."""
         self.notes.append(Note(self.steps[node].title if node in self.steps else node, text))
 
-    def out_of(self, node: str) -> list[Edge]:
+    def out_of(self, node: str) -> list[FlowEdge]:
         """Return the edges that start at a step, without duplicates."""
         return list(dict.fromkeys(edge for edge in self.edges if edge.source == node))
 
@@ -93,7 +93,7 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
                 raise _bad(f"The edge {source!r} -> {target!r} names a node {id_!r} that is not among the nodes.")
         choice = edge.get("conditional") is True
         label = edge.get("data")
-        flow.edges.append(Edge(source, target, label if isinstance(label, str) else "", choice))
+        flow.edges.append(FlowEdge(source, target, label if isinstance(label, str) else "", choice))
     _fold_tools(flow)
     return flow
 
@@ -145,7 +145,7 @@ def read_mermaid(text: str, *, where: str = "", first_line: int = 1) -> Flow:
         flow.steps[id_] = Step(node.label or id_, _KINDS.get(node.shape) or kind_by_name(node.label or id_))
     for link in chart.links:
         choice = bool(link.label) or link.dotted
-        flow.edges.append(Edge(link.source, link.target, link.label, choice))
+        flow.edges.append(FlowEdge(link.source, link.target, link.label, choice))
     return flow
 
 
@@ -316,7 +316,7 @@ class _LoadoutBuilder:
         else:
             self._questions(id_, edges)
 
-    def _in_a_row(self, id_: str, edges: list[Edge]) -> list[JSON]:
+    def _in_a_row(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
         """Return the single edge of a step. Parallel targets become a sequence if all continue at the same step."""
         targets = list(dict.fromkeys(edge.target for edge in edges))
         if len(targets) > 1:
@@ -335,7 +335,7 @@ class _LoadoutBuilder:
                 self.flow.note(id_, f"the graph continues at {', '.join(titles)} at the same time; {one_way}")
         return [_edge("always", self._to(targets[0]))] if targets else []
 
-    def _two(self, id_: str, edges: list[Edge]) -> list[JSON]:
+    def _two(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
         """Return the edges of a yes-or-no choice, with the edge for yes first."""
         first, second = edges
         meant = [self._means_yes(edge) for edge in edges]
@@ -352,21 +352,21 @@ class _LoadoutBuilder:
             _edge("not_satisfied", self._to(second.target)),
         ]
 
-    def _means_yes(self, edge: Edge) -> bool | None:
+    def _means_yes(self, edge: FlowEdge) -> bool | None:
         """Return True if a label means yes, False if it means no, else None."""
         label_words = re.findall(r"[a-z]+", edge.label.lower())
         if any(map(_NO.fullmatch, label_words)):
             return False
         return True if any(map(_YES.fullmatch, label_words)) else None
 
-    def _leads_back(self, id_: str, edge: Edge) -> bool:
+    def _leads_back(self, id_: str, edge: FlowEdge) -> bool:
         return edge.target in self.order and self.order.index(edge.target) <= self.order.index(id_)
 
-    def _name(self, edge: Edge) -> str:
+    def _name(self, edge: FlowEdge) -> str:
         step = self.flow.steps.get(edge.target)
         return repr(edge.label or (step.title if step else "end"))
 
-    def _questions(self, id_: str, edges: list[Edge]) -> None:
+    def _questions(self, id_: str, edges: list[FlowEdge]) -> None:
         """Add a sequence of yes-or-no questions for a step with more than two choices."""
         title = self.flow.steps[id_].title
         question_ids = [f"Socket-{self._next + index}" for index in range(len(edges) - 1)]
@@ -381,7 +381,7 @@ class _LoadoutBuilder:
             answers: list[JSON] = [_edge("satisfied", self._to(edge.target)), _edge("not_satisfied", other)]
             self.sockets[socket] = {"materia": name, "parse": "json", "edges": answers}
 
-    def _socket(self, id_: str, edges: list[JSON], *, asks: list[Edge] | None = None) -> None:
+    def _socket(self, id_: str, edges: list[JSON], *, asks: list[FlowEdge] | None = None) -> None:
         step = self.flow.steps[id_]
         prompt = f"{step.title}." if step.title[-1:].isalnum() else step.title
         if asks:
