@@ -174,7 +174,7 @@ def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             continue
         moves = "but has no edge" if when == "always" else f"when {when}, but has no edge for this result"
         message = f"{id_!r} advances {moves}, so the cast ends before the last item"
-        advice = f"add an edge for {when} to the first member for an item"
+        advice = f"add an edge for {when} back to the first member of the loop"
         fix = suggested_fix(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None
         yield Hint(f"{id_}.edges", message, advice, fix)
 
@@ -349,7 +349,7 @@ def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
     lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in stuck]
     if lost:
         names = ", ".join(map(repr, lost[:_MAX_NAMES])) + (", …" if len(lost) > _MAX_NAMES else "")
-        message = f"no path leads from {names} to the end, so a cast repeats these sockets until an edge is used up, and then fails"
+        message = f"no path leads from {names} to the end, so a cast repeats these sockets until it reaches the limit of an edge, and fails"
         advice = 'change the condition of an edge to satisfied, and add an edge to "end" or to a later socket'
         yield Hint(f"{lost[0]}.edges", message, advice)
 
