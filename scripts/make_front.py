@@ -44,12 +44,19 @@ def is_stale(bundle: Path = BUNDLE) -> bool:
 
 
 def build(into: Path) -> None:
-    """Write ``front.js``, all views with their style sheets, and ``loader.js``, which each widget carries."""
+    """Write all views as ``front.js``, what each widget carries as ``loader.js``, and what plays a loadout as ``play.js``.
+
+    Views and ``play.js`` contain their style sheets.
+    """
     into.mkdir(parents=True, exist_ok=True)
-    styles = _esbuild("index.css")
-    front = _esbuild("index.js", "--format=esm", f"--define:STYLES={json.dumps(styles.strip())}")
+    front = _esbuild("index.js", "--format=esm", _styles("index.css"))
+    (into / "play.js").write_text(_esbuild("play.js", "--format=iife", _styles("play.css")), "utf-8")
     (into / "front.js").write_text(f"/* {digest()} */\n{front}", "utf-8")
     (into / "loader.js").write_text(_esbuild("loader.js", "--format=esm"), "utf-8")
+
+
+def _styles(sheet: str) -> str:
+    return f"--define:STYLES={json.dumps(_esbuild(sheet).strip())}"
 
 
 def _esbuild(entry: str, *options: str) -> str:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
+from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, Final, TypeAlias
 
@@ -483,12 +485,16 @@ body>details{border-left:3px solid var(--rule);padding-left:.8rem;margin:.6rem 0
 _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def html_page(title: str, body: Html) -> str:
-    """Return a complete HTML page without scripts or external resources."""
+def html_page(title: str, body: Html, script: str = "") -> str:
+    """Return a complete HTML page without external resources, and without scripts except ``script``."""
+    policy, code = _POLICY, ""
+    if script:
+        digest = b64encode(sha256(script.encode()).digest()).decode()
+        policy, code = f"{_POLICY}; script-src 'sha256-{digest}'", f"<script>{script}</script>"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{esc(title)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{esc(title)}</h1>{body}</body></html>\n"
+        f"<h1>{esc(title)}</h1>{body}{code}</body></html>\n"
     )

@@ -351,18 +351,12 @@ def compute_odds(
     """Return the odds by solving the Markov chain of a state space whose lists all have the same length."""
     tokens, cost, seconds = assumed.pop("tokens", None), assumed.pop("cost", None), assumed.pop("seconds", None)
     chances = chances_by_socket(graph, satisfied, assumed, tokens, cost, seconds)
-    weight_by_result = {socket: chance.by_result for socket, chance in chances.items()}
     size = len(space.nodes)
-    onward: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
-    backward: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
-    turns = [0.0] * size
-    for number, node in enumerate(space.nodes):
-        weights = weight_by_result.get(node.socket or "", _CERTAIN)
-        for move in space.moves[number]:
-            if (weight := weights.get(move.answer.result, 0.0)) > 0:
-                onward[number][move.to] += weight
-                backward[move.to][number] += weight
-                turns[number] += weight * move.turns
+    onward, turns = _chain(space, chances)
+    backward: list[dict[int, float]] = [{} for _ in range(size)]
+    for number, weights in enumerate(onward):
+        for to, weight in weights.items():
+            backward[to][number] = weight
     frequencies = solve(backward, [1.0] + [0.0] * (size - 1))
     ends: dict[str, float] = defaultdict(float)
     visits: dict[str, float] = dict.fromkeys(graph.sockets, 0.0)
@@ -391,6 +385,42 @@ def compute_odds(
         unpriced,
         _seconds_by_lanes(graph, visits, items, seconds),
     )
+
+
+def _chain(space: StateSpace, chances: Mapping[str, Chance]) -> tuple[list[dict[int, float]], list[float]]:
+    """Return for each state the chances of the next states, and the mean number of turns of its visit.
+
+    Moves with the same result, which differ in the lengths of their lists, are equally likely.
+    """
+    weight_by_result = {socket: chance.by_result for socket, chance in chances.items()}
+    onward: list[dict[int, float]] = [defaultdict(float) for _ in space.nodes]
+    turns = [0.0] * len(space.nodes)
+    for number, (node, moves) in enumerate(zip(space.nodes, space.moves, strict=True)):
+        weights = weight_by_result.get(node.socket or "", _CERTAIN)
+        alike = Counter(move.answer.result for move in moves)
+        for move in moves:
+            if (weight := weights.get(move.answer.result, 0.0) / alike[move.answer.result]) > 0:
+                onward[number][move.to] += weight
+                turns[number] += weight * move.turns
+    return onward, turns
+
+
+class Outlook(NamedTuple):
+    """The chance that a cast completes from one of its states, and the mean number of agent turns that follow."""
+
+    complete: float
+    turns: float
+
+
+def outlooks(graph: Graph, space: StateSpace, satisfied: Chances) -> list[Outlook]:
+    """Return the outlook of each state; lists of different lengths are equally likely.
+
+    Raises:
+        MateriaError: a chance is missing or invalid, or the mean does not exist (``endless``).
+    """
+    onward, turns = _chain(space, chances_by_socket(graph, satisfied, {}))
+    success = solve(onward, [float(node.end == COMPLETE) for node in space.nodes])
+    return [Outlook(*pair) for pair in zip(success, solve(onward, turns), strict=True)]
 
 
 def _sensitivity(

@@ -136,6 +136,13 @@ def test_cast_can_be_run_answered_shown_and_exported(bench, capsys, project):
     assert (project / "here.html").is_file()
 
 
+def test_play_writes_a_page(bench, capsys, tmp_path):
+    page = tmp_path / "play.html"
+    code, out, _ = materia(capsys, "play", "Plan-Build-Eval", str(page), "--items", "2")
+    assert (code, out.strip()) == (0, f"Play Plan-Build-Eval in a browser: {page}")
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+
+
 def test_unknown_command_gets_a_suggestion(bench, capsys):
     code, _, problem = materia(capsys, "autofix", "Asks")
     assert (code, "check --fix" in problem) == (2, True)
@@ -276,7 +283,7 @@ print(codes)
 
 def test_checking_verbs_start_no_process_and_no_agent(project):
     (project / "both.json").write_text(json.dumps(WITH_PROCESS))
-    lines = [f"{name} both.json" for name in SHELL["tests"]]
+    lines = [f"{name} both.json{' play.html' if name == 'play' else ''}" for name in SHELL["tests"]]
     assert len(lines) >= 6
     expected = run_watched(project, lines)
     assert expected.stdout.splitlines()[-1] == str([0] * len(lines)), expected.stderr
@@ -325,6 +332,7 @@ SAID = {
     "quest remove": "quest remove 1", "quest requeue": "quest requeue 1", "sweep": "sweep rain", "check": "check Asks",
     "estimate": "estimate Asks", "explore": "explore Asks", "explore odds": "explore odds Asks",
     "explore prompts": "explore prompts Asks", "explore simulate": "explore simulate Asks --n 10",
+    "play": "play Asks play.html",
 }  # fmt: skip
 """What is written behind verbs that need something there."""
 REFUSED = {

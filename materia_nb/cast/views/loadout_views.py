@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, Unpack
 from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import price_names
 from materia_nb.agents.notebook_agents import AgentTable
-from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
+from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case, write_export
+from materia_nb.cast.views.play_page import play_page
 from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Shown, Table, View, lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import NO_MARKS, Marks
@@ -257,6 +258,22 @@ class ExploreView(_View, Exploration):
             written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
         document = ways_case(self, self._document, relative_to(target, follows))
         return [*written, write_case(target / "ways", document)]
+
+    def play(self, path: str | Path, satisfied: Chances = 0.5) -> Path:
+        """Write a page on which one plays the loadout without Python or a network, and return its path.
+
+        A tap on an answer shows where it leads and why, and how the odds and the turns that are left change.
+
+        Args:
+            path: the HTML file; an existing file is replaced.
+            satisfied: the chances for the odds, as for :meth:`odds`; lists of different lengths are equally likely.
+
+        Raises:
+            MateriaError: the search was cut off (``not_explored``), a chance is missing or invalid, the odds do not exist
+                (``endless``), or the file cannot be written.
+        """
+        self._require_complete_search()
+        return write_export(Path(path), "page", play_page(self.graph, self._space, satisfied))
 
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> OddsView:
         """Return the probability and the average number of turns of each end; see :meth:`Exploration.odds`."""

@@ -40,6 +40,19 @@ def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> A
         return call.bench.explore(loadout, _lengths(str(items)), progress=report)
 
 
+@verb("play", example="%materia play Plan-Build-Eval play.html")
+def _play(call: Call, loadout: str, page: str, *, satisfied: Any = 0.5, items: str = "0-3") -> Any:
+    """Write an HTML page on which one plays a loadout: choose each answer, and see where it leads and why.
+
+    Args:
+        page: the HTML file to write
+        items: the lengths of lists to try, such as 0-3 or 2,5
+    """
+    with counting("states") as report:
+        explored = call.bench.explore(loadout, _lengths(str(items)), progress=report)
+    return Text(f"Play {explored.graph.name} in a browser: {explored.play(page, _chances(satisfied))}")
+
+
 _FAILURES: Final[Mapping[str, Any]] = {
     result.value: {
         "name": f"--{result.replace('_', '-')}",

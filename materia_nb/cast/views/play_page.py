@@ -1,0 +1,134 @@
+"""A page that plays a loadout: one HTML file with the graph, every state, every answer and its reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from materia_nb.cast.formatting import failure_words
+from materia_nb.display.blocks import blocks_as_html
+from materia_nb.display.escape import Html, html_page, part
+from materia_nb.display.graph_parts import Link, links, socket_name
+from materia_nb.display.svg import graph_block
+from materia_nb.errors import counted
+from materia_nb.file_io import read_package_text
+from materia_nb.insight.odds import Chances, outlooks
+from materia_nb.insight.reachable_states import COMPLETE, HELD, Move, StateNode, StateSpace
+from materia_nb.insight.scripted_answers import EdgeRef, ScriptedResult
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.vocabulary import Result
+
+_SCRIPT: Final = Path(__file__).parents[2] / "widgets" / "bundle" / "play.js"
+_POSITIONS: Final = {
+    "only": "the only item",
+    "first": "the first item",
+    "middle": "an item in the middle",
+    "last": "the last item",
+}
+_ANSWERS: Final = {
+    Result.YES: "✓ satisfied",
+    Result.NO: "✗ not satisfied",
+    Result.FAILED: "⚠ fails",
+    Result.REFUSED: "⚠ gives an unusable output",
+}
+
+
+def play_page(graph: Graph, space: StateSpace, satisfied: Chances) -> str:
+    """Return the page that plays a state space. It is one file without links to others, and works without a network."""
+    data = json.dumps(play_data(graph, space, satisfied), ensure_ascii=False, separators=(",", ":"))
+    picture = blocks_as_html([graph_block(graph)])
+    stored = Html(f'<script type="application/json" id="play-data">{data.replace("<", chr(92) + "u003c")}</script>')
+    body = Html(f'<div id="picture">{picture}</div><main id="play"></main>{stored}')
+    return html_page(f"Play {part(graph.name, 80)}", body, read_package_text(_SCRIPT))
+
+
+def play_data(graph: Graph, space: StateSpace, satisfied: Chances) -> dict[str, JSON]:
+    """Return what the page shows, as JSON.
+
+    Returns:
+        ``texts``, which the other values name by their index; ``start``, the reason why a cast begins where it does; and
+        ``states``, each with ``text``, ``socket``, ``end`` (None while the cast waits), the chance to complete, the
+        mean number of turns that follow, and ``moves``. A move has the next state, its
+        answer, the reason, its number of turns and the keys of the lines taken in the picture.
+    """
+    texts: dict[str, int] = {}
+    keys = {_edge_of(link): link.key for link in links(graph)}
+
+    def index(text: str) -> int:
+        return texts.setdefault(text, len(texts))
+
+    def move_data(node: StateNode, move: Move) -> list[JSON]:
+        reason = _reason(graph, move, node, space.nodes[move.to])
+        lines = [keys[edge] for edge in move.edges if edge in keys]
+        return [move.to, index(_answer_text(move.answer)), index(reason), move.turns, *map(index, lines)]
+
+    states: list[JSON] = [
+        [
+            index(_state_text(graph, node)),
+            node.socket,
+            node.end,
+            round(outlook.complete, 4),
+            round(outlook.turns, 2),
+            [move_data(node, move) for move in moves],
+        ]
+        for node, moves, outlook in zip(space.nodes, space.moves, outlooks(graph, space, satisfied), strict=True)
+    ]
+    start = index(" ".join(["A cast begins here.", *(_route_text(graph, edge) for edge in space.first)]))
+    return {"texts": list(texts), "start": start, "states": states}
+
+
+def _edge_of(link: Link) -> EdgeRef:
+    return link.key if link.edge_index is None else (link.source, link.edge_index + 1)
+
+
+def _place(graph: Graph, socket: str) -> str:
+    return "the end" if socket == END else f"{socket_name(graph.sockets[socket])} ({part(socket)})"
+
+
+def _state_text(graph: Graph, node: StateNode) -> str:
+    """Return where a cast is: a socket with its item, or an end."""
+    if node.end == COMPLETE:
+        return "Complete"
+    place = _place(graph, node.socket or END)
+    if node.end is None:
+        return f"{place}, {_POSITIONS[node.position]}" if node.position else place
+    return f"Held for a person at {place}" if node.end == HELD else f"Failed: {place} {failure_words(node.end)}"
+
+
+def _answer_text(answer: ScriptedResult) -> str:
+    """Return what an agent or a process answers, as the label of a button."""
+    if answer.asks:
+        return f"asks a person ({answer.asks})"
+    verdict = _ANSWERS.get(answer.result, "" if answer.items is not None else "answers")
+    length = "" if answer.items is None else f"lists {counted(answer.items, 'item')}"
+    return ", ".join(filter(None, (verdict, length)))
+
+
+def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> str:
+    """Return why a move leads to its state, in sentences."""
+    if move.answer.asks:
+        return "The agent asks for a person, so the cast is held."
+    scope = " for each item" if source.position else ""
+    routes = [_route_text(graph, edge, move.answer.result, scope) for edge in move.edges]
+    if target.end is not None and target.end != COMPLETE:
+        routes.append(f"The cast stops: {_place(graph, target.socket or END)} {failure_words(target.end)}.")
+    elif not routes and target.end == COMPLETE:
+        routes.append("No edge or exit matches, so the cast is complete.")
+    if source.position and target.position and source.position != target.position:
+        routes.append(f"Next is {_POSITIONS[target.position]}.")
+    return " ".join(routes) or f"The cast continues at {_state_text(graph, target)}."
+
+
+def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope: str = "") -> str:
+    """Return the sentence about an edge or exit that is taken; ``scope`` says what its limit counts for."""
+    if isinstance(edge, tuple):
+        taken = graph.sockets[edge[0]].edges[edge[1] - 1]
+        because = f": {result.sentence}" if result is not None and taken.when != "always" else ""
+        limit = (
+            "" if taken.max_traversals is None else f" It may be taken {counted(taken.max_traversals, 'time')}{scope}."
+        )
+        return f"Edge {edge[1]} ({taken.when}) leads to {_place(graph, taken.to)}{because}.{limit}"
+    route = next(route for loop in graph.loops.values() for route in loop.routes if route.edge_id == edge)
+    return f"No item is left, so the exit for {route.condition} leads to {_place(graph, route.target)}."
