@@ -321,14 +321,14 @@ class Casts(Shown):
         return FoundView(matches, problems)
 
     def compare(self, a: object, b: object) -> Compared:
-        """Compare two casts, steps, loadouts, prompts or states; the result is true if they differ in what was done.
+        """Compare two casts, steps or loadouts; the result is true if they differ in what was done.
 
         For casts, ``first`` has the first step that differs, the target of each cast there, and the reason. For loadouts,
         ``differences`` lists the differences. The current cast stays the current one.
 
         Args:
-            a: a cast, its id or the beginning of its id, ``"-1"`` for the latest cast; a step of a cast; the prompt of a
-                step; ``cast.state``; a loadout's name, or the result of ``wb.loadouts.show`` or ``wb.graph``.
+            a: a cast, its id or the beginning of its id, ``"-1"`` for the latest cast; a step of a cast;
+                a loadout's name, or the result of ``wb.loadouts.show`` or ``wb.graph``.
             b: the second value, of the same kind.
 
         Raises:

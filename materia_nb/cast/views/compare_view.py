@@ -17,7 +17,6 @@ from materia_nb.display.blocks import (
     Line,
     Shown,
     Table,
-    View,
     WordDiff,
     lines,
 )
@@ -33,7 +32,6 @@ from materia_nb.insight.compare import (
     LoadoutComparison,
     StepComparison,
     StepPair,
-    differing_prompt_parts,
     prompt_part_texts,
     step_answer,
     step_target,
@@ -41,7 +39,7 @@ from materia_nb.insight.compare import (
 from materia_nb.insight.estimate import format_work_time, step_time, step_usage
 from materia_nb.insight.replay import Replay
 from materia_nb.insight.values import format_difference
-from materia_nb.jsonvalue import JSON, FrozenDict, same
+from materia_nb.jsonvalue import JSON, FrozenDict
 from materia_nb.loadout.graph import Graph
 
 if TYPE_CHECKING:
@@ -199,16 +197,6 @@ class StepCompareView(Shown, StepComparison):
         return self.all_words()
 
 
-class ValueCompareView(View):
-    """Two prompts, or two states, side by side; true if they differ."""
-
-    def __bool__(self) -> bool:
-        return bool(self.inside)
-
-    def _blocks(self) -> Iterable[Block]:
-        return self.inside or [Line("A and B are the same.")]
-
-
 def _changed_tree(a: JSON, b: JSON) -> Block:
     return JsonTree(b, "state", opened=3, was=a)
 
@@ -221,9 +209,7 @@ def _changed_value(a: JSON, b: JSON) -> Block:
     return JsonTree(b, "$", opened=3, was=a)
 
 
-def _changed_parts(
-    a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str] = ("", "")
-) -> list[Block]:
+def _changed_parts(a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str]) -> list[Block]:
     """Compare the named parts of two prompts word by word."""
     left, right = (prompt_part_texts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
     return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in parts]
@@ -349,12 +335,12 @@ def _by(entry: BlameEntry) -> str:
     return f"{_RULES[entry.rule]}{f', {entry.source}' if entry.source else ''} ({entry.rule})"
 
 
-Compared: TypeAlias = CompareView | StepCompareView | LoadoutCompareView | ValueCompareView
+Compared: TypeAlias = CompareView | StepCompareView | LoadoutCompareView
 """The comparison of two values of one kind."""
 
 
 def compare_view(a: Any, b: Any) -> Compared:
-    """Compare two values of one kind: casts, steps, graphs, prompts or states.
+    """Compare two values of one kind: casts, steps or graphs.
 
     Raises:
         MateriaError: they are not of one kind (``compare``).
@@ -365,15 +351,10 @@ def compare_view(a: Any, b: Any) -> Compared:
         return StepCompareView(a, b)
     if isinstance(a, Graph) and isinstance(b, Graph):
         return LoadoutCompareView(a, b)
-    if isinstance(a, Prompt) and isinstance(b, Prompt):
-        return ValueCompareView("", _changed_parts(a, b, differing_prompt_parts(a, b)))
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        a, b = dict(a), dict(b)
-        return ValueCompareView("", [] if same(a, b) else [_changed_tree(a, b)])
-    names = {ComparedCast: "a cast", StepRecord: "a step", Graph: "a loadout", Prompt: "a prompt"}
+    names = {ComparedCast: "a cast", StepRecord: "a step", Graph: "a loadout"}
     raise MateriaError(
         f"{names.get(type(a), type(a).__name__)} and {names.get(type(b), type(b).__name__)} cannot be compared.",
-        hint="compare two casts, steps, loadouts, prompts, or states",
+        hint="compare two casts, two steps, or two loadouts",
         kind="compare",
     )
 

@@ -285,9 +285,6 @@ def test_views_of_comparisons_replays_blame_and_attempts_match_their_record(tmp_
         "two steps": (one.steps.at(2), other.steps.at(2)),
         "two visits": (other.steps.at(2), other.steps.at(4)),
         "a step and itself": (one.steps.at(2), one.steps.at(2)),
-        "two prompts": (one.steps.at(2).prompt, one.steps.at(4).prompt),
-        "two states": (one.at(1).state, one.state),
-        "a state and itself": (one.state, one.state),
         "two loadouts": (bench.graph(), graph),
         "a loadout and itself": (bench.graph(), bench.graph()),
     }
