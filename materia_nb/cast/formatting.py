@@ -18,7 +18,7 @@ from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.insight.compare import step_target
 from materia_nb.insight.estimate import step_time, step_usage
 from materia_nb.insight.values import OutputMatch, query_outputs
-from materia_nb.insight.why import EDGE_COLUMNS, THINKING_HEADING, Why
+from materia_nb.insight.why import THINKING_HEADING, Why
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
 from materia_nb.registry import view_registry
@@ -408,15 +408,13 @@ def record_view(step: StepRecord) -> View:
 view_registry[StepRecord] = record_view
 
 
-def why_blocks(why: Why, *, narrow: bool = False) -> list[Block]:
-    """Return the explanation of a step's target: reasons, all checked edges and exits, and the agent's reasoning.
-
-    ``narrow`` limits the table to three columns, to fit next to a graph.
-    """
+def why_blocks(why: Why) -> list[Block]:
+    """Return the explanation of a step's target; its edges and exits and the agent's reasoning are folded."""
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
-    edges = Table(("way", "taken", "reason"), rows) if narrow else Table(EDGE_COLUMNS, why.rows)
+    table = Table(("edge or exit", "taken", "reason"), rows)
+    edges = [Fold("All edges and exits", [table], brief=10_000)] if rows else []
     thought = [Fold(THINKING_HEADING, [Code(why.thinking)])] if why.thinking else []
-    return [*lines(why.lines), *([edges] if rows else []), *thought]
+    return [*lines(why.lines), *edges, *thought]
 
 
 view_registry[Why] = lambda why: View(why.title, why_blocks(why))

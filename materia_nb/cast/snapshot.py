@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -170,10 +169,8 @@ class Snapshot:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The display name of each socket: the label of its materia, prefixed with the socket id if the label is not unique."""
-        labels = {id_: part(socket.materia.label, 60) for id_, socket in self.graph.sockets.items()}
-        count = Counter(labels.values())
-        return {id_: label if count[label] == 1 else f"{part(id_)} {label}" for id_, label in labels.items()}
+        """The name of each socket and of the end, safe to show."""
+        return {id_: part(name, 130) for id_, name in self.graph.names.items()}
 
     @cached_property
     def steps(self) -> StepList:
@@ -445,7 +442,7 @@ class Snapshot:
         return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
 
     def why(self, step: int | None = None) -> Why:
-        """Explain the decision of a step, by default of the latest one."""
+        """Explain the decision of a step, by default of the latest one; for a step that waits, also the one before it."""
         from materia_nb.insight.why import explain
 
         if not self.steps:
@@ -457,6 +454,9 @@ class Snapshot:
         following = self.steps[after_it].entry if after_it < len(self.steps) else self.ended_by
         decision, entry, pinned = record.decision, record.entry, record.pinned
         why = explain(self.rules, record.title, decision, after, entry, onward=following, pinned=pinned)
+        if decision is None and after_it > 1:
+            source = f"It came here from step {record.number - 1}."
+            return dataclasses.replace(why, lines=(source, *self.why(record.number - 1).lines, why.lines[-1]))
         first = ["A person answered it by hand, after it had failed."] if record.by_hand else []
         if record.skipped is not None:
             first.append(f"A person continued without it: {record.skipped}")

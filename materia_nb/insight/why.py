@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from materia_nb.engine.conversation import cut_to
 from materia_nb.engine.entering import enter
-from materia_nb.engine.routing import AdvanceFact, Choice, Decision, Look, Passed, awaited_failures, choose_edge
+from materia_nb.engine.routing import AdvanceFact, Choice, Decision, Look, Passed, awaited_failures, choose_edge, short
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import CastState, Failure
@@ -23,6 +23,7 @@ THINKING_HEADING: Final = "The agent's thinking"
 """The heading above an agent's thinking, which only people see (R49)."""
 
 _MAX_THINKING_CHARS: Final = 600
+_MAX_REASON_CHARS: Final = 400
 
 EDGE_COLUMNS = ("kind", "when", "to", "taken", "reason", "used")
 
@@ -35,14 +36,12 @@ class Why:
         title: a description of the explained visit.
         lines: the explanation as sentences, in the order of the decisions.
         rows: every checked edge and exit, in order; see :data:`EDGE_COLUMNS`.
-        decision: the explained record; None while the socket has no output yet.
         thinking: the agent's thinking before its answer; empty if unknown (R49).
     """
 
     title: str
     lines: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    decision: Decision | None
     thinking: str = ""
 
     def __str__(self) -> str:
@@ -64,7 +63,7 @@ def explain(
     onward: Decision | None = None,
     pinned: str | None = None,
 ) -> Why:
-    """Explain a routing decision.
+    """Explain a routing decision: first the verdict with its reason, then the target, then notes on the output.
 
     Args:
         rules: the rules of the cast.
@@ -75,39 +74,36 @@ def explain(
         onward: the decision on entering the next socket, if empty loops were skipped there.
         pinned: the name of the pin that answered; None if no pin answered (R40).
     """
-    lines: list[str] = []
-    if entry is not None and entry.skipped_sockets:
-        lines.append(_explain_skips(entry))
+    names = rules.graph.names
+    lines = _explain_skips(names, entry)
     if decision is None:
-        lines.append(f"It is {after.status}: no output has been decided on yet.")
-        return Why(title, tuple(lines), (), None)
+        lines.append(f"The cast is {after.status}: {names[after.at.socket] if after.at else 'it'} has no output yet.")
+        return Why(title, tuple(lines), ())
     if pinned is not None:
         lines.append(_explain_pin(rules, decision, pinned))
-    lines += [f"Output: {note}." for note in decision.reading.notes]
+    lines += _explain_verdict(names, decision)
     if decision.issues:
         is_refused = not decision.reading.accepted
         lines.append("The output was refused:" if is_refused else "The output says that it is not done:")
         lines += [f"- {issue.line}" for issue in decision.issues]
+    if decision.advance is not None:
+        lines.append(_explain_advance(decision.advance, decision))
+    if decision.by in ("failure", "budget") and after.failure is None and after.status == "waiting":
+        lines.append(f"{names[decision.socket or END]} was cut short and is asked again.")
+    else:
+        lines += _explain_route(rules, decision, after)
+    lines += [f"Output: {note}." for note in decision.reading.notes]
     lines += [f"Note: {warning.message}" for warning in decision.warnings]
     lines += [
         f"state.{assignment.target} was not changed: {assignment.source} does not exist."
         for assignment in decision.assigned
         if not assignment.found
     ]
-    if decision.advance is not None:
-        lines.append(_explain_advance(decision.advance, decision))
-    if decision.by in ("failure", "budget") and after.failure is None and after.status == "waiting":
-        lines.append(f"{decision.socket} was cut short and is asked again.")
-    else:
-        if decision.result.silent and decision.failure is None:
-            lines.append(f"{decision.result.sentence.capitalize()}: {decision.reading.reason}")
-        lines += _explain_route(rules, decision)
-    if onward is not None and onward.skipped_sockets:
-        lines.append(_explain_skips(onward))
+    lines += _explain_skips(names, onward)
     if after.failure is not None and decision.failure is None:
         lines += _explain_failure(after.failure)  # the next socket could not be entered
-    rows = tuple(_edge_row(look, decision) for look in _all_looks(rules, decision))
-    return Why(title, tuple(lines), rows, decision)
+    rows = tuple(_edge_row(names, look, decision) for look in _all_looks(rules, decision))
+    return Why(title, tuple(lines), rows)
 
 
 def _explain_pin(rules: Rules, decision: Decision, pinned: str) -> str:
@@ -116,20 +112,33 @@ def _explain_pin(rules: Rules, decision: Decision, pinned: str) -> str:
     return f"It was pinned to {pinned}; {effect}."
 
 
-def _explain_skips(entry: Decision) -> str:
-    return " ".join(_explain_skip(skip) for skip in entry.passed)
+def _explain_skips(names: Mapping[str, str], entry: Decision | None) -> list[str]:
+    return [" ".join(_explain_skip(names, skip) for skip in entry.passed)] if entry and entry.passed else []
 
 
-def _explain_skip(skip: Passed) -> str:
+def _explain_skip(names: Mapping[str, str], skip: Passed) -> str:
     reason = "its list is empty" if skip.empty else "no item of its list is left"
-    skipped = skip.socket if skip.loop is None else f"{skip.socket} of loop {skip.loop}"
+    skipped = names[skip.socket] if skip.loop is None else f"{names[skip.socket]} of loop {skip.loop}"
     if skip.route is not None:
-        outcome = f"the always exit of the loop led to {skip.target}"
+        outcome = f"the always exit of the loop led to {names[skip.target]}"
     elif skip.target != END:
-        outcome = f"so the detour was over, and it went back to {skip.target}"
+        outcome = f"so the detour was over, and it went back to {names[skip.target]}"
     else:
         outcome = "the loop has no always exit, so the cast ended there successfully"
     return f"{skipped} was skipped: {reason}; {outcome}."
+
+
+def _explain_verdict(names: Mapping[str, str], decision: Decision) -> list[str]:
+    """Return the verdict of an output, with the reason if it is not satisfied, or the failure that an edge handles."""
+    result = decision.result
+    if result.silent:
+        is_handled = decision.by not in ("failure", "budget")
+        return [f"{result.sentence.capitalize()}: {decision.reading.reason}"] if is_handled else []
+    if result not in YES_OR_NO or not decision.reading.accepted:
+        return []
+    verdict = f"{names[decision.socket or END]} was {'' if result.satisfied else 'not '}satisfied"
+    reason = short(decision.reading.context or "", _MAX_REASON_CHARS)
+    return [f"{verdict}: {reason}" if reason and not result.satisfied else f"{verdict}."]
 
 
 def _explain_advance(fact: AdvanceFact, decision: Decision) -> str:
@@ -152,17 +161,22 @@ _EXPLANATIONS: Final = {
     "detour": "The output asks for {target} to run first: {reason}",
     "return": "The detour is over; it goes back to {target}.",
     "person": "A person chose to continue with {target}.",
+    "recording": "The recording leads to {target}. Its edges are not evaluated: the loadout cannot be cast here.",
 }
 """Explanations of decisions that do not come from an edge or exit."""
 
 
-def _explain_route(rules: Rules, decision: Decision) -> list[str]:
-    by, target, chosen = decision.by, decision.target, decision.chosen
+def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[str]:
+    by, chosen, names = decision.by, decision.chosen, rules.graph.names
+    target = names.get(decision.target or "", decision.target or "its end")
     if decision.failure is not None and by in ("failure", "budget"):
         return _explain_failure(decision.failure)
-    if by == "recording" or by in _EXPLANATIONS:
-        text = _explain_recording(target) if by == "recording" else _EXPLANATIONS[by]
-        return [text.format(socket=decision.socket, target=target, reason=decision.reading.reason)]
+    if by in _EXPLANATIONS:
+        return [
+            _EXPLANATIONS[by].format(
+                socket=names[decision.socket or END], target=target, reason=decision.reading.reason
+            )
+        ]
     if by == "implied end":
         if decision.looks:
             end = f"Nothing matches ({decision.result.sentence}), so the cast ends successfully."
@@ -172,19 +186,14 @@ def _explain_route(rules: Rules, decision: Decision) -> list[str]:
         return [f"The {reason}, so the cast ends successfully."]
     if chosen is None:
         return [f"It continues with {target}."]
-    name = "The exit route" if chosen.place is None else f"Edge {chosen.place + 1}"
-    lines = [f"{name} to {chosen.to} was taken: {chosen.reason(decision.result)}."]
-    if chosen.limit is not None and chosen.used is not None:
-        scope = f"for {decision.item_key}" if decision.item_key is not None else "here"
-        lines.append(f"It has been used {chosen.used + 1} of {counted(chosen.limit, 'time')} {scope}.")
+    condition, name = condition_spec(chosen.when), "the exit" if chosen.place is None else f"edge {chosen.place + 1}"
+    name = f"{name} ({condition.short})" if condition.matches_any_output else f"so {name} ({condition.short})"
+    is_back = condition.sends_back and chosen.to in after.visits
+    lines = [f"{name[0].upper()}{name[1:]} leads {'back ' * is_back}to {names[chosen.to]}."]
+    if is_back and chosen.limit is not None:
+        work = short(decision.at.item.label) if decision.at and decision.at.item else "The work"
+        lines.append(f"{work} has come back {(chosen.used or 0) + 1} of {counted(chosen.limit, 'time')}.")
     return lines + _explain_alternatives(rules, decision)
-
-
-def _explain_recording(target: str | None) -> str:
-    if target is None:
-        return "The recording has its output, and ends before the next socket."
-    onward = "the cast ended" if target == END else f"it continued with {target}"
-    return f"The recording says that {onward}. Its edges are not evaluated, because the loadout cannot be cast here."
 
 
 def _explain_failure(failure: Failure) -> list[str]:
@@ -196,14 +205,16 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
     """Return a sentence for each result that would have led to a different target."""
     if decision.socket is None:
         return []
-    socket_rules = rules.sockets[decision.socket]
+    socket_rules, name = rules.sockets[decision.socket], rules.graph.names[decision.socket]
     is_unknown = decision.advance is None and socket_rules.socket.advance is not None
     verdicts = () if socket_rules.wanted.parse == "text" or is_unknown else YES_OR_NO
     lines = []
     for result in (*verdicts, *dict.fromkeys(awaited_failures(socket_rules).values())):
         choice = None if result is decision.result else _choice_for(socket_rules, decision.advance, result)
         if choice is not None and choice.target != decision.target:
-            lines.append(f"With {result.noun} it would have gone to {choice.target}.")
+            verdict = f"Had {name} {'' if result.satisfied else 'not '}been satisfied"
+            condition = verdict if result in YES_OR_NO else f"After {result.noun}"
+            lines.append(f"{condition}: {rules.graph.names[choice.target]}.")
     return lines
 
 
@@ -224,12 +235,12 @@ def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
     return (*decision.looks, *(Look("edge", edge.when, edge.to, False, edge.place) for edge in unchecked))
 
 
-def _edge_row(look: Look, decision: Decision) -> tuple[str, ...]:
+def _edge_row(names: Mapping[str, str], look: Look, decision: Decision) -> tuple[str, ...]:
     is_checked = look in decision.looks
     used = "" if look.limit is None else f"{(look.used or 0) + look.matched} of {look.limit}"
     reason = look.reason(decision.result) if is_checked else "not looked at: an earlier one matched"
     kind = look.route or f"edge {0 if look.place is None else look.place + 1}"
-    return (kind, look.when, look.to, "yes" if look.matched else "no", reason, used)
+    return (kind, look.when, names[look.to], "yes" if look.matched else "no", reason, used)
 
 
 # -- guesses ---------------------------------------------------------------------------------
@@ -327,16 +338,14 @@ def judge_guess(
         entry: the decision on entering the socket, if empty loops were skipped.
     """
     outcome, onward = _outcome(rules, decision, after)
-    lines = [_verdict(guess, outcome), *explain(rules, title, decision, after, entry).lines]
+    names = rules.graph.names
+    lines = [_verdict(names, guess, outcome), *explain(rules, title, decision, after, entry, onward=onward).lines]
     if onward is not None and onward.failure is not None:
         lines += _explain_failure(onward.failure)[:1]
-    if onward is not None and onward.skipped_sockets:
-        names = ", ".join(onward.skipped_sockets)
-        lines.append(f"Skipped because no item is left: {names}. The loop is left towards {outcome}.")
     if guess == outcome:
         return Prediction(guess, outcome, title, tuple(filter(None, lines)), tuple(lines[:1]))
     against = _reason_against(rules, decision, outcome, guess)
-    retry_lines = (f"Not this time. Your guess: {_describe_target(guess)}.", against)
+    retry_lines = (f"Not this time. Your guess: {describe_target(names, guess)}.", against)
     return Prediction(guess, outcome, title, tuple(filter(None, [*lines, against])), tuple(filter(None, retry_lines)))
 
 
@@ -359,14 +368,18 @@ def _enter_next(rules: Rules, state: CastState) -> tuple[str, Decision | None]:
     return (state.at.socket if state.status != "complete" and state.at else END), decision
 
 
-def _verdict(guess: str, outcome: str) -> str:
+def _verdict(names: Mapping[str, str], guess: str, outcome: str) -> str:
+    happened = describe_target(names, outcome)
     if guess == outcome:
-        return f"Right: {_describe_target(outcome)}."
-    return f"Not this time. Your guess: {_describe_target(guess)}. What happened: {_describe_target(outcome)}."
+        return f"Right: {happened}."
+    return f"Not this time. Your guess: {describe_target(names, guess)}. What happened: {happened}."
 
 
-def _describe_target(target: str) -> str:
-    return {END: "the cast comes to its end", STOP: "the cast stops here"}.get(target, f"it goes to {target}")
+def describe_target(names: Mapping[str, str], target: str) -> str:
+    """Return a guess or an outcome as a sentence without a capital and a full stop."""
+    if target == STOP:
+        return "the cast stops here"
+    return "the cast comes to its end" if target == END else f"it goes to {names[target]}"
 
 
 def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:
@@ -377,18 +390,20 @@ def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) 
         return ""
     for look in decision.looks:
         if look.to == guess:
-            return f"The {look.kind} to {guess} was checked, but {look.reason(decision.result)}."
-    return _reason_unchecked(rules.sockets[decision.socket], decision, guess)
+            name = rules.graph.names[guess]
+            return f"The {look.kind} to {name} was checked, but {look.reason(decision.result)}."
+    return _reason_unchecked(rules, decision, guess)
 
 
-def _reason_unchecked(socket_rules: SocketRules, decision: Decision, guess: str) -> str:
+def _reason_unchecked(rules: Rules, decision: Decision, guess: str) -> str:
+    socket_rules, name = rules.sockets[decision.socket or ""], rules.graph.names[guess]
     if any(edge.to == guess for edge in socket_rules.socket.edges):
         if decision.advance is not None and decision.advance.exhausted:
-            return f"There is an edge to {guess}, but the list is exhausted, and then only exits count."
-        return f"There is an edge to {guess}, but an earlier one matched."
+            return f"There is an edge to {name}, but the list is exhausted, and then only exits count."
+        return f"There is an edge to {name}, but an earlier one matched."
     if any(route.target == guess for route in socket_rules.exits):
-        return f"There is an exit to {guess}, but exits count only in a step that exhausts the list."
-    return f"No edge and no exit leads from {decision.socket} to {guess}."
+        return f"There is an exit to {name}, but exits count only in a step that exhausts the list."
+    return f"No edge and no exit leads from {rules.graph.names[decision.socket or END]} to {name}."
 
 
 _SECTION: Final = "memory"

@@ -5,6 +5,7 @@ A :class:`Graph` is built once from a validated config (see ``resolve``) and nev
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition
 from materia_nb.registry import mimebundle_from_view
 
 END: Final = "end"
+_NAME_CHARS: Final = 60
 DEFAULT_TIMEOUT_MS: Final = 30_000
 """Default timeout of a utility, in milliseconds (R23)."""
 LANES_AT_ONCE: Final = 2
@@ -278,7 +280,8 @@ class Graph:
     the region of its lanes. ``document`` is the original config, reduced to this loadout and its materia, as a cast
     stores it; it is empty if the graph is only drawn. ``keep_thinking`` is True if agents' thinking is stored (R49).
     ``prices`` are the prices in the config, by the name of an agent (:meth:`price`).
-    ``mcp_servers`` are the servers in the config whose tools an agent may name.
+    ``mcp_servers`` are the servers in the config whose tools an agent may name. ``names`` are the names that people
+    read: for a socket, the label of its materia, after its id if another socket has that label or id.
     """
 
     name: str
@@ -294,8 +297,13 @@ class Graph:
     regions: Mapping[str, Region] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
     mcp_servers: Mapping[str, JSON] = field(default_factory=dict)
+    names: Mapping[str, str] = field(init=False, compare=False, repr=False)
 
     _repr_mimebundle_ = mimebundle_from_view
+
+    def __post_init__(self) -> None:
+        """Compute the names of the sockets."""
+        object.__setattr__(self, "names", _socket_names(self.sockets))
 
     def price(self, names: Iterable[str]) -> Price | None:
         """Return the price of an agent in the config, by the first of its names that has a price, or None."""
@@ -305,3 +313,10 @@ class Graph:
         """Raise MateriaError (``unknown_socket``) unless the loadout has a socket with this id."""
         message = f"The loadout {self.name!r} has no socket {id_!r}."
         needs_one_of(id_, self.sockets, message, "unknown_socket")
+
+
+def _socket_names(sockets: Mapping[str, Socket]) -> dict[str, str]:
+    labels = {id_: " ".join(socket.materia.label.split())[:_NAME_CHARS] or id_ for id_, socket in sockets.items()}
+    count = Counter([*labels.values(), *(id_ for id_, label in labels.items() if label != id_)])
+    names = {id_: label if count[label] == 1 else f"{id_} {label}" for id_, label in labels.items()}
+    return {**names, END: "the end"}

@@ -23,7 +23,6 @@ from materia_nb.handoff.base import Outcome, SimpleAnswer, WorkItem
 from materia_nb.handoff.jsontext import NotJson, json_advice, strict_json
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import END
 from materia_nb.widgets.cast_slices import identity, step_text
 from materia_nb.widgets.failure_panel import check_answer_by_hand, failure_state, next_actions, result_blocks
 from materia_nb.widgets.state_tree import texts
@@ -169,7 +168,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
         "blocks": parts,
         "approve": hold.needs == "approval" and approval is not None and is_complete,
         "deny": hold.needs == "approval" and approval is not None,
-        "sockets": [*now.names.items(), (END, "the end")],
+        "sockets": [*now.names.items()],
     }
 
 
@@ -279,7 +278,7 @@ def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
 
 def _edge_words(now: Snapshot, decision: Decision) -> str:
     chosen, target = decision.chosen, decision.target or ""
-    name = "the end" if target == END else now.names.get(target, target)
+    name = now.names.get(target, target)
     if chosen is None or chosen.limit is None:
         return name
     return f"{name} ({ordinal((chosen.used or 0) + 1)} of {chosen.limit} times)"

@@ -23,7 +23,6 @@ from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.insight.compare import previous_visit
 from materia_nb.insight.estimate import format_seconds, format_work_time, step_time, step_usage, work_time
-from materia_nb.loadout.graph import END
 from materia_nb.widgets.state_tree import json_digest
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def _working(now: Snapshot, activity: Activity) -> Pill:
 
 def _stopped(now: Snapshot, activity: Activity) -> Pill:
     socket_id = now.next_socket or ""
-    name = "the end" if socket_id == END else now.names.get(socket_id, "")
+    name = now.names.get(socket_id, "")
     visit = now.waiting_at
     lane = next((lane for lane in now.lanes.values() if lane.wants_a_person), None)
     cast = now if lane is None else lane.now
@@ -142,7 +141,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     yours = status_pill.tone == "wants" and bool(answer_due)
     usage, budget = now.engine.usage, now.engine.budget
     why_not = _why_not(now, busy=busy, yours=yours)
-    names = {**now.names, END: "the end"}
+    names = now.names
     return {
         "tone": status_pill.tone,
         "words": status_pill.label,
@@ -337,7 +336,7 @@ class StepRows:
             [step.item_key, part(step.item_label or "", 60)] if step.item_key else None,
             shorten(output_words(step), _OUTPUT_CHARS),
             "" if verdict is None else "yes" if verdict else "no",
-            names.get(next_socket, "the end" if next_socket == END else plain(next_socket)),
+            names.get(next_socket, plain(next_socket)),
             spent.tokens,
             spent.cost,
             _row_time(step),

@@ -92,7 +92,7 @@ def about(cast: Snapshot, element: Element) -> list[Block]:
     kind, key = element
     if kind == "item":
         return _item(cast, int(key))
-    inspector = Inspector(cast.graph, cast, cast.names)
+    inspector = Inspector(cast.graph, cast)
     definition = inspector.definition(kind, key)
     written = [Fold("definition", [JsonTree(definition, opened=3)])] if definition is not None else []
     return [*inspector.about(kind, key), *written]
@@ -134,7 +134,7 @@ def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Bloc
         return [Line(f"No step yet: {lacking}.", "quiet")]
     if name == "why":
         why = cast.why(step.number)
-        return [Heading(why.title), *why_blocks(why, narrow=True)]
+        return [Heading(why.title), *why_blocks(why)]
     return [*_worked_on(step), *handoff_blocks(cast, step)]
 
 
@@ -393,9 +393,8 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
 def _stops(cast: Snapshot, element: Element) -> list[list[Any]]:
     """Return the breakpoints that an element can have: the label of each, its JSON, and True if it is set."""
     existing = {stop.every_time: stop for stop in cast.breakpoints}
-    names = {**cast.names, END: "the end"}
     return [
-        [existing.get(possible, possible).words(cast.graph, names), possible.as_json(), possible in existing]
+        [existing.get(possible, possible).words(cast.graph, cast.names), possible.as_json(), possible in existing]
         for index, possible in enumerate(possible_breakpoints(cast, element))
         if element.kind == "socket" or not index or possible in existing
     ]

@@ -14,6 +14,7 @@ from materia_nb.display.escape import Html, html_join, html_lines, html_text
 from materia_nb.display.graph_parts import line_legend
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
+from materia_nb.insight.why import describe_target
 from materia_nb.lessons import PredictionView, Question
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 from materia_nb.widgets.frontend import FrontWidget, MessageRegistry, ShortText, WholeNumber
@@ -54,10 +55,6 @@ class PredictPicture(FrontWidget):
             self._make_guess(target, number)
 
 
-_WORDS: Final = {
-    "end": "the cast comes to its end",
-    "stop": "the cast stops: it fails, or a person is needed",
-}
 _LEGEND: Final = (
     f"{line_legend()} · long dashes, hollow arrow: loop exit · "
     "fine dots: the end, where no edge matches · the numbers are the order in which edges are checked"
@@ -143,7 +140,7 @@ class PredictPanel(Panel):
         self.buttons = {
             target: button(
                 f"{target} · {sockets[target].materia.id}" if target in sockets else target,
-                _WORDS.get(target, f"it goes to {target}"),
+                describe_target(self.cast.graph.names, target),
                 self._guess(target, self.question.number),
             )
             for target in self.question.places

@@ -8,7 +8,6 @@ A part is a :data:`Selection` whose key names its place in the document: ``edge:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from materia_nb.cast.formatting import way_words
@@ -214,12 +213,10 @@ class Inspector:
     Args:
         graph: the graph with the parts.
         cast: the cast that runs the graph, if any.
-        names: display names of the sockets; their ids by default.
     """
 
-    def __init__(self, graph: Graph, cast: Snapshot | None = None, names: Mapping[str, str] | None = None) -> None:
-        self.graph, self.cast = graph, cast
-        self.names = names or {key: key for key in graph.sockets}
+    def __init__(self, graph: Graph, cast: Snapshot | None = None) -> None:
+        self.graph, self.cast, self.names = graph, cast, graph.names
         self.rules = cast.rules if cast is not None else Rules(graph)
         self._links = {link.key: link for link in links(graph)}
 

@@ -280,7 +280,7 @@ def test_the_timeline(lab: Lab):
     panel.button("play the steps").click()
     panel.at.locator(".mnb-under", has_text="step 3").wait_for()
     panel.button("stop playing").click()
-    panel.says("was taken")
+    panel.says("leads back to")
     keep(lab, cell, "timeline")
 
 

@@ -155,7 +155,7 @@ def test_earlier_step_can_be_shown_restored_and_forked(lab: Lab):
     rows.locator("[data-index='2']").click()
     panel.at.locator(".mnb-under", has_text="step 3").wait_for()
     panel.tab("Why")
-    panel.says("Edge 1 to Socket-4 was taken")
+    panel.says("So edge 1 (✓) leads to Maintain")
     rows.focus()
     lab.page.keyboard.press("ArrowUp")
     panel.at.locator(".mnb-under", has_text="step 2").wait_for()

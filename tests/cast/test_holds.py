@@ -125,8 +125,8 @@ def test_detour_of_finished_work_returns_to_the_original_target(tmp_path):
     assert sockets(cast) == ["Work", "Check", "Fix", "Done"]
     assert [step.decision.by for step in cast.steps] == ["edge", "detour", "return", "implied end"]
     assert cast.now.engine.detours == ()
-    assert "asks for Fix to run first" in "\n".join(cast.why(2).lines)
-    assert "goes back to Done" in "\n".join(cast.why(3).lines)
+    assert "asks for Fix M to run first" in "\n".join(cast.why(2).lines)
+    assert "goes back to Done M" in "\n".join(cast.why(3).lines)
     same_when_opened(cast)
 
 

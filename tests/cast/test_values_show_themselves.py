@@ -82,6 +82,24 @@ def test_why_is_shown_with_the_checked_edges(wb):
     assert "not_satisfied" in shown["text/plain"]
 
 
+def test_why_of_a_waiting_step_explains_the_step_before(wb):
+    agents = {**h.loop_agents(), "Check": lambda: {"satisfied": False, "context": "Four headings, not three."}}
+    cast = wb.cast("r", agents=agents)
+    cast.run(steps=3)
+    cast.agents.set("Build", "person")
+    cast.step()
+    assert cast.now.waiting_at.socket == "Socket-2"
+    assert cast.why().lines == (
+        "It came here from step 3.",
+        "Check was not satisfied: Four headings, not three.",
+        "The derived advance did not move: it needs satisfied, and the output says satisfied: false.",
+        "So edge 2 (✗) leads back to Build.",
+        "Part 1 has come back 1 of 3 times.",
+        "The cast is waiting: Build has no output yet.",
+    )
+    assert cast.why(4).rows == ()
+
+
 def test_report_is_shown_as_a_table_of_findings(wb):
     shown = wb.check()._repr_mimebundle_()
     assert shown["text/plain"].startswith("0 problems, 1 hint")

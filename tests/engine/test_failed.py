@@ -53,7 +53,8 @@ def test_finally_refused_output_is_a_failure_of_its_socket():
         )
         assert (play.at, play.decision.result) == ("Mend", Result.REFUSED)
         assert "The output was refused:" in told(play)
-        assert "the output was refused; failed needs a refused output or a failure" in told(play)
+        rows = explain(play.rules, "the step", play.decision, play.state).rows
+        assert rows[1][4] == "the output was refused; failed needs a refused output or a failure"
 
 
 def test_failure_reason_is_passed_on_and_the_state_is_unchanged():
@@ -78,10 +79,10 @@ def test_why_shows_the_failure_and_the_targets_of_other_results():
     fails(play)
     words = told(play)
     assert "It failed: it ended with 1" in words
-    assert "Edge 2 to Mend was taken: it failed; failed needs a refused output or a failure." in words
-    assert "With satisfied: true it would have gone to Tell." in words
+    assert "So edge 2 (⚠) leads to Mend P." in words
+    assert "Had U been satisfied: Tell P." in words
     play = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed")), say(satisfied=True))
-    assert "With a failure it would have gone to Mend." in told(play)
+    assert "After a failure: Mend P." in told(play)
 
 
 def test_a_retry_is_bounded_by_its_edge_for_each_item():

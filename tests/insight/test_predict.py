@@ -43,13 +43,13 @@ def only_right(play, place):
 def test_prediction_explains_the_taken_and_the_guessed_edge():
     play = Play(branching("satisfied", "not_satisfied", "always"), NO)
     assert only_right(play, "To1")
-    assert "Right: it goes to To1" in told(play, "To1")
+    assert "Right: it goes to To1 P" in told(play, "To1")
     text = told(play, "To0")
-    assert "Your guess: it goes to To0. What happened: it goes to To1." in text
-    assert "Edge 2 to To1 was taken" in text
-    assert "The edge to To0 was checked, but the output says satisfied: false" in text
-    assert "There is an edge to To2, but an earlier one matched." in told(play, "To2")
-    assert "No edge and no exit leads from Ask to Ask." in told(play, "Ask")
+    assert "Your guess: it goes to To0 P. What happened: it goes to To1 P." in text
+    assert "So edge 2 (✗) leads to To1 P." in text
+    assert "The edge to To0 P was checked, but the output says satisfied: false" in text
+    assert "There is an edge to To2 P, but an earlier one matched." in told(play, "To2")
+    assert "No edge and no exit leads from Ask P to Ask P." in told(play, "Ask")
     assert "Nothing failed" in told(play, STOP)
 
 
@@ -60,8 +60,8 @@ def test_r16_prediction_explains_an_exit_before_edges():
     play.go("built", YES)
     assert only_right(play, "Tell")
     text = told(play, "Build")
-    assert "There is an edge to Build, but the list is exhausted, and then only exits count." in text
-    assert "The exit route to Tell was taken" in text
+    assert "There is an edge to Build P, but the list is exhausted, and then only exits count." in text
+    assert "So the exit (✓) leads to Tell P." in text
 
 
 def test_prediction_explains_an_exit():
@@ -74,7 +74,7 @@ def test_prediction_explains_an_exit():
     }
     play = Play(config(sockets, {"L": loop("Do", exits=routes)}), items("one"), YES)
     assert only_right(play, "Good")
-    assert "The exit to Bad was checked, but the output says satisfied: true" in told(play, "Bad")
+    assert "The exit to Bad P was checked, but the output says satisfied: true" in told(play, "Bad")
 
 
 def test_prediction_explains_the_three_kinds_of_end():
@@ -82,7 +82,7 @@ def test_prediction_explains_the_three_kinds_of_end():
         play = Play(document, NO)
         assert only_right(play, "end")
         assert "Right: the cast comes to its end." in told(play, "end")
-    assert "The edge to To0 was checked" in told(Play(branching("satisfied"), NO), "To0")
+    assert "The edge to To0 P was checked" in told(Play(branching("satisfied"), NO), "To0")
 
 
 def test_r16_prediction_skips_empty_loops():
@@ -90,7 +90,7 @@ def test_r16_prediction_skips_empty_loops():
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
     assert only_right(play, "Tell")
     text = told(play, "Do")
-    assert "Skipped because no item is left: Do. The loop is left towards Tell." in text
+    assert "Do P of loop L was skipped: its list is empty; the always exit of the loop led to Tell P." in text
     assert "No edge" not in text
 
 
@@ -170,13 +170,13 @@ def test_a_first_wrong_guess_is_explained_without_revealing_the_answer(bench):
     asked = Question(cast, tries=2)
     first = asked.guess("end", sure=True)
     assert (first.right, first.told) == (False, False)
-    assert "No edge and no exit leads from Socket-1 to end." in repr(first)
+    assert "No edge and no exit leads from Plan to the end." in repr(first)
     assert "half a point" in repr(first)
     assert "Socket-5" not in str(first._repr_mimebundle_())
     assert asked.guess("end").told is False, "the same guess again is not a second one"
     second = asked.guess("Socket-2", sure=True)
     assert (second.right, second.told) == (False, True)
-    assert "What happened: it goes to Socket-5" in repr(second)
+    assert "What happened: it goes to Narrate" in repr(second)
     assert "You were sure of a wrong answer" in repr(second)
     assert "You were sure" not in repr(asked.guess("Socket-3", sure=True))
     assert "Right" in repr(asked.guess("Socket-5"))
@@ -219,7 +219,7 @@ def test_a_route_is_judged_up_to_the_first_wrong_guess(bench):
     assert "Right so far. Socket-2 runs next." in repr(route("Socket-2"))
     wrong = route("Socket-2", "Socket-4", "Socket-5")
     assert (wrong.right, len(wrong.steps)) == (False, 2)
-    assert "No edge and no exit leads from Socket-2 to Socket-4." in repr(wrong)
+    assert "No edge and no exit leads from Build to Maintain." in repr(wrong)
     over = route("Socket-2", "Socket-3", "Socket-4", "Socket-5", "end", "end")
     assert not over.right
     assert "1 guess too many" in over._repr_mimebundle_()["text/html"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
+from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from materia_nb.engine import recovery
 from materia_nb.engine.state import Failure
 from materia_nb.insight.why import EDGE_COLUMNS, explain
@@ -25,40 +25,65 @@ def branching(*conditions):
 
 
 def test_why_names_the_taken_edge_and_the_alternative():
-    text = told(Play(branching("satisfied", "not_satisfied"), YES))
-    assert "1 to To0 was taken" in text
-    assert "With satisfied: false it would have gone to To1." in text
-    text = told(Play(branching("satisfied", "not_satisfied"), NO))
-    assert "2 to To1 was taken" in text
-    assert "With satisfied: true it would have gone to To0." in text
+    lines = why(Play(branching("satisfied", "not_satisfied"), YES)).lines
+    assert lines == (
+        "Ask P was satisfied.",
+        "So edge 1 (✓) leads to To0 P.",
+        "Had Ask P not been satisfied: To1 P.",
+    )
+    lines = why(
+        Play(branching("satisfied", "not_satisfied"), say(satisfied=False, context="Four headings, not three."))
+    ).lines
+    assert lines == (
+        "Ask P was not satisfied: Four headings, not three.",
+        "So edge 2 (✗) leads to To1 P.",
+        "Had Ask P been satisfied: To0 P.",
+    )
+
+
+def test_why_uses_the_names_of_materia():
+    document = config(
+        {
+            "Socket-1": asks(edge("Socket-2", "satisfied"), edge("Socket-1", "not_satisfied"), materia="Judge"),
+            "Socket-2": at("P"),
+        },
+        materia={"Judge": agent()},
+    )
+    assert why(Play(document, NO)).lines == (
+        "Judge was not satisfied.",
+        "So edge 2 (✗) leads back to Judge.",
+        "The work has come back 1 of 25 times.",
+        "Had Judge been satisfied: P.",
+    )
+    assert [row[2] for row in why(Play(document, NO)).rows] == ["P", "Judge"]
 
 
 def test_why_names_only_the_first_edge_of_a_condition():
     text = told(Play(branching("satisfied", "satisfied", "not_satisfied"), NO))
-    assert "would have gone to To0" in text
+    assert "Had Ask P been satisfied: To0 P." in text
     assert "To1" not in text
 
 
 def test_why_omits_answers_with_the_same_target():
-    assert "would have" not in told(
+    assert "Had " not in told(
         Play(config({"Ask": asks(edge("B", "satisfied"), edge("B", "not_satisfied")), "B": at("P")}), YES)
     )
-    assert "would have" not in told(Play(branching("always"), "{}"))
+    assert "Had " not in told(Play(branching("always"), "{}"))
     text_socket = config({"Ask": at("P", edge("A", "satisfied"), edge("B")), "A": at("P"), "B": at("P")})
-    assert "would have" not in told(Play(text_socket, "x"))
+    assert "Had " not in told(Play(text_socket, "x"))
 
 
 def test_why_explains_the_implied_end():
     text = told(Play(branching("satisfied"), NO))
     assert "Nothing matches (the output says satisfied: false)" in text
-    assert "With satisfied: true it would have gone to To0." in text
+    assert "Had Ask P been satisfied: To0 P." in text
 
 
 def test_why_of_an_exit_names_advance_and_alternatives():
     text = told(Play(retry_loop(), items("one"), "built", YES))
     assert "The derived advance moved the cursor workItemIndex from 0 to 1 (satisfied); the list is exhausted." in text
-    assert "The exit route to Tell was taken" in text
-    assert "With satisfied: false it would have gone to Build." in text
+    assert "So the exit (✓) leads to Tell P." in text
+    assert "Had Eval P not been satisfied: Build P." in text
 
 
 def test_why_mentions_exits_only_for_the_last_item():
@@ -67,7 +92,7 @@ def test_why_mentions_exits_only_for_the_last_item():
     assert "Tell" not in text
     text = told(Play(retry_loop(), items("one"), "built", NO))
     assert "did not move: it needs satisfied" in text
-    assert "With satisfied: true it would have gone to Tell." in text
+    assert "Had Eval P been satisfied: Tell P." in text
 
 
 def test_why_does_not_call_a_later_always_exit_a_match():
@@ -80,7 +105,7 @@ def test_why_does_not_call_a_later_always_exit_a_match():
     }
     result = why(Play(config(sockets, {"L": loop("Do", exits=routes)}), items("one"), YES))
     rows = [dict(zip(EDGE_COLUMNS, row, strict=True)) for row in result.rows]
-    assert [(row["to"], row["taken"]) for row in rows[:2]] == [("Any", "no"), ("Good", "yes")]
+    assert [(row["to"], row["taken"]) for row in rows[:2]] == [("Any P", "no"), ("Good P", "yes")]
     assert "guarded exit goes first" in rows[0]["reason"]
 
 
@@ -88,9 +113,9 @@ def test_why_table_lists_every_edge():
     result = why(Play(branching("not_satisfied", "satisfied", "always"), YES))
     rows = [dict(zip(EDGE_COLUMNS, row, strict=True)) for row in result.rows]
     assert [(row["kind"], row["to"], row["taken"]) for row in rows] == [
-        ("edge 1", "To0", "no"),
-        ("edge 2", "To1", "yes"),
-        ("edge 3", "To2", "no"),
+        ("edge 1", "To0 P", "no"),
+        ("edge 2", "To1 P", "yes"),
+        ("edge 3", "To2 P", "no"),
     ]
     assert "not looked at" in rows[2]["reason"]
     assert rows[1]["used"] == "1 of 25"
@@ -98,7 +123,7 @@ def test_why_table_lists_every_edge():
 
 def test_why_explains_budgets_failures_and_hints():
     play = Play(retry_loop(1), items("one"), "built", NO)
-    assert "used 1 of 1 time " in told(play)
+    assert "So edge 1 (✗) leads back to Build P.\n  one has come back 1 of 1 time." in told(play)
     play.go("built", NO)
     assert "The cast stopped: " in told(play)
     assert "To continue:" in told(play)
@@ -107,7 +132,7 @@ def test_why_explains_budgets_failures_and_hints():
 def test_why_reports_a_refused_entry_at_the_previous_step():
     play = Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one"), *["built", NO] * 2)
     text = str(explain(play.rules, "the step", play.decision, play.state))
-    assert "to Build was taken" in text
+    assert "leads back to Build P." in text
     assert "The cast stopped: " in text
 
 
@@ -127,7 +152,7 @@ def test_why_explains_empty_loops_and_unfinished_steps():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do")), "Tell": at("P")}
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
     result = explain(play.rules, "t", None, play.state, play.entered.decision)
-    assert "Do of loop L was skipped: its list is empty" in str(result)
+    assert "Do P of loop L was skipped: its list is empty" in str(result)
     assert "Tell" in str(result)
     assert "waiting" in str(result)
 
@@ -136,7 +161,7 @@ def test_why_of_a_retried_budget_stop_does_not_guess():
     play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
     play.answer(YES, 5)
     play.state = recovery.set_budget(play.state, max_tokens=None)
-    assert "to Tell was taken" in str(why(play, play.raise_limit()))
+    assert "leads to Tell P." in str(why(play, play.raise_limit()))
 
 
 @pytest.mark.parametrize("kind", ["aborted", "utility_exit"])

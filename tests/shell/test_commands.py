@@ -124,7 +124,7 @@ def test_cast_can_be_run_answered_shown_and_exported(bench, capsys, project):
     code, out, _ = materia(capsys, "run", "--agent", f"*=command {sys.executable} -c print(5)")
     assert code == 0
     assert "complete after 2 steps" in out
-    assert "Edge 1" in materia(capsys, "why", "1")[1]
+    assert "So edge 1 (✓) leads to Teller." in materia(capsys, "why", "1")[1]
     assert materia(capsys, "why", "-1")[0] == 0, "a negative number is not an option"
     assert materia(capsys, "doctor", "-1")[1].startswith("Good")
     assert materia(capsys, "status", "--cast", "-1")[0] == 0

@@ -113,7 +113,7 @@ def test_steps_of_an_uncastable_cast_lead_to_the_next_started_socket():
     cast = open_cast(RECORDED / "not-castable-legacy-exit")
     sockets = [step.socket for step in cast.steps]
     assert [step.decision.target for step in cast.steps][:-1] == sockets[1:]
-    assert "The recording says that it continued with Socket-2" in str(cast.why(1))
+    assert f"The recording leads to {cast.now.names['Socket-2']}. " in str(cast.why(1))
     assert "The cast stopped: JSON output repair retry exhausted" in str(cast.why(len(sockets)))
     assert "waiting" not in repr(cast.steps)
 
@@ -138,7 +138,7 @@ def test_a_recorded_socket_that_defines_its_own_utility_is_named_after_it(copied
     assert cast.graph.sockets["Socket-1"].materia.id == "vcs.detect"
     assert cast.graph.sockets["Socket-1"].is_utility
     assert "vcs.detect" in repr(cast.steps)
-    assert "ends before the next socket" in str(cast.why(2))
+    assert "The recording leads to its end." in str(cast.why(2))
     assert "not recorded" in repr(cast.steps)
 
 

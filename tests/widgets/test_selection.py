@@ -67,16 +67,16 @@ def test_edge_shows_its_fields(tmp_path):
     guarded = rows(told, "edge", "edge:1:Socket-3")
     assert guarded.pop("may be taken")
     assert guarded == {
-        "from": "Socket-3",
-        "to": "Socket-2",
+        "from": "Check",
+        "to": "Build",
         "when": "not_satisfied",
         "taken": "0 times in all",
     }
-    out = {"from": "Socket-3", "to": "Socket-4", "loop": "L"}
+    out = {"from": "Check", "to": "Tell", "loop": "L"}
     out["when"] = "the list is exhausted, and satisfied"
     assert rows(told, "exit", "loop-exit:L:e") == {**out, "taken": "1 times in all"}
     assert rows(told, "edge", "implied:Socket-4") == {
-        "from": "Socket-4",
+        "from": "Tell",
         "to": "the end",
         "when": "always: a socket without edges ends the cast successfully",
         "taken": "1 times in all",

@@ -487,11 +487,11 @@ class PromptsView(_View, Prompts):
         Raises:
             MateriaError: no agent is asked in that step (``unknown_step``).
         """
-        prompt_of_step = next((prompt.prompt for prompt in self.prompts if prompt.step == step), None)
-        if prompt_of_step is None:
-            steps = ", ".join(str(prompt_.step) for prompt_ in self.prompts)
+        prompts = {prompt.step: prompt.prompt for prompt in self.prompts}
+        if step not in prompts:
+            steps = ", ".join(map(str, prompts))
             raise MateriaError(f"No agent is asked in step {step}.", hint=f"steps: {steps}", kind="unknown_step")
-        return prompt_of_step
+        return prompts[step]
 
     def _parts(self) -> Iterable[Block]:
         with_context = "" if self.context is None else f" castContext {compact(self.context)},"

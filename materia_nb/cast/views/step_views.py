@@ -67,19 +67,15 @@ def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> V
     snapshot = cast.lane(lane)
     step = snapshot.steps[-1] if snapshot.steps else None
     blocks: list[Block] = []
-    title = ""
-    if step is not None:
-        why = snapshot.why()
-        title = why.title
-        if step.shown is not None:
-            blocks.append(Code(step.shown, title="output"))
-        if step.decision is not None:
-            blocks += why_blocks(why)
+    if step is not None and step.shown is not None:
+        blocks.append(Code(step.shown, title="output"))
+    if step is not None and step.decision is not None:
+        blocks += why_blocks(snapshot.why())
     blocks += lines((*(f"approved: {line}" for line in approved[:1]), *approved[1:], *status_lines(cast)))
     blocks += call_blocks(snapshot.approvals.asking)
     if snapshot.prompt is not None and not draft_of(snapshot):
         blocks += prompt_blocks(snapshot.prompt)
-    return View(title, blocks)
+    return View(step.title if step is not None else "", blocks)
 
 
 def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = ()) -> View:
@@ -329,7 +325,7 @@ def where_words(lane: LaneNow) -> str:
     if lane.status != "running":
         return ""
     socket = now.next_socket or ""
-    return now.names.get(socket, "the join")
+    return now.names[socket] if socket in now.graph.sockets else "the join"
 
 
 def _join_words(cast: Snapshot) -> str:
