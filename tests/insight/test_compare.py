@@ -146,18 +146,13 @@ def test_outputs_and_prompts_are_compared_word_by_word_and_the_state_as_a_tree(b
     assert [part for part in marked[0] if part[0] != " "] == [["-", "four"], ["+", "three"]]
 
 
-def test_visits_prompts_and_states_are_compared(bench, cast_of):
+def test_two_visits_are_compared(bench, cast_of):
     cast = cast_of(1)
     first, second = (step for step in cast.steps if step.socket == "Socket-2" and step.item_key == "WI-1")
     assert previous_visit(cast.steps, second.number) is first
     with pytest.raises(MateriaError, match="was not visited before step 1"):
         previous_visit(cast.steps, 1)
-    assert "{+" in repr(bench.compare(first.prompt, second.prompt))
-    assert not bench.compare(first.prompt, first.prompt)
-    then = cast.at(1).state
-    assert "state.workItems" not in repr(bench.compare(then, cast.state))
-    assert "[-null-]" in repr(bench.compare({"a": None}, {"a": 1}))
-    assert repr(bench.compare(then, then)) == "A and B are the same."
+    assert "{+" in repr(bench.compare(first, second))
 
 
 def test_graph_marks_edges_taken_by_one_cast_only(bench, cast_of):
