@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, Unpack
+from typing import Any, Final, TypeAlias, Unpack, overload
 
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
@@ -46,6 +46,10 @@ from materia_nb.platform import Progress
 
 _Path: TypeAlias = list[tuple[int, Move]]
 """Moves in order, each with the number of the state where the move starts."""
+Event: TypeAlias = str | tuple[str, int]
+"""The name of an event, as described at :meth:`Exploration.can`."""
+_EventTest: TypeAlias = Callable[[EdgeRef | StateNode], bool]
+"""A test whether taking an edge or exit, or arriving in a state, is a certain event."""
 
 
 # -- witnesses -------------------------------------------------------------------------------
@@ -95,30 +99,59 @@ class Witness:
     drafts: tuple[str, ...] = ()
 
 
-def _path_to_an_end(space: StateSpace, start: int) -> _Path:
-    """Return the shortest path from a state to a success, else to a failure; empty if no end can be reached."""
-    arrivals: dict[int, tuple[int, Move]] = {}
-    queue, reached = deque([start]), {start}
-    ends: dict[bool, int] = {}
-    while queue and True not in ends:
-        number = queue.popleft()
-        if (end := space.nodes[number].end) is not None:
-            ends.setdefault(end == COMPLETE, number)
-        for move in space.moves[number]:
-            if move.to not in reached:
-                reached.add(move.to)
-                arrivals[move.to] = (number, move)
-                queue.append(move.to)
-    return _path_between(arrivals, start, ends.get(True, ends.get(False, start)))
+def _find_path(
+    space: StateSpace,
+    event: _EventTest,
+    without: _EventTest | None = None,
+    since: _EventTest | None = None,
+    start: int = 0,
+) -> _Path | None:
+    """Return the shortest path from a state to an event; None if there is no path.
+
+    Args:
+        space: the states.
+        event: the test for the event.
+        without: the test for events that may not happen before the event.
+        since: if given, only events after the last event of this kind count, and at least one must have happened.
+        start: the state where the path starts.
+    """
+
+    def arrive(is_open: bool, edges: Sequence[EdgeRef], number: int) -> bool | None:
+        """Return whether the event would count after these edges and this state; None if it happens and counts."""
+        for step in (*edges, space.nodes[number]):
+            if is_open and event(step):
+                return None
+            is_open = is_open and not (without is not None and without(step))
+            is_open = is_open or (since is not None and since(step))
+        return is_open
+
+    is_open = arrive(since is None, () if start else space.first, start)
+    if is_open is None:
+        return []
+    arrivals: dict[tuple[int, bool], tuple[tuple[int, bool], Move] | None] = {(start, is_open): None}
+    queue = deque(arrivals)
+    while queue:
+        state = queue.popleft()
+        for move in space.moves[state[0]]:
+            is_open = arrive(state[1], move.edges, move.to)
+            if is_open is None:
+                path = [(state[0], move)]
+                while (arrival := arrivals[state]) is not None:
+                    state = arrival[0]
+                    path.append((state[0], arrival[1]))
+                return path[::-1]
+            if (move.to, is_open) not in arrivals:
+                arrivals[move.to, is_open] = (state, move)
+                queue.append((move.to, is_open))
+    return None
 
 
-def _path_between(arrivals: Mapping[int, tuple[int, Move]], start: int, end: int) -> _Path:
-    """Return the path between two states; ``arrivals`` contains the last move to each state."""
-    path: _Path = []
-    while end != start:
-        path.append(arrivals[end])
-        end = arrivals[end][0]
-    return path[::-1]
+def _end_test(end: str | None = None, socket: str | None = None) -> _EventTest:
+    """Return a test for an end at a socket, or for any end."""
+    return lambda step: (
+        isinstance(step, StateNode)
+        and (step.end is not None if end is None else (step.end, step.socket) == (end, socket))
+    )
 
 
 def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witness:
@@ -217,7 +250,6 @@ class Exploration:
         self._rules = Rules(without_prompts(graph))
         self._space = explore_states(graph, self.items, max_states, progress=progress)
         self._spaces_by_length: dict[int, StateSpace] = {}
-        self._arrivals = _first_arrivals(self._space)
 
     # -- the search -----------------------------------------------------------------
 
@@ -291,7 +323,7 @@ class Exploration:
                 ends.setdefault(node.end, []).extend([node.socket] if node.socket else [])
         return {end: tuple(dict.fromkeys(sockets)) for end, sockets in ends.items()}
 
-    def can(self, event: str | tuple[str, int]) -> bool | None:
+    def can(self, event: Event) -> bool | None:
         """Return True if an event can happen, False if it is impossible, None if unknown (see :attr:`certain`).
 
         Args:
@@ -301,10 +333,9 @@ class Exploration:
         Raises:
             MateriaError: the loadout has no socket, edge or exit route of that name (``unknown_socket``).
         """
-        if self._shortest_path(event) is not None:
+        if _find_path(self._space, self._event_test(event)) is not None:
             return True
-        is_unexplored = event in _UNEXPLORED_FAILURES or (event == FAILED and self.unrouted)
-        return False if self.certain and not is_unexplored else None
+        return False if self._covers(event) else None
 
     @property
     def never(self) -> list[EdgeRef]:
@@ -378,33 +409,66 @@ class Exploration:
         """
         return max_turns(self._space_of_length(items))
 
-    def witness(self, event: str | tuple[str, int]) -> Witness:
+    @overload
+    def witness(self, event: Event) -> Witness: ...
+    @overload
+    def witness(
+        self,
+        event: Event,
+        *,
+        without: str | tuple[str, int],
+        since: str | tuple[str, int] | None = None,
+    ) -> Witness | None: ...
+    def witness(
+        self,
+        event: Event,
+        *,
+        without: str | tuple[str, int] | None = None,
+        since: str | tuple[str, int] | None = None,
+    ) -> Witness | None:
         """Return a scripted cast in which an event happens, by the shortest route; see :meth:`can`.
 
+        Args:
+            event: the event.
+            without: an event that must not happen before. The result is then None if every explored cast contains it first:
+                for the list lengths of the exploration, this is a proof.
+            since: the event from which ``without`` counts: the cast contains no ``without`` after the last ``since``. By
+                default, from the start of the cast.
+
         Raises:
-            MateriaError: no explored cast contains the event (``no_witness``).
+            MateriaError: no explored cast contains the event, and this proves nothing or ``without`` is not given
+                (``no_witness``).
         """
-        path = self._shortest_path(event)
+        avoid, after = (None if name is None else self._event_test(name) for name in (without, since))
+        path = _find_path(self._space, self._event_test(event), avoid, after)
+        words = _describe(event)
+        words += f" without {_describe(without)}" if without is not None else ""
+        words += f" since {_describe(since)}" if since is not None else ""
         if path is None:
+            # in a cast, lanes run in an order that was not explored
+            if without is not None and self._covers(event) and not self.graph.regions:
+                return None
             problem = "No route leads" if self.certain else "No route was seen"
             if not self.complete_search:
                 problem = f"The search stopped {self._space.stopped} and saw no route"
             raise MateriaError(
-                f"{problem} to {_describe(event)}.",
+                f"{problem} to {words}.",
                 hint="compare the event with not_taken and not_visited",
                 kind="no_witness",
             )
         state = path[-1][1].to if path else 0
-        return _witness(self.graph, self._space, _describe(event), [*path, *_path_to_an_end(self._space, state)])
+        ending = _find_path(self._space, _end_test(COMPLETE), start=state)
+        if ending is None:
+            ending = _find_path(self._space, _end_test(), start=state) or []
+        return _witness(self.graph, self._space, words, [*path, *ending])
 
     def ending_witnesses(self) -> Iterator[tuple[str, str | None, Witness]]:
         """Yield each end (``complete`` or a failure kind), the socket of the failure if there is one, and a witness."""
-        ends = set()
-        for number, node in enumerate(self._space.nodes):
-            if node.end is not None and (node.end, node.socket) not in ends:
-                ends.add((node.end, node.socket))
-                event = node.end if node.socket is None else f"{node.end} at {node.socket}"
-                yield node.end, node.socket, _witness(self.graph, self._space, event, self._path_to(number))
+        for end, socket in dict.fromkeys((node.end, node.socket) for node in self._space.nodes):
+            if end is not None:
+                event = end if socket is None else f"{end} at {socket}"
+                path = _find_path(self._space, _end_test(end, socket)) or []
+                yield end, socket, _witness(self.graph, self._space, event, path)
 
     @property
     def moves(self) -> tuple[str, ...]:
@@ -470,20 +534,18 @@ class Exploration:
         is_unique = sum(other.id == route.id for other in self._routes()) == 1
         return route.id if is_unique else route.edge_id
 
-    def _shortest_path(self, event: str | tuple[str, int]) -> _Path | None:
-        """Return the shortest path to a state, or over an edge, that matches the event; None if no path is known."""
+    def _covers(self, event: Event) -> bool:
+        """Return True if the event is impossible unless it was seen."""
+        is_unexplored = event in _UNEXPLORED_FAILURES or (event == FAILED and bool(self.unrouted))
+        return self.certain and not is_unexplored
+
+    def _event_test(self, event: Event) -> _EventTest:
+        """Return the test for an event, as described at :meth:`can`."""
         edges = self._edges_named(event)
-        if edges is None:
-            matches = self._node_test(str(event))
-            number = next((number for number, node in enumerate(self._space.nodes) if matches(node)), None)
-            return None if number is None else self._path_to(number)
-        if edges & set(self._space.first):
-            return []
-        for number, moves in enumerate(self._space.moves):
-            for move in moves:
-                if edges & set(move.edges):
-                    return [*self._path_to(number), (number, move)]
-        return None
+        if edges is not None:
+            return edges.__contains__
+        is_node = self._node_test(str(event))
+        return lambda step: isinstance(step, StateNode) and is_node(step)
 
     def _edges_named(self, name: str | tuple[str, int]) -> set[EdgeRef] | None:
         """Return the edge or the exit routes with this name; None if no edge or route has this name."""
@@ -518,9 +580,6 @@ class Exploration:
             kind="unknown_socket",
         )
 
-    def _path_to(self, number: int) -> _Path:
-        return _path_between(self._arrivals, 0, number)
-
 
 def _not_explored(graph: Graph, space: StateSpace) -> MateriaError:
     has_lists = any(socket.iterator is not None for socket in graph.sockets.values())
@@ -530,16 +589,6 @@ def _not_explored(graph: Graph, space: StateSpace) -> MateriaError:
         f"{'fewer items or ' * has_lists}a larger states=; or use simulate, which plays random casts",
         kind="not_explored",
     )
-
-
-def _first_arrivals(space: StateSpace) -> dict[int, tuple[int, Move]]:
-    """Return, for each state except the first, the last move of a shortest path and the state before that move."""
-    arrivals: dict[int, tuple[int, Move]] = {}
-    for number, moves in enumerate(space.moves):
-        for move in moves:
-            if move.to:
-                arrivals.setdefault(move.to, (number, move))
-    return arrivals
 
 
 def _describe_state(node: StateNode, edges: Sequence[EdgeRef] = ()) -> str:
@@ -557,7 +606,7 @@ def _describe_answer(answer: ScriptedResult) -> str:
     return "" if answer.result is Result.NOTHING else f", {answer.result.noun}".replace(":", "")
 
 
-def _describe(event: str | tuple[str, int]) -> str:
+def _describe(event: Event) -> str:
     if isinstance(event, tuple):
         return f"edge {event[1]} of {event[0]}"
     return {COMPLETE: "the end", END: "the end", FAILED: "a failure"}.get(event, event)

@@ -99,6 +99,37 @@ def test_explore_and_odds_are_those_of_all_casts(part):
     assert complete > 0.9 * len(seeds(part))
 
 
+@in_parts
+def test_witness_without_an_event_exists_exactly_if_a_cast_has_none(part):
+    outcomes = Counter()
+    for seed in seeds(part):
+        second, count = SecondEngine(document_of(seed)), seed % 3
+        explored = Exploration(build_graph(document_of(seed)), count, MAX_STATES)
+        event, without, since = Random(seed).choices(sorted(second.sockets), k=3)
+        if explored.certain and explored.can(event) and not explored.graph.regions:
+            witness = explored.witness(event, without=without, since=since)
+            assert (witness is not None) is happens_without(second, count, event, without, since), seed
+            outcomes[witness is None] += 1
+    assert min(outcomes[True], outcomes[False]) >= 10
+
+
+def happens_without(second: SecondEngine, count: int, event: str, without: str, since: str) -> bool:
+    """Return True if a cast visits ``event`` after ``since`` with no ``without`` between them."""
+    waiting = [(second.begin()[0], False)]
+    known = set(waiting)
+    while waiting:
+        state, is_open = waiting.pop()
+        if state.end:
+            continue
+        if is_open and state.socket == event:
+            return True
+        is_open = state.socket == since or (is_open and state.socket != without)
+        following = {(target, is_open) for _, target, _ in second.moves(state, [count])} - known
+        known |= following
+        waiting += following
+    return False
+
+
 def everything_possible(second: SecondEngine, count: int) -> tuple[set[str], set[Edge | str], set[str]]:
     """Return the sockets that are visited, the edges and exits that are taken, and the ends, in any cast."""
     begin, routes = second.begin()
