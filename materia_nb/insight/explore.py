@@ -46,7 +46,7 @@ from materia_nb.platform import Progress
 
 _Path: TypeAlias = list[tuple[int, Move]]
 """Moves in order, each with the number of the state where the move starts."""
-Event: TypeAlias = str | tuple[str, int]
+EventName: TypeAlias = str | tuple[str, int]
 """The name of an event, as described at :meth:`Exploration.can`."""
 _EventTest: TypeAlias = Callable[[EdgeRef | StateNode], bool]
 """A test whether taking an edge or exit, or arriving in a state, is a certain event."""
@@ -323,7 +323,7 @@ class Exploration:
                 ends.setdefault(node.end, []).extend([node.socket] if node.socket else [])
         return {end: tuple(dict.fromkeys(sockets)) for end, sockets in ends.items()}
 
-    def can(self, event: Event) -> bool | None:
+    def can(self, event: EventName) -> bool | None:
         """Return True if an event can happen, False if it is impossible, None if unknown (see :attr:`certain`).
 
         Args:
@@ -410,18 +410,18 @@ class Exploration:
         return max_turns(self._space_of_length(items))
 
     @overload
-    def witness(self, event: Event) -> Witness: ...
+    def witness(self, event: EventName) -> Witness: ...
     @overload
     def witness(
         self,
-        event: Event,
+        event: EventName,
         *,
         without: str | tuple[str, int],
         since: str | tuple[str, int] | None = None,
     ) -> Witness | None: ...
     def witness(
         self,
-        event: Event,
+        event: EventName,
         *,
         without: str | tuple[str, int] | None = None,
         since: str | tuple[str, int] | None = None,
@@ -534,12 +534,12 @@ class Exploration:
         is_unique = sum(other.id == route.id for other in self._routes()) == 1
         return route.id if is_unique else route.edge_id
 
-    def _covers(self, event: Event) -> bool:
+    def _covers(self, event: EventName) -> bool:
         """Return True if the event is impossible unless it was seen."""
         is_unexplored = event in _UNEXPLORED_FAILURES or (event == FAILED and bool(self.unrouted))
         return self.certain and not is_unexplored
 
-    def _event_test(self, event: Event) -> _EventTest:
+    def _event_test(self, event: EventName) -> _EventTest:
         """Return the test for an event, as described at :meth:`can`."""
         edges = self._edges_named(event)
         if edges is not None:
@@ -606,7 +606,7 @@ def _describe_answer(answer: ScriptedResult) -> str:
     return "" if answer.result is Result.NOTHING else f", {answer.result.noun}".replace(":", "")
 
 
-def _describe(event: Event) -> str:
+def _describe(event: EventName) -> str:
     if isinstance(event, tuple):
         return f"edge {event[1]} of {event[0]}"
     return {COMPLETE: "the end", END: "the end", FAILED: "a failure"}.get(event, event)
