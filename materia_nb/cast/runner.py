@@ -120,7 +120,7 @@ class Followers:
                 _log.log(level, "cast %s: %s", cast.id, outgoing_line(words + (f": {error}" if error else "")))
 
     def report(self, kind: _FollowKind, *arguments: object) -> None:
-        """Call every function that follows ``kind``; remove a function that raises."""
+        """Call every function registered for ``kind``; unregister a function that raises."""
         functions = self._functions[kind]
         for function in tuple(functions):
             try:

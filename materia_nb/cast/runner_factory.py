@@ -199,9 +199,9 @@ def resume_runner(
         start = cast_start(contents) or {}
         done = read_session(rules, contents.lines, files.text_of, strict=True, empty=True)
         journal = Journal(files.journal, lock, sync=sync, contents=contents)
-        aside = journal.mend(contents)
-        if aside:
-            done.messages.append(f"The last line of the journal was torn; it was set aside in {aside.name}.")
+        torn_line_file = journal.mend(contents)
+        if torn_line_file:
+            done.messages.append(f"The last line of the journal was torn; it was set aside in {torn_line_file.name}.")
         if not contents.reached:
             done.messages.append(CUT_SHORT)
         runner = Runner(

@@ -466,7 +466,10 @@ class Difference:
 
 
 def our_route(session: Session, step: Transition | None) -> str:
-    """Return the engine's next action, in words; ``step`` is the result of entering."""
+    """Return a description of the engine's next action.
+
+    ``step`` is the transition into the next socket, or None if no socket was entered.
+    """
     state = step.state if step else session.state
     visit = state.at
     if state.status == "waiting" and visit is not None:

@@ -263,7 +263,7 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
 
 
 def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
-    """Return the budget events and, at the maximum, the failure; each warning is given once (R20, R56)."""
+    """Return the budget events, and a failure if the budget is used up (R20). A warning is issued only once (R56)."""
     events = _blind(rules, draft, visit)
     if (over := used_up(draft)) is not None:
         hint = "raise the budget of this cast (edit budget N), then retry --limit"

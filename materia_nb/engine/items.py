@@ -391,7 +391,10 @@ def show_item(draft: Draft, walk: Walk, item: Item) -> None:
 
 @lru_cache(maxsize=1024)
 def walk_of(iterator: Iterator) -> Walk:
-    """Return how an iterator walks its list (R12, R13); the sockets of a loop share the result."""
+    """Return the walk of an iterator: the path of its list and the names of its current item (R12, R13).
+
+    It is cached, so the sockets of a loop share it.
+    """
     numbered = iterator.numbered_as_work_items
     names = ["item", "currentWorkItem", iterator.alias, *(["workItem"] if numbered else [])]
     paths = [tuple(split_path(name)) for name in names]

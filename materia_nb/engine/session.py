@@ -564,7 +564,7 @@ def parts_of(session: Session) -> Iterator[Session]:
 
 
 def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
-    """Yield each step, also in lanes, and True if it was abandoned by going back."""
+    """Yield each step, including steps in lanes, with a flag: True if it was abandoned by going back."""
     for part in parts_of(session):
         yield from ((step, False) for step in part.steps)
         yield from ((step, True) for line in part.abandoned for step in line)

@@ -276,7 +276,11 @@ class Usage(NamedTuple):
 
     @classmethod
     def read(cls, value: JSON) -> Usage:
-        """Read the usage of an output; a field that is not a number is unknown (R56). Raises ValueError."""
+        """Read the usage of an output; a field that is not a number is unknown (R56).
+
+        Raises:
+            ValueError: the value is not an object, or a number in it is not finite.
+        """
         if not isinstance(value, dict):
             raise ValueError(value)  # noqa: TRY004 - one kind of error for all
         names = ("cost", "input", "output", "cached", "reasoning")

@@ -409,7 +409,10 @@ def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = Fals
 
 
 def contract_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-    """Return a block to copy, with the agent's id and the statuses that are allowed now (R51)."""
+    """Return the instructions for the contract block: the agent's id and the statuses that are allowed now (R51).
+
+    They are empty if the output is text.
+    """
     if requirements.parse == "text":
         return ""
     legal = legal_next(remembered(facts.memory).status)

@@ -111,7 +111,7 @@ def _index_issues(path: str, indexes: JSON, count: int | None, path_by_index: di
     for number, value in enumerate(indexes):
         index_path, index = f"{path}.{number}", whole_number(value)
         if index is None:
-            yield Issue(index_path, "An index must be a whole number.", "write the index of an item, from 0")
+            yield Issue(index_path, "An index must be a whole number.", "write the zero-based index of an item")
         elif index < 0 or (count is not None and index >= count):
             fix = f"the last index is {count - 1}" if count else "remove the streams, because workItems is empty"
             yield Issue(index_path, f"The item {index} does not exist.", fix)

@@ -69,7 +69,7 @@ def _read_scope(transition: JSON) -> tuple[Scope | None, tuple[Issue, ...]]:
 
 def _scope_issues(transition: JSON) -> Iterator[Issue]:
     if not isinstance(transition, dict) or transition.get("kind") not in ("replace", "base"):
-        yield Issue(_SCOPE_PATH, "The kind of a scope transition is replace or base.", f"write {_SCOPE_FORM}")
+        yield Issue(_SCOPE_PATH, "The kind of a scope transition must be replace or base.", f"write {_SCOPE_FORM}")
         return
     kind, scope = transition["kind"], transition.get("scope")
     for name in transition.keys() - ({"kind", "scope"} if kind == "replace" else {"kind"}):

@@ -484,7 +484,10 @@ class StepComparison:
 
     @cached_property
     def differs(self) -> tuple[Aspect, ...]:
-        """The aspects in which the steps differ, except the states, which earlier steps changed too."""
+        """The aspects in which the steps differ.
+
+        The states before and after them are left out, because they may differ because of earlier steps.
+        """
         aspects = differing_aspects(self.a, self.b, self.names)
         return tuple(aspect for aspect in aspects if aspect not in ("given", "state"))
 

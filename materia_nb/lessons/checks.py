@@ -366,7 +366,9 @@ def is_unanswered(answer: object) -> bool:
 
 
 def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) -> object:
-    """Return an answer normalized for comparison: tuples become lists, ``3.0`` becomes 3, a materia its socket.
+    """Return an answer normalized for comparison.
+
+    Tuples become lists, ``3.0`` becomes 3, and the name of a materia becomes the id of its socket.
 
     Raises:
         MateriaError: the materia is in several sockets (``ambiguous``).

@@ -324,7 +324,10 @@ class _Reader:
         self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _remember(self, event: ev.Event) -> None:
-        """Store the reasons for a later failure, and whether the next start may be at any socket."""
+        """Record the events that would explain a later failure.
+
+        ``free`` is set if the next socket need not be the one that the engine would choose.
+        """
         match event:
             case ev.SocketStart():
                 self.command = self.recovery = None
@@ -487,7 +490,9 @@ class _Reader:
             self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
     def _refused_last(self, event: ev.CastEnd, state: CastState) -> bool:
-        """Read the last output of a recording that stopped. The reference keeps only the last output of a visit.
+        """Replay the last, refused output of a visit that ended a recorded cast; return False if there is none.
+
+        The reference engine stores only the last output of a visit.
 
         A file that another event names contains the output of a retry.
         """

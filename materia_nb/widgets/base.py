@@ -503,7 +503,7 @@ class Runs:
 
     def _begin(self, body: Callable[[], None]) -> BackgroundWork:
         thread = start_thread(body, "materia-step")
-        self._threads = [*(running for running in self._threads if running.is_alive()), thread]
+        self._threads = [*(earlier for earlier in self._threads if earlier.is_alive()), thread]
         return thread
 
     def _run(self, act: Callable[[], object]) -> None:

@@ -481,13 +481,13 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     summary = change.summary
     if source is not None:
         summary += f", over the work items of {source}"
-        with_them, turned = with_exits(change, loop_id)
-        if turned and exits is None:
-            _ask_for_exits(session, turned, {"kind": "loop", "ids": [*members]})
+        changed, new_exits = with_exits(change, loop_id)
+        if new_exits and exits is None:
+            _ask_for_exits(session, new_exits, {"kind": "loop", "ids": [*members]})
             return None
-        if turned and exits:
-            change = with_them
-            summary += f"; {', '.join(turned)} {'are exits' if len(turned) > 1 else 'is an exit'} of it now"
+        if new_exits and exits:
+            change = changed
+            summary += f"; {', '.join(new_exits)} {'are exits' if len(new_exits) > 1 else 'is an exit'} of it now"
     session.marked, session.selected = [], ("loop", loop_id)
     return session.design.apply(replace(change, summary=summary))
 

@@ -214,8 +214,8 @@ def _where_words(design: Design, problem: Problem, pick: Selection | None) -> st
         loop, index = owner_of(pick)
         return f"exit of loop {part(loop, 60)}" if index is None else f"exit {index + 1} of loop {part(loop, 60)}"
     socket, index = owner_of(pick)
-    named = written(design.document, "socket", socket).get("materia")
-    socket_name = f"{part(named, 40)} · {part(socket, 60)}" if is_text(named) else part(socket, 60)
+    materia = written(design.document, "socket", socket).get("materia")
+    socket_name = f"{part(materia, 40)} · {part(socket, 60)}" if is_text(materia) else part(socket, 60)
     if index is not None:
         return f"{socket_name}, edge {index + 1}"
     rest = problem.source.removeprefix("sockets.").removeprefix(f"{socket}.")

@@ -95,7 +95,7 @@ class GraphElements:
         self._drawn = [*self._drawn_elements()]
 
     def data(self) -> dict[str, Any]:
-        """Return the data that never changes while this graph is shown: sizes, positions, ends, lines."""
+        """Return the data that stays the same while this graph is shown, such as its size, direction, nodes and edges."""
         return {
             "size": [round(value, 1) for value in self.placed.size],
             "corner": [round(self.placed.bounds.x, 1), round(self.placed.bounds.y, 1)],

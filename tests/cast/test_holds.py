@@ -374,7 +374,7 @@ def test_r44_request_with_a_malformed_id_needs_an_answer(tmp_path, approval_id):
     cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
     cast.run()
     assert (cast.now.held.needs, cast.approvals.request) == ("direction", None)
-    assert "answer how to continue" in repr(cast)
+    assert "reply with a direction" in repr(cast)
     cast.approvals.answer("Leave it.")
     assert cast.run() == "complete"
 

@@ -47,7 +47,7 @@ def texts(nodes) -> set[str]:
     return {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
 
 
-def test_every_failure_kind_has_a_row():
+def test_every_failure_kind_in_the_code_is_in_the_table():
     known = kinds_in_the_code()
     assert {"utility_exit", "repair_exhausted", "rate_limited", "agent_error", "no_key", "budget"} <= known
     assert known - set(FAILURE_KINDS) == set()

@@ -23,7 +23,7 @@ def test_escaped_text_is_one_text_node_and_one_attribute_value(text):
 
 
 @given(ANY_TEXT)
-def test_plain_text_is_encodable_and_has_no_controls(text):
+def test_plain_text_is_encodable_and_has_no_control_characters(text):
     result = plain(text)
     result.encode("utf-8")
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067]", result)

@@ -113,7 +113,7 @@ def test_r45_unsatisfied_item_is_reported_even_if_others_succeed(tmp_path):
     assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]
 
 
-def test_r45_exit_for_not_satisfied_answers_the_verdict(tmp_path):
+def test_r45_exit_for_not_satisfied_prevents_the_warning(tmp_path):
     exits = [("satisfied", "Socket-3"), ("not_satisfied", "Socket-4")]
     sockets, loops = walk(AGAIN, advance="always", exits=exits)
     assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.warnings == ()

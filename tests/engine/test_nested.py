@@ -166,7 +166,7 @@ def test_r12_empty_object_written_by_an_output_stays():
     assert play.data == {"rows": [1], "a": {}}
 
 
-def test_r12_values_assigned_next_to_a_dotted_alias_stay():
+def test_r12_removing_a_dotted_alias_keeps_its_sibling_values():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": asks(edge("Out"), foreach={"items": "rows", "as": "a.b"}, assign={"a.kept": "$.context"}),

@@ -411,7 +411,7 @@ def _fill_variables(server: str, variables: JSON) -> dict[str, str]:
 
 
 def _fill_text(server: str, text: JSON) -> str:
-    """Replace each ``${NAME}`` by the environment variable of that name, whose value is then treated as a key."""
+    """Replace each ``${NAME}`` by that environment variable, and register its value as a secret to be redacted."""
 
     def put(match: re.Match[str]) -> str:
         register_key_variable(match[1])

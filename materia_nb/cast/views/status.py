@@ -272,7 +272,7 @@ def approval_lines(cast: Snapshot) -> list[str]:
 def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     needed = {
         "approval": "approve or deny the command",
-        "direction": "answer how to continue",
+        "direction": "reply with a direction",
         "question": "answer the question",
         "help": "give the missing information",
     }.get(hold.needs or "", "answer")

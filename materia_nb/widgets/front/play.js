@@ -32,10 +32,11 @@ export function follow(play, hash) {
  * @param {number} turns
  */
 export function oddsText(state, before, turns) {
-  const percent = (/** @type {State} */ of) => `${(100 * of[3]).toFixed(1)} %`;
-  const left = (/** @type {State} */ of) => of[4].toFixed(1);
-  const [was, wasLeft] = before ? [` (before: ${percent(before)})`, ` (before: ${left(before)})`] : ["", ""];
-  return `Chance to complete: ${percent(state)}${was}. Turns still to come: ${left(state)} on average${wasLeft}. Turns so far: ${turns}.`;
+  const chance = (/** @type {State} */ { 3: complete }) => `${(100 * complete).toFixed(1)} %`;
+  const remaining = (/** @type {State} */ { 4: mean }) => mean.toFixed(1);
+  const chanceBefore = before ? ` (before: ${chance(before)})` : "";
+  const remainingBefore = before ? ` (before: ${remaining(before)})` : "";
+  return `Chance to complete: ${chance(state)}${chanceBefore}. Turns still to come: ${remaining(state)} on average${remainingBefore}. Turns so far: ${turns}.`;
 }
 
 /**
@@ -45,11 +46,11 @@ export function oddsText(state, before, turns) {
  * @param {...Node} children
  */
 function element(tag, text, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
+  const node = document.createElement(tag);
+  node.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
 }
 
 /** @param {number[]} numbers */
