@@ -19,6 +19,7 @@ import ipykernel.ipkernel  # noqa: F401 - see below
 import nbval.kernel
 import pytest
 from hypothesis import HealthCheck, settings
+from jupyter_client.manager import KernelManager
 
 import cast_helpers as h
 from file_kernels import FileKernelManager
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # before could not be closed any more.
 comm.create_comm, comm.get_comm_manager = comm._create_comm, comm._get_comm_manager
 
+assert nbval.kernel.KernelManager is KernelManager
 nbval.kernel.KernelManager = FileKernelManager
 
 SHARING: Final = (

@@ -315,7 +315,11 @@ class CommandAgent:
         ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
         answer = ProgramAnswer(stdout if self.reads is None else "")
         if self.reads is not None and ended:
-            answer = self.reads(stdout or _json_at_end(result.stderr.decode(errors="replace")))
+            answer = self.reads(stdout)
+            if not stdout:
+                stderr = scrubbed(result.stderr.decode(errors="replace"), *secret_arguments(result.argv))
+                error_report = self.reads(_json_at_end(stderr))
+                answer = error_report if error_report.error else answer
         failed = not ended or result.code != 0 or answer.error or answer.unread
         if failed and result.started:
             turn.tell(Spent(answer.usage or Usage(None, None)))
@@ -544,24 +548,35 @@ class PresetAgent(CommandAgent):
         """Run the program, as :class:`CommandAgent` does; under ``none`` and ``readOnly``, compare the project's files.
 
         Raises:
-            AgentError: kind ``files_changed``: files of the project changed although the tools only read (R73).
+            AgentError: kind ``wrote_read_only``: files of the project changed although the tools only read (R73).
         """
         if _scope_of(turn.tools) == "coding" or self.any_tools or turn.lane:  # other lanes may change the same folder
             return super().answer(turn)
         casts = Path(turn.more_tools.run_dir).parent
         before = _file_stamps(turn.project, casts)
-        reply = super().answer(turn)
-        after = _file_stamps(turn.project, casts)
-        if changed := sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)):
+        try:
+            reply = super().answer(turn)
+        except AgentError as error:
+            if (change := self._change_error(turn, before, casts)) is not None:
+                raise change from error
+            raise
+        if (change := self._change_error(turn, before, casts)) is not None:
             turn.tell(Spent(reply.usage or Usage(None, None)))
-            raise AgentError(
-                f"Files changed while {self.argv[0]} worked, although the tools of {turn.materia_id} only read: "
-                f"{summarize(', '.join(changed), _NAMES_CHARS)}",
-                where=turn.socket_id,
-                hint="restore the files with back N --files if the cast keeps files, or with version control; then retry",
-                kind="files_changed",
-            )
+            raise change
         return reply
+
+    def _change_error(self, turn: Turn, before: Mapping[str, tuple[int, int]], casts: Path) -> AgentError | None:
+        after = _file_stamps(turn.project, casts)
+        changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        if not changed:
+            return None
+        return AgentError(
+            f"Files changed while {self.argv[0]} worked, although the tools of {turn.materia_id} only read: "
+            f"{summarize(', '.join(changed), _NAMES_CHARS)}",
+            where=turn.socket_id,
+            hint="restore the files with back N --files if the cast keeps files, or with version control; then retry",
+            kind="wrote_read_only",
+        )
 
     def environment(self, turn: Turn) -> Mapping[str, str]:
         """Return the variables of the preset and of the materia's scope of tools."""

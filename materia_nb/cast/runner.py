@@ -102,21 +102,23 @@ class Followers:
 
     def report_changes(self, events: Sequence[ev.Event] = ()) -> None:
         """Log ``events``, and call the functions that follow changes and the functions that follow events."""
-        self._log_events(events)
+        for event in events:
+            if getattr(event, "error", None) or _log.isEnabledFor(logging.INFO):
+                self._log_event(event)
         if self._functions["changes"] and (cast := self._cast()) is not None:
             self.report("changes", cast)
         if self._functions["events"]:
             for event in events:
                 self.report("events", event)
 
-    def _log_events(self, events: Sequence[ev.Event]) -> None:
-        """Log each event by its type and socket: a failure as a warning with its message, other events as information."""
-        for event in events:
-            error = getattr(event, "error", None)
-            level = logging.WARNING if error else logging.INFO
-            if _log.isEnabledFor(level) and (cast := self._cast()) is not None:
-                socket = getattr(event, "socket", None) or getattr(event, "about", {}).get("socket", "")
-                words = " ".join(filter(None, (event.type, socket)))
+    def _log_event(self, event: ev.Event) -> None:
+        """Log an event by its type and socket: a failure as a warning with its message, other events as information."""
+        error = getattr(event, "error", None)
+        level = logging.WARNING if error else logging.INFO
+        if _log.isEnabledFor(level) and (cast := self._cast()) is not None:
+            socket = getattr(event, "socket", None) or getattr(event, "about", {}).get("socket", "")
+            words = " ".join(filter(None, (event.type, socket)))
+            with suppress(Exception):  # a filter of the program must not stop the cast
                 _log.log(level, "cast %s: %s", cast.id, outgoing_line(words + (f": {error}" if error else "")))
 
     def report(self, kind: _FollowKind, *arguments: object) -> None:

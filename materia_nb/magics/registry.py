@@ -422,6 +422,7 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
     matches = list(_WORD.finditer(line)) if isinstance(line, str) else []
     words = [match[1] for match in matches] if isinstance(line, str) else line
     read: Callable[[str], Any] = partial(_value, names=names) if isinstance(line, str) else str
+    option_mark = "--" if isinstance(line, str) else "-[A-Za-z-]"  # no request of a terminal begins with -x
     values: dict[str, Any] = {}
     positional = [argument for argument in verb.arguments if argument.placed]
     index, only_words = 0, False
@@ -432,7 +433,7 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
             only_words = True
             if positional and positional[0].kind == "words" and positional[0].key in values:
                 positional.pop(0)
-        elif word.startswith("--") and not only_words:
+        elif re.match(option_mark, word) and not only_words:
             index = _option(verb, words, index, values, read)
         elif not positional:
             seconds = family(verb.name)

@@ -372,6 +372,8 @@ def _close(handle: int) -> None:
 NAME: Final = "quest-board.json"
 _OWN: Final = "materiaNb"
 """Field of a quest in the file with our record of it, which counts until the reference engine changes the quest."""
+_SHARED_STATE: Final = {"sharedStatus": "status", "sharedAttempts": "attempts"}
+"""Fields of our record with the values that we gave the quest; if the quest has others, somebody else changed it."""
 _SHARED_STATUS: Final = {"done": "succeeded", "waiting": "blocked"}
 _QUEST_ID: Final = re.compile(r"Q-([1-9][0-9]{0,8})")
 
@@ -500,7 +502,7 @@ def _own_record(quest: Object) -> Object:
     If the reference engine changed the quest last, its cast belongs to that engine and cannot be continued here.
     """
     own = as_object(quest.get(_OWN))
-    if own and own.get("at") == quest.get("updatedAt"):
+    if own and all(own.get(name) == quest.get(shared) for name, shared in _SHARED_STATE.items()):
         return {name: own.get(name) for name in ("status", "cast", "note")}
     status = quest.get("status", "pending")
     words = {"succeeded": "done", "blocked": "failed"}
@@ -534,8 +536,8 @@ def _shared_quest(quest: Quest, now: str, *, may_run: bool) -> Object:
         "createdAt": before.get("createdAt", now),
         "updatedAt": now,
         "attempts": (whole_number(before.get("attempts")) or 0) + (quest.status == "running"),
-        _OWN: {**own, "at": now},
     }
+    shared[_OWN] = own | {name: shared[field] for name, field in _SHARED_STATE.items()}
     optional = {
         "loadoutOverride": quest.loadout,
         "lastCastId": quest.cast,

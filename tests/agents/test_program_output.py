@@ -219,6 +219,7 @@ class TestHowItIsCalled:
     def test_write_with_tools_that_only_read_fails_the_turn(self, preset, lane, tmp_path, stand_in, turn):
         stand_in("claude", printed("claude"))
         writes = "\nfor name in ('b/new.txt', 'old.txt', 'lesson.ipynb', '.git/index'): open(name, 'w').write('more')\n"
+        writes += "__import__('os').remove('gone.txt')\n"
         program = tmp_path / "bin" / "claude"
         program.write_text(program.read_text().replace("\nprint(", f"{writes}print("))
         project = tmp_path / "project"
@@ -232,10 +233,20 @@ class TestHowItIsCalled:
             return
         with pytest.raises(AgentError, match="only read") as caught:
             agent.answer(turn.telling_to(heard.append))
-        assert caught.value.what.endswith("although the tools of Build only read: b/new.txt, old.txt")
-        assert caught.value.kind == "files_changed"
+        assert caught.value.what.endswith("although the tools of Build only read: b/new.txt, gone.txt, old.txt")
+        assert caught.value.kind == "wrote_read_only"
         assert "back N --files" in caught.value.hint
         assert [spent.usage for spent in heard] == [agent.reads(printed("claude")).usage]
+
+    def test_write_of_a_program_that_fails_is_named(self, tmp_path, stand_in, turn):
+        stand_in("claude", printed("claude"))
+        program, project = tmp_path / "bin" / "claude", tmp_path / "project"
+        project.mkdir()
+        program.write_text(f"#!{sys.executable} -S\nopen('new.txt', 'w')\nraise SystemExit('out of tokens')\n")
+        with pytest.raises(AgentError, match=r"only read: new\.txt") as caught:
+            preset_agent("command:claude").answer(dataclasses.replace(turn, tools="readOnly", project=project))
+        assert caught.value.kind == "wrote_read_only"
+        assert "out of tokens" in str(caught.value.__cause__)
 
     @pytest.mark.parametrize(
         "name, level, arguments",
@@ -377,6 +388,19 @@ class TestAnyOtherProgram:
         with pytest.raises(AgentError, match=said) as caught:
             self.agent(text, answer="$.a").answer(turn)
         assert caught.value.kind == "malformed"
+
+    def test_json_on_stderr_is_read_only_as_an_error_without_keys(self, turn):
+        def agent(report):
+            code = f"import sys; sys.stderr.write({report!r})"
+            argv = [sys.executable, "-S", "-c", code, "--api-key", "hunter2secret"]
+            return CommandAgent(argv, reads=JsonOutput("$.result", error="$.error"))
+
+        with pytest.raises(AgentError) as caught:
+            agent('{\n"result": "a line of a log"}').answer(turn)
+        assert caught.value.kind == "malformed"
+        with pytest.raises(AgentError, match="bad key") as caught:
+            agent('{\n"error": "bad key hunter2secret"}').answer(turn)
+        assert "hunter2secret" not in str(caught.value)
 
     def test_exit_status_takes_precedence_over_output(self, turn):
         agent = CommandAgent(

@@ -381,7 +381,7 @@ def test_r46_abandoned_item_stays_skipped_and_can_be_repeated(tmp_path):
     assert cast.edit.abandon() == ("'a' is abandoned; it stays in the list as skipped.",)
     assert (cast.status, cast.now.next_socket) == ("ready", "Socket-2")
     assert cast.now.standings == ["skipped", "open", "open"]
-    assert "A person chose to continue with Socket-2" in " ".join(cast.why(3).lines)
+    assert "A person chose to continue with Build." in " ".join(cast.why(3).lines)
     cast.edit.undo()
     assert cast.now.session._replace(edits=()) == before._replace(edits=())
     cast.edit.abandon()

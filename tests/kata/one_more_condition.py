@@ -44,7 +44,8 @@ dashes = [6, 3]
 
 
 def told(play: Play) -> str:
-    return str(explain(play.rules, "the step", play.last.decision, play.last.state))
+    why = explain(play.rules, "the step", play.last.decision, play.last.state)
+    return "\n".join([str(why), *(" ".join(row) for row in why.rows)])
 
 
 def routed() -> None:

@@ -108,7 +108,10 @@ def test_invalid_quest_action_is_one_clear_error(board, act, kind):
 # -- the file -----------------------------------------------------------------------------------
 
 QUEST = {"id": "Q-1", "prompt": "a"}
-OUTSIDE = {"updatedAt": "t", "materiaNb": {"at": "t", "status": "done", "cast": "../../etc"}}
+OUTSIDE = {
+    "status": "succeeded",
+    "materiaNb": {"sharedStatus": "succeeded", "status": "done", "cast": "../../etc"},
+}
 
 
 @pytest.mark.parametrize(
