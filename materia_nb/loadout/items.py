@@ -31,7 +31,7 @@ from materia_nb.loadout.report import (
     do,
     suggested_fix,
 )
-from materia_nb.loadout.topology import ExitFacts, LoadoutFacts, LoopFacts, SocketFacts
+from materia_nb.loadout.topology import ExitFacts, LoadoutFacts, LoopFacts, SocketFacts, parse_loadout
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, WORK_ITEMS, Condition, is_condition
 
 
@@ -121,6 +121,18 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
     older = {loop.id for loop in facts.loops if loop.legacy is not None}
     advances = {id_: a for id_, a in derivation.advances.items() if derivation.advancing[id_] not in older}
     return {id_: {"cursor": a.cursor, "items": a.items, "when": a.when} for id_, a in advances.items()}
+
+
+def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
+    """Return the written advances that are those that ``exits`` imply, by socket; a saved loop has them (R74)."""
+    sockets = as_object(facts.raw.get("sockets"))
+    bare = {
+        id_: {name: raw[name] for name in raw if name != "advance"}
+        for id_, raw in sockets.items()
+        if isinstance(raw, dict)
+    }
+    implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": bare}, facts.definitions))
+    return {id_: advance for id_, advance in implied.items() if sockets[id_].get("advance") == advance}
 
 
 def with_advances(facts: LoadoutFacts) -> Object:

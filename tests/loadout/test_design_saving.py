@@ -224,6 +224,28 @@ def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
     assert (project / PROJECT_FILE).read_text() == text
 
 
+def test_advance_of_a_saved_loop_follows_its_exits_when_it_is_edited_again(wb):
+    draft = wb.design("Items", new=True)
+    for materia in ("Auto-Plan", "Build", "Eval"):
+        draft.add_socket(materia)
+    for source, to in ((1, 2), (2, 3), (3, 2)):
+        draft.add_edge(f"Socket-{source}", f"Socket-{to}")
+    draft.set_socket("Socket-3", "parse", "json")
+    draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1")
+    draft.add_exit("items", "Socket-3", "satisfied", "end")
+    wb.loadouts.save(draft)
+    again = wb.design("Items")
+    assert again.document["sockets"]["Socket-3"]["advance"]["when"] == "satisfied"
+    again.change_exit("items", 0, condition="always")
+    assert again.graph().sockets["Socket-3"].advance == replace(
+        draft.graph().sockets["Socket-3"].advance, when="always"
+    )
+    wb.loadouts.save(again)
+    assert wb.design("Items").document["sockets"]["Socket-3"]["advance"]["when"] == "always"
+    again.undo()
+    assert again.document["sockets"]["Socket-3"]["advance"]["when"] == "satisfied"
+
+
 def test_new_loadout_is_saved_in_the_project_file(wb, project):
     draft = wb.design("Mine", new=True)
     draft.add_socket("Answer")

@@ -20,6 +20,7 @@ from materia_nb.loadout.design.document import (
     exact,
 )
 from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.items import implied_advances
 from materia_nb.loadout.report import Fix, FixStep, Problem, Report
 from materia_nb.loadout.resolve import build_graph, check_config, sketch_graph
 from materia_nb.loadout.topology import parse_loadout
@@ -164,7 +165,7 @@ class Design:
 
     def apply(self, change: DesignChange) -> str:
         """Apply a change as one step and return its summary; a change without effect adds no step."""
-        known = self.definitions
+        change, known = self._with_current_advances(change), self.definitions
         edited = {id_: raw for id_, raw in change.materia.items() if exact(raw) != exact(known.get(id_))}
         if exact(change.document) != exact(self.document) or edited:
             for id_ in edited:
@@ -173,6 +174,21 @@ class Design:
             self._undone.clear()
             self._kept()
         return change.summary
+
+    def _with_current_advances(self, change: DesignChange) -> DesignChange:
+        """Remove the written advances that the loops implied before the change, so that they follow the new exits."""
+        if change.document.get("loops") == self.document.get("loops"):
+            return change
+        implied = implied_advances(parse_loadout(self.name, self.document, self.definitions))
+        bare = {
+            id_: {name: raw[name] for name in raw if name != "advance"} if raw.get("advance") == advance else raw
+            for id_, advance in implied.items()
+            if (raw := as_object(as_object(change.document.get("sockets")).get(id_)))
+        }
+        if not bare:
+            return change
+        document = {**change.document, "sockets": {**as_object(change.document["sockets"]), **bare}}
+        return replace(change, document=document)
 
     def take_up(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
         """Append the steps of a draft, and make its ``undone`` steps available for redo, starting with the last one."""
