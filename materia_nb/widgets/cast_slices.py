@@ -243,7 +243,7 @@ def _asks(now: Snapshot) -> dict[str, Any] | None:
 
 
 Row: TypeAlias = list[Any]
-"""A timeline row: number, lane, socket name, item, output, verdict, next, tokens, cost, :func:`_row_time`, marks."""
+"""A timeline row: number, lane, socket name, item, output, verdict, next, tokens, cost, :meth:`StepRows._row_time`, marks."""
 
 TAIL: Final = 120
 """Number of latest rows that are always sent; the page requests earlier rows."""
@@ -267,6 +267,7 @@ class StepRows:
         self.line, self.moved = line, 0
         self._lock = threading.Lock()  # a page asks for rows while a frame is drawn
         self._made: dict[int, _CachedRow] = {}
+        self._ends: list[tuple[StepRecord, Place]] = []
         self._merged: tuple[Session, Sequence[StepRecord]] | None = None
 
     def steps(self, now: Snapshot) -> Sequence[StepRecord]:
@@ -318,6 +319,25 @@ class StepRows:
                 rows.append(cached)
         return rows
 
+    def span(self, now: Snapshot) -> Place:
+        """Return the length of the time axis without lanes, which have their own axis (:func:`axis_of`)."""
+        steps = now.line(self.line)
+        with self._lock:
+            return self._place_after(steps, len(steps))
+
+    def _place_after(self, steps: Sequence[StepRecord], number: int) -> Place:
+        """Return the position on the time axis after a step; earlier positions are cached."""
+        ends = self._ends
+        del ends[len(steps) :]
+        while ends and ends[-1][0] is not steps[len(ends) - 1]:
+            ends.pop()
+        while len(ends) < number:
+            at, step = ends[-1][1] if ends else Place(0, 0), steps[len(ends)]
+            time = step_time(step)
+            length = time.work if time.work is not None else time.total or 0
+            ends.append((step, Place(at.ms + length, at.waits + bool(time.waited))))
+        return ends[number - 1][1] if number else Place(0, 0)
+
     def find(self, now: Snapshot, text: str) -> list[int]:
         """Return the numbers of the rows whose words or output contain ``text``, ignoring case."""
         query = " ".join(text.split()).casefold()
@@ -339,9 +359,20 @@ class StepRows:
             names.get(next_socket, plain(next_socket)),
             spent.tokens,
             spent.cost,
-            _row_time(step),
+            self._row_time(now.line(self.line), step),
             _marks(step, edited=edited),
         ]
+
+    def _row_time(self, line: Sequence[StepRecord], step: StepRecord) -> list[Any]:
+        """Return the time of a step.
+
+        Its items: whether the step has ended, its working seconds, its time in words, its begin and end on the time axis
+        (each in milliseconds and waits; 0 in lanes, which have their own axis), and whether its working time is known.
+        """
+        time, ends = step_time(step), () if step.lane else (step.number - 1, step.number)
+        before, after = [self._place_after(line, end) for end in ends] or [Place(0, 0)] * 2
+        seconds = "?" if time.work is None else format_seconds(time.work).removesuffix(" s")
+        return [time.total is not None, seconds, time.words, *before, *after, time.work is not None]
 
 
 class _CachedRow(NamedTuple):
@@ -353,16 +384,11 @@ class _CachedRow(NamedTuple):
     events: Sequence[MateriaEvent]
 
 
-def _row_time(step: StepRecord) -> list[Any]:
-    """Return the time of a step.
+class Place(NamedTuple):
+    """A position on the time axis, where waits are collapsed: milliseconds of work and number of waits before it."""
 
-    Its items: whether the step has ended, its working seconds, its time in words, the length of its bar in
-    milliseconds, whether it also waited, and whether its working time is known.
-    """
-    time = step_time(step)
-    length = time.work if time.work is not None else time.total or 0
-    seconds = "?" if time.work is None else format_seconds(time.work).removesuffix(" s")
-    return [time.total is not None, seconds, time.words, length, bool(time.waited), time.work is not None]
+    ms: int
+    waits: int
 
 
 def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
@@ -417,6 +443,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         "total": total,
         "lanes": axes,
         "tail": rows.between(now, total - TAIL + 1, total),
+        "span": list(rows.span(now)),
         "at": None if past is None else rows.row_of(now, past),
         "step": None if past is None or in_lane else len(past.steps),
         "past": past is not None,

@@ -85,13 +85,29 @@ def test_bar_and_usage_show_the_total_work_time(paused):
     assert bar_state(paused.now, Activity())["counts"] == "3 steps · 0.30 s run time"
 
 
-def test_rows_show_work_and_waits_separately(paused):
+def test_short_steps_stay_visible_next_to_a_long_pause(paused):
+    """Waiting is folded: the axis is as long as the work, and every wait has the same short width."""
     shown = timeline_state(paused.now, StepRows(), None, busy=False)
+    assert shown["span"] == [300, 2]
     assert [row[9] for row in shown["tail"]] == [
-        [True, "0.20", "0.20 s", 200, False, True],
-        [True, "0.10", "0.10 s + 46.0 s waited", 100, True, True],
-        [True, "0.00", "0.00 s + 30.0 s waited", 0, True, True],
+        [True, "0.20", "0.20 s", 0, 0, 200, 0, True],
+        [True, "0.10", "0.10 s + 46.0 s waited", 200, 0, 300, 1, True],
+        [True, "0.00", "0.00 s + 30.0 s waited", 300, 1, 300, 2, True],
     ]
+
+
+def test_place_of_a_row_on_the_time_axis_does_not_depend_on_the_rows_asked_for(paused):
+    [latest] = StepRows().between(paused.now, 3, 3)
+    assert latest[9][3:7] == [300, 1, 300, 2]
+
+
+def test_time_axis_follows_a_cast_that_went_back(paused):
+    rows = StepRows()
+    assert rows.span(paused.now) == (300, 2)
+    paused.back(1)
+    assert rows.span(paused.now) == (200, 0)
+    paused.run()
+    assert (paused.status, rows.span(paused.now)) == ("failed", (200, 0))
 
 
 def test_unrecorded_time_is_unknown_not_zero(paused):

@@ -8,7 +8,7 @@ import { rowsInPage } from "../../materia_nb/widgets/front/grid.js";
 import { differ, placesOf, standOf } from "../../materia_nb/widgets/front/items.js";
 import { addedBy, matches } from "../../materia_nb/widgets/front/palette.js";
 import { sizeWithin } from "../../materia_nb/widgets/front/splitter.js";
-import { barsOf } from "../../materia_nb/widgets/front/timeline.js";
+import { barOf } from "../../materia_nb/widgets/front/timeline.js";
 import { fileName } from "../../materia_nb/widgets/front/canvas_tools.js";
 import { makeTalk } from "../../materia_nb/widgets/front/wire.js";
 
@@ -43,16 +43,14 @@ test("a table of any length has only rows near those in view in the page", () =>
   assert.deepEqual(rowsInPage(0, 224, 20, 3), [0, 3]);
 });
 
-test("bars of steps share one axis: all waits are equally short, and the last bar ends at the end", () => {
-  const [first, second] = barsOf([[true, "1", "", 100, true, true], [true, "1", "", 200, false, true]]);
-  assert.equal(first.left, 0);
-  assert.ok(Math.abs(first.left + first.long + first.fold - second.left) < 1e-9, "the second begins after the wait of the first");
-  assert.ok(Math.abs(second.left + second.long - 100) < 1e-9);
-});
-
-test("a step that has not ended has a bar, even if it has not worked yet", () => {
-  const [running] = barsOf([[false, "", "", 0, false, true]]);
-  assert.deepEqual(running, { left: 0, long: 0, fold: 8 });
+test("steps stand on one axis: waits are equally short, and the last ends at the end", () => {
+  const first = [true, "1", "", 0, 0, 100, 1, true], last = [true, "1", "", 100, 1, 300, 1, true];
+  const one = barOf(first, [300, 1], false), two = barOf(last, [300, 1], false);
+  assert.equal(one.left, 0);
+  assert.ok(one.waited && !two.waited);
+  assert.ok(Math.abs(one.left + one.long + one.fold - two.left) < 1e-9, "one begins where the other, and its wait, ended");
+  assert.ok(Math.abs(two.left + two.long - 100) < 1e-9);
+  assert.ok(barOf([false, "", "", 0, 0, 0, 0, true], [0, 0], false).works);
 });
 
 test("a search finds by every word; Enter adds only what is meant", () => {

@@ -49,12 +49,13 @@ type StateSlice = {nodes?: StateNode[], edit?: boolean, watched?: string[], bloc
 type Editor = {box: HTMLElement, path: string, field: HTMLTextAreaElement, was: string, asText: boolean};
 
 // timeline.js
-/** Where a step stands on an axis of the work of all, when it began, how long it was worked on, how long it waited. */
-type Time = [over: boolean, seconds: string, words: string, ms: number, waited: boolean, known: boolean];
+/** Whether a step is over, its seconds, its time in words, its begin and end on the time axis, whether its time is known. */
+type Time = [over: boolean, seconds: string, words: string, ms: number, waits: number, msAfter: number, waitsAfter: number, known: boolean];
 type Step = [number: number, lane: string, name: string, item: [string, string]|null, out: string, verdict: string, next: string, tokens: number, cost: number, time: Time, marks: string[]];
+type Span = [ms: number, waits: number];
 /** Rows are counted from 1; `at` is the row and `step` the cast's own step that is looked at; rows from `axis` on stand on the axis of the lanes. */
 type Timeline = {
-  id: string; total: number; at: number|null; step: number|null; axis: number; tail: Step[]; lines: [number|null, string][]; line: number|null;
+  id: string; total: number; at: number|null; step: number|null; axis: number; tail: Step[]; span: Span; lines: [number|null, string][]; line: number|null;
   busy: boolean; can: boolean; past: boolean; lanes?: Blocks;
 };
 

@@ -8,18 +8,13 @@ import { compareMenu } from "./compare.js";
 const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(76px,1.2fr) var(--mnb-item-column, minmax(76px,0.9fr)) minmax(110px,3fr) var(--mnb-next-column, minmax(72px,1.1fr)) var(--mnb-spent-columns, 60px 54px) 44px minmax(64px,0.9fr)";
 
 /**
- * Position consecutive steps on one axis, in percent of its width: work is drawn to scale, and all waits are equally short.
- * @param {Time[]} times
+ * Position a step on the axis, in percent of its width; all waits are equally short.
+ * @param {Time} time @param {Span} span @param {boolean} waiting
  */
-export function barsOf(times) {
-  const folds = times.filter(([over, , , , waited]) => waited || !over).length, fold = folds ? Math.min(8, 40 / folds) : 0;
-  const scale = (100 - folds * fold) / Math.max(1, times.reduce((sum, time) => sum + time[3], 0));
-  let end = 0;
-  return times.map(([over, , , ms, waited]) => {
-    const bar = { left: end, long: ms * scale, fold };
-    end += bar.long + (waited || !over ? fold : 0);
-    return bar;
-  });
+export function barOf([over, , , ms, waits, msAfter, waitsAfter], [allMs, allWaits], waiting) {
+  const folds = allWaits + (over ? 0 : 1), fold = folds ? Math.min(8, 40 / folds) : 0;
+  const scale = (100 - folds * fold) / Math.max(1, allMs), left = ms * scale + waits * fold, long = (msAfter - ms) * scale;
+  return { left, long, fold, waited: waitsAfter > waits || waiting, works: !over && !waiting };
 }
 
 /** @typedef {[kind: string, from: number, width: number]} Piece of a bar, in hundredths of the axis */
@@ -28,10 +23,11 @@ export function barsOf(times) {
 const timeBar = (time, pieces) =>
   h("span", { class: "mnb-gantt", title: time[0] ? time[2] : "not over" }, pieces.map(([kind, from, width]) => h("span", { class: kind, style: `left:${from}%;width:${width}%` })));
 
-/** @param {Time} time @param {{left: number, long: number, fold: number}} bar @param {boolean} waiting @param {boolean} no @returns {Piece[]} */
-function piecesOf([over, , , , waited, known], { left, long, fold }, waiting, no) {
-  const kind = no ? "mnb-back" : known ? "" : "mnb-unsure";
-  return [[kind, left, long], ...(waited || !over ? [/** @type {Piece} */ ([waited || waiting ? "mnb-wait" : kind, left + long, fold])] : [])];
+/** @param {Time} time @param {Span} span @param {boolean} waiting @param {boolean} no @returns {Piece[]} */
+function piecesOf(time, span, waiting, no) {
+  const { left, long, fold, waited, works } = barOf(time, span, waiting);
+  const kind = no ? "mnb-back" : time[7] ? "" : "mnb-unsure";
+  return [[kind, left, long], ...(waited ? [/** @type {Piece} */ (["mnb-wait", left + long, fold])] : []), ...(works ? [/** @type {Piece} */ ([kind, left + long, fold])] : [])];
 }
 
 /**
@@ -47,11 +43,9 @@ export function piecesOnAxis(axis, lane, step, no) {
 /** @param {HTMLElement} host @param {Talk} send @param {HTMLElement} controls @returns {Part} */
 export function timelinePart(host, send, controls) {
   /** @type {Timeline} */
-  let data = { id: "", total: 0, at: null, step: null, axis: 1, tail: [], lines: [], line: null, busy: false, can: false, past: false };
+  let data = { id: "", total: 0, at: null, step: null, axis: 1, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false, past: false };
   /** @type {Map<number, Step>} */
   let rows = new Map();
-  /** @type {Map<number, ReturnType<typeof barsOf>[0]>} the bars of the known rows */
-  let bars = new Map();
   /** @type {number[]|null} the rows found by the search, or null */
   let filtered = null;
   let requested = new Set(), id = "", playing = 0, looking = 0, finding = 0, searches = 0;
@@ -126,11 +120,7 @@ export function timelinePart(host, send, controls) {
     grid.node.scrollTop = 0;
     grid.update(result.rows.length);
   };
-  const keep = (/** @type {number} */ first, /** @type {Step[]} */ fresh) => {
-    fresh.forEach((step, index) => rows.set(first + index, step));
-    const known = [...rows].sort(([a], [b]) => a - b), positions = barsOf(known.map(([, step]) => step[9]));
-    bars = new Map(known.map(([row], index) => [row, positions[index]]));
-  };
+  const keep = (/** @type {number} */ first, /** @type {Step[]} */ fresh) => fresh.forEach((step, index) => rows.set(first + index, step));
   const fetchRows = async (/** @type {number} */ row) => {
     const first = Math.max(1, row - 60), mine = id;
     if (requested.has(first)) return;
@@ -141,8 +131,8 @@ export function timelinePart(host, send, controls) {
     grid.draw();
   };
   const cells = (/** @type {number} */ index) => {
-    const row = rows.get(index), bar = bars.get(index);
-    if (!row || !bar) {
+    const row = rows.get(index);
+    if (!row) {
       fetchRows(index);
       return { cells: ["…", "", "", "", "", "", "", "", "", ""], key: `? ${index}` };
     }
@@ -150,7 +140,7 @@ export function timelinePart(host, send, controls) {
     const isCurrent = index === (data.at ?? data.total), axis = /** @type {Block|undefined} */ (data.lanes?.[0]), no = verdict === "no";
     const onAxis = axis && (index < data.axis ? [] : piecesOnAxis(axis, lane, number, no));
     const stopped = !data.busy || onAxis?.at(-1)?.[0] === "mnb-wait", waits = next === "waiting" && stopped, works = next === "waiting" && !stopped;
-    const pieces = onAxis ?? piecesOf(time, bar, waits, no);
+    const pieces = onAxis ?? piecesOf(time, data.span, waits, no);
     const tone = verdict === "yes" ? "mnb-t-good" : verdict === "no" ? "mnb-t-no" : "";
     return {
       cells: [
