@@ -80,10 +80,6 @@ class QuestBoard:
             board = self._change(self._updated)
         return board.quests
 
-    def words_of(self, why: WhyStopped) -> str:
-        """Return the message for the reason why a run of the board stopped."""
-        return STOP_MESSAGES[why]
-
     def find(self, reference: str | int) -> Quest:
         """Return a quest by its id or number.
 

@@ -39,7 +39,7 @@ from materia_nb.magics.registry import (
     value_of,
     verb,
 )
-from materia_nb.quests import QuestBoard
+from materia_nb.quests import STOP_MESSAGES, QuestBoard
 from materia_nb.registry import lookup
 
 from_method(
@@ -582,7 +582,7 @@ def _run_quests(call: Call, count: int | None = None) -> Any:
         count: the maximum number of quests to run; all if left out
     """
     board = call.bench.quests
-    message = board.words_of(board.run(count))
+    message = STOP_MESSAGES[board.run(count)]
     return Text("\n\n".join(filter(None, [repr(_board(call)), message])))
 
 
