@@ -133,6 +133,11 @@ def is_object(value: JSON) -> TypeGuard[Object]:
     return isinstance(value, dict)
 
 
+def without(owner: Object, name: str) -> Object:
+    """Return ``owner`` without a field."""
+    return {key: value for key, value in owner.items() if key != name}
+
+
 def as_object(value: JSON) -> Object:
     """Return ``value`` if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}

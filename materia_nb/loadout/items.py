@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from materia_nb.errors import counted
-from materia_nb.jsonvalue import JSON, Object, as_object, is_text, split_path, text_or, whole_number
+from materia_nb.jsonvalue import JSON, Object, as_object, is_text, split_path, text_or, whole_number, without
 from materia_nb.loadout.graph import (
     END,
     LANES_AT_ONCE,
@@ -125,14 +125,9 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
 
 def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
     """Return the written advances that are those that ``exits`` imply, by socket; a saved loop has them (R74)."""
-    sockets = as_object(facts.raw.get("sockets"))
-    bare = {
-        id_: {name: raw[name] for name in raw if name != "advance"}
-        for id_, raw in sockets.items()
-        if isinstance(raw, dict)
-    }
+    bare = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
     implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": bare}, facts.definitions))
-    return {id_: advance for id_, advance in implied.items() if sockets[id_].get("advance") == advance}
+    return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 
 
 def with_advances(facts: LoadoutFacts) -> Object:

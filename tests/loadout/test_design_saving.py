@@ -203,7 +203,7 @@ def test_environment_config_is_edited_but_a_profile_is_not(project, monkeypatch,
     assert (own.read_bytes() == before) == (layer == "profile")
 
 
-def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
+def design_with_a_loop(wb):
     draft = wb.design("Items", new=True)
     for materia in ("Auto-Plan", "Build", "Eval"):
         draft.add_socket(materia)
@@ -212,6 +212,11 @@ def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
     draft.set_socket("Socket-3", "parse", "json")
     draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1")
     draft.add_exit("items", "Socket-3", "satisfied", "end")
+    return draft
+
+
+def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
+    draft = design_with_a_loop(wb)
     before = draft.graph()
     wb.loadouts.save(draft)
     written = read_config(project / PROJECT_FILE)["loadouts"]["Items"]["sockets"]["Socket-3"]
@@ -225,14 +230,7 @@ def test_a_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
 
 
 def test_advance_of_a_saved_loop_follows_its_exits_when_it_is_edited_again(wb):
-    draft = wb.design("Items", new=True)
-    for materia in ("Auto-Plan", "Build", "Eval"):
-        draft.add_socket(materia)
-    for source, to in ((1, 2), (2, 3), (3, 2)):
-        draft.add_edge(f"Socket-{source}", f"Socket-{to}")
-    draft.set_socket("Socket-3", "parse", "json")
-    draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1")
-    draft.add_exit("items", "Socket-3", "satisfied", "end")
+    draft = design_with_a_loop(wb)
     wb.loadouts.save(draft)
     again = wb.design("Items")
     assert again.document["sockets"]["Socket-3"]["advance"]["when"] == "satisfied"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.jsonvalue import JSON, Object, as_object, same
+from materia_nb.jsonvalue import JSON, Object, as_object, same, without
 from materia_nb.loadout.design import edges, sockets  # noqa: F401 - importing them fills the table of operations
 from materia_nb.loadout.design.document import (
     DESIGN_KIND,
@@ -180,15 +180,10 @@ class Design:
         if change.document.get("loops") == self.document.get("loops"):
             return change
         implied = implied_advances(parse_loadout(self.name, self.document, self.definitions))
-        bare = {
-            id_: {name: raw[name] for name in raw if name != "advance"} if raw.get("advance") == advance else raw
-            for id_, advance in implied.items()
-            if (raw := as_object(as_object(change.document.get("sockets")).get(id_)))
-        }
-        if not bare:
-            return change
-        document = {**change.document, "sockets": {**as_object(change.document["sockets"]), **bare}}
-        return replace(change, document=document)
+        placed = as_object(change.document.get("sockets"))
+        kept = [id_ for id_, advance in implied.items() if as_object(placed.get(id_)).get("advance") == advance]
+        current = {**placed, **{id_: without(placed[id_], "advance") for id_ in kept}}
+        return replace(change, document={**change.document, "sockets": current}) if kept else change
 
     def take_up(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
         """Append the steps of a draft, and make its ``undone`` steps available for redo, starting with the last one."""

@@ -14,7 +14,7 @@ from inspect import Parameter, signature
 from typing import Any, Final, TypeVar
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
-from materia_nb.jsonvalue import JSON, Object, as_object, is_number, is_object
+from materia_nb.jsonvalue import JSON, Object, as_object, is_number, is_object, without
 from materia_nb.loadout.check_graph import ID_FORM
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import brief
@@ -162,11 +162,6 @@ def with_value(owner: Object, name: str, field: str, value: JSON, where: str) ->
 
 _MAX_SHOWN: Final = 40
 """Length from which a new text is left out of the summary of a change, in characters."""
-
-
-def without(owner: Object, name: str) -> Object:
-    """Return ``owner`` without a field."""
-    return {key: value for key, value in owner.items() if key != name}
 
 
 def renamed(owner: Object, old: str, new: str) -> Object:

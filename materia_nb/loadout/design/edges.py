@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
-from materia_nb.jsonvalue import JSON, MISSING, Object, as_list, as_object, is_object, is_text, whole_number
+from materia_nb.jsonvalue import JSON, MISSING, Object, as_list, as_object, is_object, is_text, whole_number, without
 from materia_nb.loadout.design.document import (
     DesignChange,
     as_json,
@@ -26,7 +26,6 @@ from materia_nb.loadout.design.document import (
     with_loop,
     with_socket,
     with_value,
-    without,
 )
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.topology import free_name, reachable_from

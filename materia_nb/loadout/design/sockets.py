@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from materia_nb.errors import did_you_mean
-from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_number, is_object, is_text
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_number, is_object, is_text, without
 from materia_nb.loadout.design.document import (
     DesignChange,
     as_json,
@@ -23,7 +23,6 @@ from materia_nb.loadout.design.document import (
     with_renamed_sockets,
     with_socket,
     with_value,
-    without,
     without_socket,
 )
 from materia_nb.loadout.fields import row_named
