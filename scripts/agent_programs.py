@@ -44,18 +44,26 @@ def install(path: str) -> None:
     }
     for name, command in commands.items():
         program = shutil.which(name, path=path)
-        if program is not None and (name == "node" or PRESETS[name].tested in _version(program, path)):
+        tested = "v22." if name == "node" else PRESETS[name].tested
+        if program is not None and tested in _version(program, path):
             continue
         print(f"installing {command[-1]}", flush=True)
-        done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+        done = _run(command, path)
         if done.returncode:
             print(f"{name} could not be installed: {done.stderr.strip()[-300:]}", flush=True)
 
 
 def _version(program: str, path: str) -> str:
-    command = [program, "--version"]
-    done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
-    return done.stdout.strip()
+    """Return the last line of the program's version, or "unknown"."""
+    return (_run([program, "--version"], path).stdout.strip().splitlines() or ["unknown"])[-1]
+
+
+def _run(command: list[str], path: str) -> subprocess.CompletedProcess[str]:
+    """Run a command; one that cannot be started, such as npm where there is none, has failed."""
+    try:
+        return subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+    except OSError as error:
+        return subprocess.CompletedProcess(command, 1, "", str(error))
 
 
 def main(arguments: list[str]) -> int:
@@ -66,9 +74,12 @@ def main(arguments: list[str]) -> int:
     print(f"{'program':10} {'tested with':12} {'installed':30} held to")
     for preset in PRESETS.values():
         program = shutil.which(preset.name, path=path)
-        installed = _version(program, path).splitlines()[-1] if program else "not installed"
+        installed = _version(program, path) if program else "not installed"
         held = ", ".join(scope for scope in preset.scopes if scope != "coding")
         print(f"{preset.name:10} {preset.tested:12} {installed:30} {held}", flush=True)
+    if not any(shutil.which(name, path=path) for name in PRESETS):
+        print("No program could be installed, so nothing was checked.")
+        return 1
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "tests" / "quick")}
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "tests/agents/program_checks.py", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
