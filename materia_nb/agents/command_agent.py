@@ -197,9 +197,10 @@ _UNITS: Final = {"k": 1_000, "M": 1_000_000}
 def read_aider(stdout: str) -> ProgramAnswer:
     """Parse the output of aider: a banner, the answer, and lines with rounded tokens, such as 2.4k, and the cost."""
     banner = re.search(r"^Aider v.*?\n\s*\n", stdout, re.MULTILINE | re.DOTALL)
-    output, limit, _ = stdout[banner.end() if banner else 0 :].partition(" has hit a token limit!")
-    if limit:
-        return ProgramAnswer(output.rpartition("Model ")[0].strip(), cut=_CUT)
+    output = stdout[banner.end() if banner else 0 :]
+    limit = re.search(r"^Model .* has hit a token limit!", output, re.MULTILINE)
+    if limit and not _AIDER_USED.search(output, limit.end()):  # else the answer quotes such a line
+        return ProgramAnswer(output[: limit.start()].strip(), cut=_CUT)
     used = list(_AIDER_USED.finditer(output))
     text = _AIDER_USED.sub("", output[: used[-1].end()] if used else output).strip()
     if not used:

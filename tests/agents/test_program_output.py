@@ -438,3 +438,9 @@ class TestAider:
     def test_without_a_price_the_cost_is_unknown(self):
         assert read_aider("Yes.\nTokens: 2.4k sent, 33 received.\n").usage == Usage(2400, 33, None)
         assert read_aider("Yes.\n") == ProgramAnswer("Yes.")
+
+    def test_aider_answer_may_quote_its_own_limit_message(self):
+        quote = "The log says:\nModel foo has hit a token limit!\nSo ask again.\n"
+        answer = read_aider(f"{quote}Tokens: 2.4k sent, 33 received.\n")
+        assert answer == ProgramAnswer(quote.strip(), Usage(2400, 33, None))
+        assert read_aider("It says: Model foo has hit a token limit!\n").cut == ""
