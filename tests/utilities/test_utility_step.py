@@ -151,6 +151,8 @@ def test_undecodable_bytes_are_replaced(tmp_path):
     """They become U+FFFD (R23)."""
     result = run(python(r"import os; os.write(1, b'a\xffb\xc3')"), tmp_path)
     assert result.stdout == "a\ufffdb\ufffd"
+    failed = run(python(r"import os; os.write(2, b'\xfe'); os._exit(1)"), tmp_path)
+    assert "stderr: \ufffd" in failed.summary
 
 
 def test_stdout_cut_at_1_mib_is_not_a_failure(tmp_path):
