@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 
+import cast_helpers as h
 from materia_nb.agents import AgentError, Message, Turn
 from materia_nb.agents.command_agent import PRESETS, preset_agent
 from provider_stub import LONG_TEXT, TEXT, ProviderStub
@@ -109,17 +110,7 @@ def turn(stub, tmp_path, monkeypatch):
         monkeypatch.setenv(variable, value)
 
     def make(prompt: str, tools: str = "coding", **fields) -> Turn:
-        return Turn(
-            socket_id="Socket-1",
-            materia_id="Build",
-            materia_label="Build",
-            visit=1,
-            kind="work",
-            prompt=prompt,
-            project=project,
-            tools=tools,
-            **fields,
-        )
+        return h.work_turn(project, prompt, tools=tools, **fields)
 
     stub.requests.clear()
     return make

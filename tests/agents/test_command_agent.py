@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from materia_nb.agents import AgentError, CommandAgent, Message, Turn
+import cast_helpers as h
+from materia_nb.agents import AgentError, CommandAgent, Message
 from materia_nb.agents.command_agent import whole_request
 
 
@@ -19,15 +20,7 @@ def agent(code: str, **more) -> CommandAgent:
 
 @pytest.fixture
 def turn(tmp_path):
-    return Turn(
-        socket_id="Socket-1",
-        materia_id="Build",
-        materia_label="Build",
-        visit=1,
-        kind="work",
-        prompt="päint it\n",
-        project=tmp_path,
-    )
+    return h.work_turn(tmp_path, "päint it\n")
 
 
 ECHO = "import sys; sys.stdout.write('  ' + sys.stdin.read() + '\\n\\n')"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import cast_helpers as h
 from magics_helpers import new_shell
-from materia_nb.agents import AgentError, Turn, agent_from
+from materia_nb.agents import AgentError, agent_from
 from materia_nb.agents.command_agent import PRESETS, PresetAgent, preset_agent
 from materia_nb.magics.magic import candidates
 
@@ -32,16 +33,7 @@ def programs(tmp_path, monkeypatch):
 
 @pytest.fixture
 def turn(tmp_path):
-    return Turn(
-        socket_id="Socket-1",
-        materia_id="Build",
-        materia_label="Build",
-        visit=1,
-        kind="work",
-        prompt="build it",
-        project=tmp_path,
-        tools="coding",
-    )
+    return h.work_turn(tmp_path, "build it", tools="coding")
 
 
 def called(text, turn):

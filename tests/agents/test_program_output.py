@@ -16,7 +16,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb import Workbench
-from materia_nb.agents import AgentError, CommandAgent, Message, Turn
+from materia_nb.agents import AgentError, CommandAgent, Message
 from materia_nb.agents.command_agent import PRESETS, JsonOutput, ProgramAnswer, preset_agent, read_aider
 from materia_nb.agents.interface import Spent, Usage
 
@@ -65,16 +65,7 @@ def stand_in(tmp_path, monkeypatch):
 
 @pytest.fixture
 def turn(tmp_path):
-    return Turn(
-        socket_id="Socket-1",
-        materia_id="Build",
-        materia_label="Build",
-        visit=1,
-        kind="work",
-        prompt="write the page",
-        project=tmp_path,
-        tools="coding",
-    )
+    return h.work_turn(tmp_path, "write the page", tools="coding")
 
 
 class TestEachPreset:

@@ -202,3 +202,17 @@ def prefix(cast_dir: Path, count: int, to: Path) -> Path:
     kept = (cast_dir / "events.jsonl").read_bytes().splitlines(keepends=True)[:count]
     (to / "events.jsonl").write_bytes(b"".join(kept))
     return to
+
+
+def work_turn(project: Path, prompt: str, **fields: Any) -> Turn:
+    """Return the first turn of a visit to the socket of a materia named Build."""
+    return Turn(
+        socket_id="Socket-1",
+        materia_id="Build",
+        materia_label="Build",
+        visit=1,
+        kind="work",
+        prompt=prompt,
+        project=project,
+        **fields,
+    )

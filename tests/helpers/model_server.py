@@ -191,7 +191,24 @@ class Slow:
             self.go_on.set()
 
 
-class ModelServer:
+class LoopbackServer:
+    """An HTTP server that answers in a thread while its context lasts; ``url`` is its address without a path."""
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+class ModelServer(LoopbackServer):
     """The server; ``url`` is its base URL."""
 
     def __init__(self, *script: Answer) -> None:
@@ -218,21 +235,12 @@ class ModelServer:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        super().__init__(Handler)
+        self.url += "/v1"
 
     def messages(self, place: int = -1) -> list[Json]:
         """Return the conversation in a request."""
         return self.asked[place]["messages"]
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
 
 
 @contextmanager

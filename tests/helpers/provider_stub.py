@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any, NamedTuple
+
+from model_server import LoopbackServer
 
 Json = dict[str, Any]
 
@@ -249,15 +250,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
 
-class ProviderStub:
+class ProviderStub(LoopbackServer):
     """The server. ``requests`` has the requests for a model so far; ``url`` is its address without a path."""
 
     def __init__(self) -> None:
         self.requests: list[StubRequest] = []
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self._http.stub = self
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def answer(self, handler: _Handler, body: Json) -> None:
         request = read_request(handler.path, body)
@@ -289,11 +288,3 @@ class ProviderStub:
             handler.send(_google_whole(StubAnswer(json.dumps(choice))))  # Gemini CLI asks which model to use
         else:
             handler.send(_google_whole(answer))
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
