@@ -560,7 +560,9 @@ class AgentTable:
         self._default = agent_from(agent)
 
     def set(self, name: str, agent: AgentLike) -> Agent:
-        """Set the agent of a socket, of a materia, or of everyone else (``*``); accepts anything that :func:`agent_from` does.
+        """Set the agent of a socket, of a materia, or of everyone else (``*``).
+
+        The agent may be anything that :func:`~materia_nb.agents.agent_from` accepts.
 
         Raises:
             MateriaError: there is no socket or materia of that name (``unknown_materia``), a process answers there
