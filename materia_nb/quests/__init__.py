@@ -242,7 +242,7 @@ class QuestBoard:
                 return quest.having(status="failed", note=f"its cast cannot be read: {entry.problem}")
             status, note = entry.status, quest.note
             if quest.status == "running" and status not in _ENDED:
-                note = "its kernel ended; running the board continues it"
+                note = "The kernel stopped. Run the board to continue this quest."
         quest_status = _ENDED.get(status, "waiting")
         return quest.having(status=quest_status, note=None if quest_status == "done" else note)
 

@@ -364,7 +364,7 @@ def test_run_of_a_killed_kernel_is_recovered(wb, board, project):
     other.stdin.close()
     other.stdout.close()
     assert statuses(board) == ["waiting", "pending"]
-    assert "kernel ended" in board.quests[0].note
+    assert "kernel stopped" in board.quests[0].note
     cast = board.quests[0].cast
     wb.agent("Critique", lambda: {"satisfied": True})
     assert board.run() == "empty"
