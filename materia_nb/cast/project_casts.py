@@ -26,7 +26,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.values import OutputMatch, compile_query
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
-from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
+from materia_nb.loadout.vocabulary import FILES_OFF
 from materia_nb.registry import lookup
 from materia_nb.store.catalogue import (
     CastEntry,
@@ -111,7 +111,7 @@ class Casts(Shown):
             utilities=utility_folders(),
             sync=self.sync,
             data=data or {},
-            files=str(graph.document.get("files") or FILES_AS_THEY_ARE),
+            files=str(graph.document.get("files") or FILES_OFF),
         )
 
     def start(self, prepared: Prepared, request: str) -> Cast:

@@ -20,7 +20,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.file_io import sync_folder
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
+from materia_nb.loadout.vocabulary import FILES_OFF
 from materia_nb.store.files import CastLock, disk, nothing_recorded
 from materia_nb.store.journal import Journal, lines_of, read_journal
 from materia_nb.store.opening import (
@@ -70,7 +70,7 @@ class Plan:
     utilities: tuple[Path, ...] = ()
     sync: bool = False
     data: Mapping[str, JSON] = field(default_factory=dict)
-    files: str = FILES_AS_THEY_ARE
+    files: str = FILES_OFF
     own_folders: Path | None = None
 
 
@@ -91,7 +91,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
     """Create the run directory, write the start of the cast, and return the runner before its first step."""
     rules, graph = Rules(plan.graph), plan.graph
     knowledge = read_context(plan.root) if rules.tells_knowledge else {}
-    files_kept = "" if plan.files == FILES_AS_THEY_ARE else plan.files
+    files_kept = "" if plan.files == FILES_OFF else plan.files
     start = _cast_start(graph, request, plan.source, plan.root, plan.project)
     start = start.replace(knowledge=knowledge, state=dict(plan.data), files=files_kept)
     path = new_run_dir(plan.root)

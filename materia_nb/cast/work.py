@@ -48,7 +48,7 @@ from materia_nb.errors import MateriaError, scrubbed, scrubbed_json
 from materia_nb.handoff.base import BASE
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
-from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
+from materia_nb.loadout.vocabulary import ALL_FILES
 from materia_nb.platform import HeldInterrupts, Stop, resting
 from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import MOST_CHANGED, FilesSeen, changed_files, take_snapshot, to_bytes
@@ -170,7 +170,7 @@ class Work(ABC):
 
     def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
         """Return the snapshots of the files of a folder; ``name`` distinguishes lanes."""
-        ignored, name = self.session.keeps == FILES_WITH_IGNORED, f"{self.files.path.name}{name}"
+        ignored, name = self.session.keeps == ALL_FILES, f"{self.files.path.name}{name}"
         return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
     def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:

@@ -365,7 +365,7 @@ class Workbench(DryBench):
             loadout: a loadout other than the chosen one. A design is cast as it is now, saved or not.
             agents: the agents for this cast only, by socket or materia; ``*`` for all others.
             pins: the pins for this cast only, by socket or materia; see ``wb.agents.pin``.
-            files: ``kept`` or ``kept with ignored`` to save the files of the project after each step; the value in the config if
+            files: ``not ignored`` or ``all`` to save these files of the project after each step; the value in the config if
                 left out.
 
         Raises:

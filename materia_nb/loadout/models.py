@@ -134,9 +134,8 @@ class Config(Model):
         "Derived files that a cast writes: only the outputs of sockets (`outputs`), or `all`, which includes prompts.",
         "R63", default="outputs")
     files: fields.Files | None = config_field(
-        "Snapshots of the project's files after each step: none (`as they are`), without files that Git ignores "
-        "(`kept`), or with these files (`kept with ignored`). Snapshots need Git.", default="as they are",
-        shape="as they are, kept, kept with ignored")
+        "Files in the snapshot after each step: no files (`off`), the files that Git does not ignore (`not ignored`), "
+        "or `all` files of the project. Snapshots need Git.", default="off")
     active_loadout: fields.Reference | None = config_field(
         "Name of the loadout to cast. Defaults to the first loadout.", shape="name of a loadout")
     loadouts: dict[fields.Key, object] = config_field(

@@ -338,6 +338,6 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-FilesWord: TypeAlias = Literal["as they are", "kept", "kept with ignored"]
-"""Mode of the file snapshots after each step: none, without the files that Git ignores, or with them."""
-FILES_AS_THEY_ARE, FILES_KEPT, FILES_WITH_IGNORED = FILE_CHOICES = get_args(FilesWord)
+FilesWord: TypeAlias = Literal["off", "not ignored", "all"]
+"""Files in the snapshot after each step: no files, the files that Git does not ignore, or all files."""
+FILES_OFF, _, ALL_FILES = FILE_CHOICES = get_args(FilesWord)

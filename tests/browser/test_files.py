@@ -10,7 +10,7 @@ from browser.surface import Surface
 pytestmark = pytest.mark.browser
 
 CONFIG = {
-    "files": "kept",
+    "files": "not ignored",
     "loadouts": {
         "Rain": {
             "sockets": {

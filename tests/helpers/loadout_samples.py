@@ -179,7 +179,7 @@ BROKEN = """\
 RICH: JSONObject = {
     "artifactDir": ".materia",
     "artifacts": "all",
-    "files": "kept",
+    "files": "not ignored",
     "activeLoadout": "T",
     "budget": {"maxTokens": 1000, "warnAtPercent": 50, "maxCostUsd": 2.5, "maxSeconds": 60, "maxTurns": 9},
     "prices": {"small": {"input": 1.25, "output": 10, "cached": 0.1, "asOf": "2026-01-01"}},

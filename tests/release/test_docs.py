@@ -457,7 +457,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
         (turn.project / "page.md").write_text("A page.\n")
         return "no work items"
 
-    kept = wb.cast("k", loadout="T-Plan", agents={"*": write}, files="kept")
+    kept = wb.cast("k", loadout="T-Plan", agents={"*": write}, files="not ignored")
     kept.run()
 
     failed = [wb.cast("f", loadout=f"T-{name}") for name in ("Bad", "Gone", "Around")]
@@ -515,7 +515,7 @@ def stream_casts(wb: Workbench) -> list[Any]:
     joined, failed = (wb.cast("l", loadout="T", agents={**agents, **more}) for more in ({}, {"Setup": lambda: 1 / 0}))
     joined.run()
     failed.run()
-    kept = wb.cast("k", loadout="Ask", agents={"*": lambda: "x"}, files="kept")
+    kept = wb.cast("k", loadout="Ask", agents={"*": lambda: "x"}, files="not ignored")
     kept.run()
     return [joined, failed, kept]
 

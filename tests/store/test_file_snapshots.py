@@ -76,7 +76,7 @@ def tree_of(cast):
     return {line.partition(b"\t")[2]: line[:6].decode() for line in listed.split(b"\0")[:-1]}
 
 
-def start(project, document, agents, files="kept"):
+def start(project, document, agents, files="not ignored"):
     return Cast(start_runner(h.plan(project, document, files=files), "x", h.table(agents)))
 
 
@@ -163,8 +163,8 @@ def test_failed_step_keeps_its_changes(tmp_path):
 @pytest.mark.parametrize(
     "word, kept",
     [
-        ("kept", {"a", ".gitignore", "in/b"}),
-        ("kept with ignored", {"a", ".gitignore", "in/b", "x.log", "in/y.tmp"}),
+        ("not ignored", {"a", ".gitignore", "in/b"}),
+        ("all", {"a", ".gitignore", "in/b", "x.log", "in/y.tmp"}),
     ],
 )
 def test_ignored_files_are_excluded_unless_configured(tmp_path, word, kept):
@@ -328,7 +328,7 @@ def test_rows_of_a_sweep_have_separate_files(tmp_path):
         return "x"
 
     with closing(Workbench(tmp_path, bundled=False)) as bench:
-        bench.load({**h.chain_config(1), "files": "kept"})
+        bench.load({**h.chain_config(1), "files": "not ignored"})
         made = bench.sweep(requests=["one", "two"], repeat=2, agents={"*": agent})
         assert [row.ends for row in made] == ["complete"] * 4
     assert (seen_by, (tmp_path / "a").read_text()) == (["before\n"] * 4, "before\n")

@@ -204,7 +204,7 @@ def write_files(turn):
 
 def cast_with_files(project: Path) -> None:
     """Run in the child: a cast that keeps files, with files of a person, and going back with their restoration."""
-    plan = h.plan(project, h.chain_config(6), files="kept")
+    plan = h.plan(project, h.chain_config(6), files="not ignored")
     cast = Cast(start_runner(plan, "x", h.table(write_files)))
     cast.run(steps=3)
     cast.run()
@@ -225,7 +225,7 @@ def trees(cast: Cast) -> list[str]:
 @needs_fork
 def test_each_step_keeps_its_files_after_kills(tmp_path):
     project = repository(tmp_path / "whole")
-    whole = Cast(start_runner(h.plan(project, h.chain_config(6), files="kept"), "x", h.table(write_files)))
+    whole = Cast(start_runner(h.plan(project, h.chain_config(6), files="not ignored"), "x", h.table(write_files)))
     whole.run()
     expected = trees(whole)
     assert len(set(expected)) == 7

@@ -325,7 +325,7 @@ def test_parallel_build_joins_its_lanes_in_the_order_of_the_plan(project, monkey
             "Resolve": resolve,
             "Narrate": lambda _: "done",
         }
-        cast = bench.cast("x", loadout="Parallel-Build", agents=agents, files="kept")
+        cast = bench.cast("x", loadout="Parallel-Build", agents=agents, files="not ignored")
         assert cast.run() == "complete", cast.failure
         assert not cast.now.messages
         h.assert_same(open_cast(cast.run_dir), cast)

@@ -234,7 +234,7 @@ def test_views_of_file_snapshots_match_their_record(tmp_path, clock):
             (project / "new.txt").write_text("".join(f"line {n}\n" for n in range(500)))
         return "x"
 
-    plan = h.plan(project, h.chain_config(3), files="kept")
+    plan = h.plan(project, h.chain_config(3), files="not ignored")
     cast = Cast(start_runner(plan, "ship it", h.table(agent)))
     cast.run()
     blamed = [(f"blame {path}", cast.blame(path)) for path in ("new.txt:1", "new.txt:499", "made-1:1")]
