@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from materia_nb import platform
-from materia_nb.agents.interface import AgentError, ignore_telling
+from materia_nb.agents.interface import AgentError, ignore_event
 from materia_nb.errors import log_unhandled
 from materia_nb.platform import HeldInterrupts, Stop
 
@@ -69,24 +69,24 @@ class LoopInbox(Generic[T]):
 
     def __init__(self, take: Callable[[T], None]) -> None:
         self._take = take
-        self._told: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
 
-    def tell(self, telling: T) -> None:
+    def tell(self, event: T) -> None:
         """Queue an event; may be called from any thread."""
-        self._told.put((telling,))
+        self._events.put((event,))
 
     def wake(self) -> None:
         """Wake the waiting thread without an event."""
-        self._told.put(None)
+        self._events.put(None)
 
     def deliver(self, timeout_s: float = 0.0) -> None:
         """Pass on the queued events; wait up to ``timeout_s`` for the first."""
         try:
-            entries = [self._told.get(block=bool(timeout_s), timeout=timeout_s or None)]
+            entries = [self._events.get(block=bool(timeout_s), timeout=timeout_s or None)]
         except queue.Empty:
             return
         # Don't repeat until the queue is empty: an endless sender must not block the caller.
-        entries += [self._told.get() for _ in range(self._told.qsize())]
+        entries += [self._events.get() for _ in range(self._events.qsize())]
         for entry in entries:
             if entry is not None:
                 self._take(entry[0])
@@ -121,7 +121,7 @@ class BackgroundLoop:
             AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
             KeyboardInterrupt: the awaitable was cancelled.
         """
-        inbox = inbox or LoopInbox(ignore_telling)
+        inbox = inbox or LoopInbox(ignore_event)
         if not platform.THREADS:
             return _run_inline(awaitable, stop, inbox)
         loop = self._running()

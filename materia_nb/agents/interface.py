@@ -115,11 +115,11 @@ class Spent:
     usage: Usage
 
 
-Telling: TypeAlias = Said | Called | Noted | Spent
+AgentEvent: TypeAlias = Said | Called | Noted | Spent
 """An event that an agent reports while it answers."""
 
 
-def ignore_telling(_: Telling) -> None:
+def ignore_event(_: AgentEvent) -> None:
     """Discard an event."""
 
 
@@ -225,7 +225,7 @@ class Turn:
     approval: Approval | None = None
     allowed: frozenset[str] = frozenset()
     calls: tuple[ToolCall, ...] = ()
-    tell: Callable[[Telling], None] = field(default=ignore_telling, compare=False, repr=False)
+    tell: Callable[[AgentEvent], None] = field(default=ignore_event, compare=False, repr=False)
     lane: str = ""
     more_tools: MoreTools = field(default_factory=MoreTools, compare=False, repr=False)
 
@@ -233,7 +233,7 @@ class Turn:
         """Raise AttributeError with the names of the existing fields."""
         raise AttributeError(f"a turn has no {name}; {turn_has(name)}")
 
-    def telling_to(self, tell: Callable[[Telling], None]) -> Turn:
+    def reporting_to(self, tell: Callable[[AgentEvent], None]) -> Turn:
         """Return the same turn with another ``tell``, without computing the lazy fields."""
         turn = object.__new__(Turn)
         turn.__dict__.update(self.__dict__, tell=tell)
@@ -543,7 +543,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     folder: Path,
     run_dir: Path,
     stop: Stop,
-    tell: Callable[[Telling], None],
+    tell: Callable[[AgentEvent], None],
     document: JSON = None,
     before: tuple[int, int] | None = None,
     functions: Mapping[str, Tool] = NOTHING,

@@ -33,7 +33,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from materia_nb.agents.background import BackgroundLoop, LoopInbox
-from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
+from materia_nb.agents.interface import AgentError, AgentEvent, Noted, Said, Usage
 from materia_nb.engine.conversation import cut_to
 from materia_nb.errors import named_error, scrubbed
 from materia_nb.file_io import read_package_toml
@@ -234,7 +234,7 @@ class Requests:
 
     options: ModelOptions
     handle: ModelHandle
-    tell: Callable[[Telling], None]
+    tell: Callable[[AgentEvent], None]
     stop: threading.Event
     spent: list[Usage] = field(default_factory=list, init=False)
     retries: int = field(default=0, init=False)
@@ -268,7 +268,7 @@ class Requests:
     def _try_once(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        inbox: LoopInbox[Telling] = LoopInbox(self.tell)
+        inbox: LoopInbox[AgentEvent] = LoopInbox(self.tell)
         streams: list[StreamedResponse] = []
         try:
             response = LOOP.run(self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox)
@@ -287,7 +287,7 @@ class Requests:
         messages: Sequence[ModelMessage],
         settings: ModelSettings,
         parameters: ModelRequestParameters,
-        inbox: LoopInbox[Telling],
+        inbox: LoopInbox[AgentEvent],
         streams: list[StreamedResponse],
     ) -> ModelResponse:
         fresh = True

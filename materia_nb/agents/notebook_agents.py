@@ -15,11 +15,11 @@ from materia_nb.agents.interface import (
     TURN_FIELDS,
     Agent,
     AgentError,
+    AgentEvent,
     Asking,
     Called,
     Reply,
     Spent,
-    Telling,
     Turn,
     TurnKind,
     Usage,
@@ -83,21 +83,21 @@ class FunctionAgent:
         """
         if self._awaited:  # the coroutine is cancelled when the cast must stop
             inbox = LoopInbox(turn.tell)
-            return self._answer(turn.telling_to(inbox.tell), inbox)
+            return self._answer(turn.reporting_to(inbox.tell), inbox)
         if not isinstance(turn.stop, Stop) or not can_abandon(turn.stop):
             return self._answer(turn)
         abandoned = False
 
-        def tell(telling: Telling) -> None:
+        def tell(event: AgentEvent) -> None:
             if not abandoned:
-                turn.tell(telling)
+                turn.tell(event)
 
         try:
-            return run_abandonable(lambda: self._answer(turn.telling_to(tell)), turn.stop)
+            return run_abandonable(lambda: self._answer(turn.reporting_to(tell)), turn.stop)
         finally:
             abandoned = True  # an abandoned function may report more events later
 
-    def _answer(self, turn: Turn, inbox: LoopInbox[Telling] | None = None) -> Reply:
+    def _answer(self, turn: Turn, inbox: LoopInbox[AgentEvent] | None = None) -> Reply:
         try:
             if self._asks is None:
                 value = self.function(turn)
@@ -134,7 +134,7 @@ class AwaitedAgent:
     def answer(self, turn: Turn) -> Any:
         """Return the awaited answer, and pass on the agent's events in this thread meanwhile."""
         inbox = LoopInbox(turn.tell)
-        answer: Any = self._agent.answer(turn.telling_to(inbox.tell))
+        answer: Any = self._agent.answer(turn.reporting_to(inbox.tell))
         return CALLERS.get().run(answer, turn.stop, inbox)
 
 

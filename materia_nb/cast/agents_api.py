@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.interface import Agent, Asking, can_think, ignore_telling, make_turn, name_of, validate_reply
+from materia_nb.agents.interface import Agent, Asking, can_think, ignore_event, make_turn, name_of, validate_reply
 from materia_nb.agents.notebook_agents import (
     AgentLike,
     AgentTable,
@@ -396,7 +396,7 @@ def ask_socket(
         raise MateriaError(f"{socket} has no item to work on.", where=socket, hint="give item", kind="no_item")
     prompt = session.prompt
     assert prompt is not None  # noqa: S101 - an entered socket with an agent has a prompt
-    turn = make_turn(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=ignore_telling)
+    turn = make_turn(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=ignore_event)
     answer = agent.answer(turn)
     if answer is None or isinstance(answer, Asking):
         return Asked(socket, name_of(agent), prompt, None, session)

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 from materia_nb.agents.interface import (
     Agent,
     AgentError,
+    AgentEvent,
     Asking,
     Called,
     Noted,
     Said,
     Spent,
-    Telling,
     agent_failure,
     can_think,
     make_turn,
@@ -375,7 +375,7 @@ class Work(ABC):
                     run_dir=run_dir,
                     document=document,
                     stop=self.stop,
-                    tell=lambda telling: None if dropped else self._handle_report(visit, agent, telling),
+                    tell=lambda event: None if dropped else self._handle_report(visit, agent, event),
                     before=before,
                     functions=NOTHING if isinstance(socket.materia.tools, str) else self.agents.tools,
                 )
@@ -429,12 +429,12 @@ class Work(ABC):
         cost = None if price is None else price.of(used.input, used.output, used.cached)
         return used if cost is None else used._replace(cost=cost)
 
-    def _handle_report(self, visit: Visit, agent: Agent, telling: Telling) -> None:
+    def _handle_report(self, visit: Visit, agent: Agent, event: AgentEvent) -> None:
         """Handle an agent's report during its turn; ignore reports from a turn that is over."""
         at = self.session.state.waiting_at
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
             return
-        match telling:
+        match event:
             case Said(text, fresh):
                 if fresh:
                     self.saying = []

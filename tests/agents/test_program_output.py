@@ -92,7 +92,7 @@ class TestEachPreset:
         stand_in(name, printed(f"{name}-failed"), code)
         heard = []
         with pytest.raises(AgentError, match=message) as caught:
-            preset_agent(f"command:{name}").answer(turn.telling_to(heard.append))
+            preset_agent(f"command:{name}").answer(turn.reporting_to(heard.append))
         assert caught.value.kind == "agent_exit"
         known = {"claude": Usage(9, 0, 0.001, 0), "pi": Usage(0, 0, 0, 0)}
         assert heard == [Spent(known.get(name, Usage(None, None)))]
@@ -140,7 +140,7 @@ class TestEachPreset:
         stand_in("claude", printed)
         heard = []
         with pytest.raises(AgentError, match=r"error_max_turns|not JSON") as caught:
-            preset_agent("command:claude").answer(turn.telling_to(heard.append))
+            preset_agent("command:claude").answer(turn.reporting_to(heard.append))
         assert caught.value.kind == "malformed"
         assert heard == [Spent(used)]
 
@@ -223,7 +223,7 @@ class TestHowItIsCalled:
             assert agent.answer(turn).text == "The page is written."
             return
         with pytest.raises(AgentError, match="only read") as caught:
-            agent.answer(turn.telling_to(heard.append))
+            agent.answer(turn.reporting_to(heard.append))
         assert caught.value.what.endswith("although the tools of Build only read: b/new.txt, gone.txt, old.txt")
         assert caught.value.kind == "wrote_read_only"
         assert "back N --files" in caught.value.hint

@@ -109,7 +109,7 @@ def test_prompt_parts_and_handoffs_are_lazy():
         parts=lambda: made.append("parts") or (),
         handoffs=lambda: made.append("handoffs") or (),
     )
-    heard = turn.telling_to(print)
+    heard = turn.reporting_to(print)
     assert made == []
     assert [heard.prompt, heard.prompt, heard.tell] == ["the prompt", "the prompt", print]
     assert [turn.parts, turn.handoffs] == [(), ()]
