@@ -30,7 +30,7 @@ from typing import IO, Any, Final, NamedTuple, Self
 from materia_nb import platform
 from materia_nb.platform import WakingInterrupts
 
-_NO_PROCESSES: Final = "this kernel cannot start programs, only Python scripts, which run inside it"
+NO_PROCESSES: Final = "this kernel cannot start programs, only Python scripts, which run inside it"
 
 _PYTHON: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
 _PLAIN_OPTIONS: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
@@ -465,7 +465,7 @@ def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, capture: Capture) ->
     """Run a Python script or ``-c`` code in the current process; any other command fails to start."""
     script = _python_script(argv)
     if script is None:
-        return ProcessResult.not_started(argv, _NO_PROCESSES if argv else "the command is empty")
+        return ProcessResult.not_started(argv, NO_PROCESSES if argv else "the command is empty")
     (code, arguments), start_time = script, time.perf_counter()
     stdout, stderr = CapturedOutput(capture), CapturedOutput(capture)
     try:

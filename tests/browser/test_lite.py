@@ -19,6 +19,7 @@ import pytest
 from browser.chrome import FLAGS
 from browser.lab import Lab
 from chromium import find_chromium
+from materia_nb.utilities.process import NO_PROCESSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,4 +161,4 @@ def test_utility_runs_in_the_browser_and_other_commands_explain_why_not(lite: Li
         'cast = wb.cast("x")\n'
         "cast.run()"
     )
-    assert "no programs can be started where this kernel runs" in lite.run("print(cast.failure.message)")
+    assert NO_PROCESSES in lite.run("print(cast.failure.message)")
