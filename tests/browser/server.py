@@ -84,6 +84,7 @@ class LabServer:
             *("--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"),
             *("--LabApp.news_url=", f"--LabApp.user_settings_dir={settings}"),
             f"--LabApp.workspaces_dir={self._folder / 'workspaces'}",
+            "--LanguageServerManager.autodetect=False",
             TRANSPORT_OPTION,
         ]
         # Its own process group, so that everything it starts can be ended with it.
