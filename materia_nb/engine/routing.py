@@ -464,7 +464,7 @@ def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject:
     return Failure(
         "edge_traversals_exhausted",
         f"{subject} may be taken {counted(limit, 'time')} (limits.maxEdgeTraversals) and was chosen once "
-        f"more{_in_round(draft.trail, target)}.",
+        f"more{_in_cycle(draft.trail, target)}.",
         visit.socket,
         _ALLOW_AGAIN,
         target,
@@ -488,7 +488,7 @@ def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit
     return Failure(
         "no_advance_cycles_exhausted",
         f"Item {item.key} went round {limit + 1} times without advancing: "
-        f"{_round_of(state.trail, socket, step - first_step)}.",
+        f"{_cycle_of(state.trail, socket, step - first_step)}.",
         socket,
         "find the reason with why, then use retry --limit to allow more rounds, or give the retry edge a maxTraversals",
         socket,
@@ -503,7 +503,7 @@ def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit:
     return Failure(
         "edge_traversals_exhausted",
         f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {counted(limit, 'time')}{where} ({bound}) "
-        f"and was chosen once more{_in_round(trail, edge.to)}.",
+        f"and was chosen once more{_in_cycle(trail, edge.to)}.",
         visit.socket,
         _ALLOW_AGAIN,
         edge.to,
@@ -511,17 +511,17 @@ def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit:
     )
 
 
-def _in_round(trail: tuple[str, ...], target: str) -> str:
+def _in_cycle(trail: tuple[str, ...], target: str) -> str:
     length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
-    return f", in the round {_round_of(trail, target, length)}" if length else ""
+    return f", in the cycle {_cycle_of(trail, target, length)}" if length else ""
 
 
-def _round_of(trail: tuple[str, ...], socket: str, length: int) -> str:
+def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:
     """Return the sockets of a cycle of ``length`` visits back to ``socket``, in order (R18)."""
     known = trail[-length:]
     names: list[str] = [] if len(known) == length else [socket, "..."]
     for visited in known:
-        if visited in names:  # a round within the round, which was counted for itself
+        if visited in names:  # a cycle within the cycle, which is counted separately
             del names[names.index(visited) :]
         names.append(visited)
     return " -> ".join([*names, socket])
