@@ -371,7 +371,7 @@ class PastStates:
     stores it as its start.
     """
 
-    __slots__ = ("_after", "_first", "_handed", "_latest", "_next", "_outputs", "_rules", "_start", "lane")
+    __slots__ = ("_after", "_first", "_handed", "_latest", "_next", "_rules", "_start", "_turns", "lane")
 
     def __init__(self, rules: Rules, start: CastState, after: CastState | None = None) -> None:
         """Start before the first step; ``after`` is the state after it, if the output does not determine that state."""
@@ -381,7 +381,7 @@ class PastStates:
         self._latest: tuple[CastState, CastState] | None = (start, start)
         self._next: PastStates | None = None
         self._handed = (0, 0)
-        self._outputs: dict[int, tuple[str, str | None, int | None, Usage | None, bool]] = {}
+        self._turns: dict[int, TurnRecord] = {}
 
     def followed_by(self, other: PastStates) -> None:
         """Share the handoffs with ``other``: store only the length of the common prefix, since they grow with the cast."""
@@ -418,8 +418,7 @@ class PastStates:
             return False
         if rules is not self._rules or number - self._first == LONGEST:
             return False
-        output = (turn.text, turn.artifact, turn.worked, turn.usage, turn.prompt is not None)
-        if self._outputs.setdefault(number, output) is not output:
+        if self._turns.setdefault(number, turn) is not turn:
             return False  # another line went on from here, in another thread perhaps
         self._latest = (before, after)
         return True
@@ -438,15 +437,16 @@ class PastStates:
             return self.start, after.start if isinstance(after, PastStates) else after
         if latest is not None and latest[1].steps == number:
             return latest
-        states = _computed(self, len(self._outputs))
+        states = _computed(self, len(self._turns))
         return states[index], states[index + 1]
 
     def compute(self, count: int) -> tuple[CastState, ...]:
         """Compute the states around the first ``count`` steps."""
         states = [self.start]
-        for text, artifact, worked, usage, was_prompted in list(self._outputs.values())[:count]:
-            waiting, used = enter(self._rules, states[-1]).state, at_work(worked, usage, turns=was_prompted)
-            states.append(output(self._rules, waiting, text, used, artifact=artifact).state)
+        for turn in list(self._turns.values())[:count]:
+            waiting = enter(self._rules, states[-1]).state
+            used = at_work(turn.worked, turn.usage, turns=turn.prompt is not None)
+            states.append(output(self._rules, waiting, turn.text, used, artifact=turn.artifact).state)
         return tuple(states)
 
 
