@@ -292,10 +292,10 @@ class _Reader:
             self._note(error)
 
     def _take(self, event: ev.Event) -> None:
-        if isinstance(event, ev.RECOVERY) and event.text is None and event.artifact is None:
-            self._unkept(event)
-            return
-        if isinstance(event, ev.Output | ev.OutputEdited) and event.text is None:
+        if isinstance(event, (ev.Output, ev.OutputEdited)) and event.text is None:
+            if isinstance(event, ev.RECOVERY) and event.artifact is None:
+                self._unkept(event)
+                return
             try:
                 event = event.replace(text=self._text_of(event))
             except MateriaError as error:
