@@ -555,8 +555,8 @@ class StepTime(NamedTuple):
         return f"{format_seconds(self.work)}{waited}"
 
 
-_MIN_WAIT_MS: Final = 500
-"""Minimum wait that is counted, in milliseconds; saving an answer and starting the next step takes less."""
+_MIN_WAIT_MS: Final = 5_000
+"""Minimum wait that is counted, in milliseconds; a busy machine may need nearly as long between two cells."""
 
 
 def step_time(step: StepRecord) -> StepTime:

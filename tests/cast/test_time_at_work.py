@@ -69,6 +69,15 @@ def test_work_time_and_waiting_time_are_separate(paused):
     assert took == ["0.20 s", "0.10 s + 46.0 s waited", "0.00 s + 30.0 s waited"]
 
 
+@pytest.mark.parametrize("pause, words", [(4, "0.00 s"), (5, "0.00 s + 5.00 s waited")])
+def test_a_short_pause_between_two_cells_is_no_wait(tmp_path, clock, pause, words):
+    cast = h.start(tmp_path, h.chain_config(1), {"Socket-1": h.Until()})
+    cast.run()
+    clock.passes(pause)
+    cast.reply("done")
+    assert [row[-1] for row in step_table(cast.steps, cast.graph).rows] == [words]
+
+
 def test_work_time_survives_a_reopen(paused):
     paused.close()
     assert list(map(step_time, open_cast(paused.run_dir).steps)) == TIMES
