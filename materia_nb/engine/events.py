@@ -26,7 +26,7 @@ About: TypeAlias = Mapping[str, JSON]
 
 LaneEnd: TypeAlias = Literal["accepted", "failed", "interrupted"]
 
-ABOUT: Final = frozenset({"socket", "materia", "materiaLabel", "itemKey", "itemLabel", "itemLabelShort"})
+ABOUT: Final = ("socket", "materia", "materiaLabel", "itemKey", "itemLabel", "itemLabelShort")
 
 OUTPUT_INLINE_BYTES: Final = 65_536
 """Maximum size of an output that an event contains, in bytes; a longer output is stored as an artifact (R43)."""
@@ -71,13 +71,6 @@ class _Recorded:
             raise TypeError(f"{type(self).__name__} needs {sorted(missing)} and has no {sorted(more)}")
         self.__dict__.update(fields)
 
-    @classmethod
-    def of_valid(cls, fields: Mapping[str, Any]) -> Self:
-        """Return an event with these fields, which the caller has checked."""
-        event = object.__new__(cls)
-        event.__dict__.update(fields)
-        return event
-
     def __setattr__(self, name: str, _: object) -> None:
         """Raise AttributeError: events are immutable."""
         raise AttributeError(f"{name} of an event cannot be set")
@@ -113,7 +106,9 @@ class Event(_Recorded):
         """Return a copy with changed fields."""
         if not changes.keys() <= self.defaults.keys():
             raise TypeError(f"a {self.type} has no {', '.join(changes.keys() - self.defaults.keys())}")
-        return self.of_valid({**self.__dict__, **changes})
+        changed = object.__new__(type(self))
+        changed.__dict__.update(self.__dict__, **changes)
+        return changed
 
 
 class VisitEvent(Event):
@@ -819,9 +814,9 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
                     raise _damaged(kind, key, "is of the wrong type") from None
     if event in _ABOUT:
         fields["about"] = about
-    for name in event.needed.difference(fields):
+    for name in event.needed - fields.keys():
         raise _damaged(kind, _camel(name), "is missing")
-    return event.of_valid(fields)
+    return event(**fields)
 
 
 def _damaged(kind: str, key: str, why: str) -> MateriaError:
