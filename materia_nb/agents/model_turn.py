@@ -57,6 +57,7 @@ from materia_nb.errors import deceptive_signs, did_you_mean
 from materia_nb.handoff.jsontext import NotJson, strict_json
 from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, compact
+from materia_nb.loadout.topology import free_name
 
 _THINKING: Final[Mapping[str, Any]] = {level: level for level in THINKING_LEVELS} | {
     "off": False,
@@ -248,10 +249,7 @@ class ToolCalls:
 
     def new_id(self, preferred: str) -> str:
         """Return an id that is unique in the visit: ``preferred`` if it is free."""
-        name, number = preferred, 1
-        while name in self._ids:
-            number += 1
-            name = f"{preferred}-{number}"
+        name = free_name(preferred, self._ids)
         self._ids.add(name)
         return name
 
