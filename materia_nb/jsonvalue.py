@@ -1,4 +1,4 @@
-"""JSON values: dotted paths, read-only containers, and changes that copy only the changed parts."""
+"""JSON values: dotted paths, read-only containers, changes that copy only the changed parts, and advice on JSON faults."""
 
 from __future__ import annotations
 
@@ -355,3 +355,52 @@ def pointer_keys(pointer: JSON) -> list[str]:
     if not isinstance(pointer, str) or not _POINTER.fullmatch(pointer):
         raise MateriaError(f"{pointer!r:.80} is not a JSON Pointer.", hint="as in /plan/steps/0", kind="path")
     return [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
+
+
+_CONSTANTS: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
+_CURLY: Final = "\u201c\u201d\u201e\u2018\u2019"
+_FIRST_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+def json_advice(text: str) -> str:
+    """Return advice for fixing the first fault in ``text``; empty if the fault is unknown."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        advice = json_error_advice(text, error)
+        return f"line {error.lineno}: {advice}" if advice else ""
+    except (RecursionError, ValueError):
+        pass
+    return ""
+
+
+def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
+    """Return advice for fixing an error of the JSON parser; empty if the fault is unknown."""
+    # Newer Python versions report the position of a trailing comma, older versions the bracket after the comma.
+    before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip()
+    word = _FIRST_WORD.match(rest)
+    mark = "colon" if "':'" in error.msg else "comma"
+    bracket = rest.lstrip(", \t\r\n")[:1]
+    cases = (
+        ("control character" in error.msg, "write \\n for a line break within a text"),
+        (
+            bracket in ("}", "]") and (rest[0] == "," or before.endswith(",")),
+            f"remove the comma before {bracket}",
+        ),
+        (rest[:1] == "'", "put texts and names into double quotes, not single quotes"),
+        (rest.startswith(tuple(_CURLY)), "write straight double quotes"),
+        (rest.startswith(("#", "//", "/*")), "remove the comment; JSON has no comments"),
+        (word is not None, _word_advice(word[0]) if word else ""),
+        ("Unterminated" in error.msg or not rest, "a closing quote or bracket is missing"),
+        (
+            "delimiter" in error.msg,
+            f'a {mark} is missing, or a quote inside a text is not escaped as \\"',
+        ),
+    )
+    return next((advice for applies, advice in cases if applies), "")
+
+
+def _word_advice(word: str) -> str:
+    if word in _CONSTANTS:
+        return f"write {_CONSTANTS[word]} instead of {word}"
+    return f'put {word[:40]} into double quotes: "{word[:40]}"'

@@ -1,4 +1,4 @@
-"""Reading JSON from text: strict parsing, the one JSON object in an agent's reply (R5, R6), and advice about faults.
+"""Reading JSON from text: strict parsing, and the one JSON object in an agent's reply (R5, R6).
 
 The module also formats the short texts that protocols write: lists on one line, and lines within a length limit.
 """
@@ -219,53 +219,6 @@ def _closing_brace(text: str, start: int) -> int | None:
 def _kind(value: JSON) -> str:
     names = {"NoneType": "null", "bool": "a boolean", "int": "a number", "float": "a number", "str": "a string"}
     return names.get(type(value).__name__, "an array")
-
-
-_CONSTANTS: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
-_CURLY: Final = "\u201c\u201d\u201e\u2018\u2019"
-_WORD: Final = re.compile(r"[A-Za-z_]\w*")
-
-
-def json_advice(text: str) -> str:
-    """Return advice for fixing the first fault in ``text``; empty if the fault is unknown."""
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return _advice(text, error)
-    except (RecursionError, ValueError):
-        return ""
-    return ""
-
-
-def _advice(text: str, error: json.JSONDecodeError) -> str:
-    # Newer Python versions report the position of a trailing comma, older versions the bracket after the comma.
-    before, rest = text[: error.pos].rstrip(), text[error.pos :].lstrip()
-    word = _WORD.match(rest)
-    mark = "colon" if "':'" in error.msg else "comma"
-    bracket = rest.lstrip(", \t\r\n")[:1]
-    cases = (
-        ("control character" in error.msg, "write \\n for a line break within a text"),
-        (
-            bracket in ("}", "]") and (rest[0] == "," or before.endswith(",")),
-            f"remove the comma before {bracket}",
-        ),
-        (rest[:1] == "'", "put texts and names into double quotes, not single quotes"),
-        (rest.startswith(tuple(_CURLY)), "write straight double quotes"),
-        (rest.startswith(("#", "//", "/*")), "remove the comment; JSON has no comments"),
-        (word is not None, _word_advice(word[0]) if word else ""),
-        ("Unterminated" in error.msg or not rest, "a closing quote or bracket is missing"),
-        (
-            "delimiter" in error.msg,
-            f'a {mark} is missing, or a quote inside a text is not escaped as \\"',
-        ),
-    )
-    return next((f"line {error.lineno}: {advice}" for applies, advice in cases if applies), "")
-
-
-def _word_advice(word: str) -> str:
-    if word in _CONSTANTS:
-        return f"write {_CONSTANTS[word]} instead of {word}"
-    return f'put {word[:40]} into double quotes: "{word[:40]}"'
 
 
 NO_REASON: Final = "No reason was given."

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from materia_nb.errors import MateriaError, close_match, one_of_words
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, json_error_advice
 
 _MAX_YAML: Final = 150_000
 """Maximum length of a YAML text, in characters; the parser needs about 20 microseconds per character."""
@@ -219,21 +219,10 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _advice(text: str, error: json.JSONDecodeError) -> str:
-    """Return advice for the position of a JSON error."""
     if not text.strip():
         return "write a config, such as { ... }, since the text is empty"
-    rest = text[error.pos : error.pos + 2]
-    before = text[: error.pos].rstrip()
-    if rest in ("//", "/*") or rest[:1] == "#":
-        return "rename the file to .jsonc, or remove the comments"
-    # from Python 3.13 on, the error position is that of the comma
-    if "trailing comma" in error.msg or (rest[:1] in ("}", "]") and before.endswith(",")):
-        return "remove the last comma"
-    if rest[:1] == "'" or "property name" in error.msg:
-        return "use double quotes"
-    if "delimiter" in error.msg:
-        return "add the missing comma or closing bracket before this position"
-    return "check the text at this position and just before it"
+    advice = json_error_advice(text, error) or "check the text at this position and just before it"
+    return f"{advice}, or rename the file to .jsonc" if "comment" in advice else advice
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:

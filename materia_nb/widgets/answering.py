@@ -20,9 +20,9 @@ from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff.base import Outcome, SimpleAnswer, WorkItem
-from materia_nb.handoff.jsontext import NotJson, json_advice, strict_json
+from materia_nb.handoff.jsontext import NotJson, strict_json
 from materia_nb.handoff.runtime_rules import request_of
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, json_advice
 from materia_nb.widgets.cast_slices import identity, step_text
 from materia_nb.widgets.failure_panel import check_answer_by_hand, failure_state, next_actions, result_blocks
 from materia_nb.widgets.state_tree import texts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.handoff.jsontext import json_advice
+from materia_nb.jsonvalue import json_advice
 
 
 @pytest.mark.parametrize(
