@@ -340,4 +340,4 @@ def _luminance(colour: str) -> float:
 
 FilesWord: TypeAlias = Literal["off", "not ignored", "all"]
 """Files in the snapshot after each step: no files, the files that Git does not ignore, or all files."""
-FILES_OFF, _, ALL_FILES = FILE_CHOICES = get_args(FilesWord)
+FILES_OFF, FILES_NOT_IGNORED, ALL_FILES = FILE_CHOICES = get_args(FilesWord)

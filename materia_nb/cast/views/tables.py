@@ -34,6 +34,7 @@ from materia_nb.file_io import read_plain
 from materia_nb.insight.estimate import UsageRow, format_seconds, format_work_time
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.vocabulary import FILES_NOT_IGNORED
 from materia_nb.store import file_snapshots
 from materia_nb.store.catalogue import CastEntry
 from materia_nb.store.file_snapshots import REPOSITORY, Change
@@ -274,7 +275,7 @@ class FilesView(Shown):
         if files is None:
             raise MateriaError(
                 f"The files of step {step} were not kept.",
-                hint="cast with files='kept'; a step in a directory that others work in too has none",
+                hint=f"cast with files={FILES_NOT_IGNORED!r}; a step in a directory that others work in too has none",
                 kind="not_kept",
             )
         return files
@@ -286,7 +287,7 @@ class FilesView(Shown):
         """Return the table of steps, and the differences of the latest step."""
         cast = self._cast
         if not cast.session.keeps:
-            hint = "This cast does not keep the files of the project. Set files='kept' in wb.cast or in the config."
+            hint = f"This cast does not save the files of the project. Set files={FILES_NOT_IGNORED!r} in wb.cast or the config."
             return [Line(hint, "quiet")]
         not_kept = "not kept: others work in the same directory, or it failed (see messages)"
         rows = [
@@ -386,7 +387,7 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
         if changed and now.writable:
             blocks.append(
                 Action(
-                    f"{counted(len(changed), 'file')} would become as after step {number}: {names}. Go back there with them?",
+                    f"Going back restores {counted(len(changed), 'file')} as of step {number}: {names}. Go back and restore?",
                     "Go back with files",
                     "The current files are saved first. Files that were never saved are not overwritten.",
                     "back",
@@ -404,7 +405,9 @@ def line_blame(cast: Snapshot, path: str, line: int) -> View:
     """
     session, git_dir = cast.session, cast.run_dir.parent / REPOSITORY
     if session.files is None:
-        raise MateriaError("This cast does not save files.", hint="cast with files='kept'", kind="not_kept")
+        raise MateriaError(
+            "This cast does not save files.", hint=f"cast with files={FILES_NOT_IGNORED!r}", kind="not_kept"
+        )
     try:
         present = read_plain(cast.project / path).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError):

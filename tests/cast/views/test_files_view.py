@@ -9,6 +9,7 @@ from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.runner_factory import start_runner
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.errors import MateriaError
+from materia_nb.loadout.vocabulary import FILES_NOT_IGNORED
 
 
 def start(project, document, agents, files="not ignored"):
@@ -97,7 +98,7 @@ def test_blame_of_a_missing_line_is_an_error(cast, path):
 def test_files_view_without_snapshots_explains_how_to_enable_them(tmp_path):
     (tmp_path / "a").write_text("1\n")
     cast = start(tmp_path, h.chain_config(1), lambda _: "x", files="off")
-    assert "files='kept'" in cast.files.as_text()
+    assert f"files={FILES_NOT_IGNORED!r}" in cast.files.as_text()
     with pytest.raises(MateriaError, match="does not save files"):
         cast.blame("a:1")
 
