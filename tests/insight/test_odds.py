@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from functools import partial
 from math import sqrt
 from statistics import fmean, pstdev
@@ -16,7 +17,7 @@ from builders import asks, at, config, edge, exit_route, loop, retry_loop
 from drawn_loadouts import loadouts, protocols, rules_of, spoken
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.insight import reachable_states
+from materia_nb.insight import odds, reachable_states
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.odds import satisfied_shares, simulate_casts, solve
 from materia_nb.insight.reachable_states import explore_states
@@ -132,7 +133,7 @@ def test_agent_not_asked_for_satisfied_is_named():
 def test_probability_given_by_name_is_used(satisfied, bind):
     o = Exploration(last_page(), 2).odds(satisfied, 2)
     assert o.visits["Bind"] == pytest.approx(bind)
-    agree(o, simulate_casts(last_page(), 1_000, satisfied, 2))
+    agree(o, simulate_casts(last_page(), 1_000, satisfied, 2), turn_deviation(last_page(), 2, satisfied))
 
 
 def test_required_verdict_cannot_be_missing():
@@ -209,12 +210,33 @@ def test_a_simulation_counts_every_visit_turn_and_retry():
     assert r.traversals == {"Plan->Build": 50, "Build->Eval": 150, "Eval->Build": 100}
 
 
-def agree(o, r):
+def turn_deviation(graph, items, satisfied, **assumed):
+    """Return the exact standard deviation of the turns of a cast: few casts may show none of the rare long ones."""
+    space, chances = explore_states(graph, (items,)), odds.chances_by_socket(graph, satisfied, assumed)
+    onward, turns = odds._chain(space, chances)
+    means, squares = solve(onward, turns), [0.0] * len(turns)
+    for number, (node, moves) in enumerate(zip(space.nodes, space.moves, strict=True)):
+        weights = chances[node.socket].by_result if node.socket in chances else odds._CERTAIN
+        alike = Counter(move.answer.result for move in moves)
+        for move in moves:
+            weight = weights.get(move.answer.result, 0.0) / alike[move.answer.result]
+            squares[number] += weight * move.turns * (move.turns + 2 * means[move.to])
+    return sqrt(max(solve(onward, squares)[0] - means[0] ** 2, 0.0))
+
+
+def agree(o, r, deviation):
     for end in {*o.ends, *r.ends}:
         chance, share = o.ends.get(end, 0.0), r.ends.get(end, 0) / r.n
         assert abs(share - chance) <= ERRORS * sqrt(max(chance * (1 - chance), 1e-4) / r.n) + 1e-9, end
-    error = max(pstdev(r.turns), 0.1) / sqrt(r.n)
+    error = max(deviation, 0.1) / sqrt(r.n)
     assert abs(fmean(r.turns) - o.turns) <= ERRORS * error
+
+
+@pytest.mark.parametrize("satisfied", [0.05, 0.5, 0.95])
+def test_deviation_of_the_turns_is_that_of_many_casts(satisfied):
+    graph = graph_of(retry_loop(most=2))
+    r = simulate_casts(graph, 2_000, satisfied, 2, seed=1)
+    assert turn_deviation(graph, 2, satisfied) == pytest.approx(pstdev(r.turns), rel=0.1)
 
 
 def test_rounds_with_a_bounded_edge_are_not_counted():
@@ -228,7 +250,7 @@ def test_rounds_with_a_bounded_edge_are_not_counted():
     o = Exploration(graph, 1).odds(0.5, 1)
     assert set(o.ends) == {"edge_traversals_exhausted", "no_advance_cycles_exhausted"}
     assert o.ends["edge_traversals_exhausted"] == pytest.approx(0.5)  # a third of either kind comes first as likely
-    agree(o, simulate_casts(graph, 500, 0.5, 1))
+    agree(o, simulate_casts(graph, 500, 0.5, 1), turn_deviation(graph, 1, 0.5))
 
 
 @settings(max_examples=LAPS)
@@ -239,7 +261,8 @@ def test_exact_odds_and_simulations_agree(document, satisfied, items, seed):
     assume(e.complete_search)
     o = e.odds(satisfied, items, failed=0.3)
     assert sum(o.ends.values()) == pytest.approx(1)
-    agree(o, simulate_casts(graph, CASTS, satisfied, items, seed, failed=0.3))
+    simulated = simulate_casts(graph, CASTS, satisfied, items, seed, failed=0.3)
+    agree(o, simulated, turn_deviation(graph, items, satisfied, failed=0.3))
 
 
 def test_long_pipeline_of_critics_has_few_states():
