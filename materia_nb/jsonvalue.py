@@ -359,6 +359,7 @@ def pointer_keys(pointer: JSON) -> list[str]:
 
 _CONSTANTS: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
 _CURLY: Final = "\u201c\u201d\u201e\u2018\u2019"
+REMOVE_COMMENT: Final = "remove the comment; JSON has no comments"
 _FIRST_WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -389,7 +390,8 @@ def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
         ),
         (rest[:1] == "'", "put texts and names into double quotes, not single quotes"),
         (rest.startswith(tuple(_CURLY)), "write straight double quotes"),
-        (rest.startswith(("#", "//", "/*")), "remove the comment; JSON has no comments"),
+        (rest.startswith(("#", "//", "/*")), REMOVE_COMMENT),
+        ("Extra data" in error.msg, "remove the text after the first value, or put all of it into one object or list"),
         (word is not None, _word_advice(word[0]) if word else ""),
         ("Unterminated" in error.msg or not rest, "a closing quote or bracket is missing"),
         (

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from materia_nb.errors import MateriaError, close_match, one_of_words
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.jsonvalue import JSON, json_error_advice
+from materia_nb.jsonvalue import JSON, REMOVE_COMMENT, json_error_advice
 
 _MAX_YAML: Final = 150_000
 """Maximum length of a YAML text, in characters; the parser needs about 20 microseconds per character."""
@@ -222,7 +222,7 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
         return "write a config, such as { ... }, since the text is empty"
     advice = json_error_advice(text, error) or "check the text at this position and just before it"
-    return f"{advice}, or rename the file to .jsonc" if "comment" in advice else advice
+    return "remove the comments, or rename the file to .jsonc" if advice == REMOVE_COMMENT else advice
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:

@@ -30,6 +30,7 @@ from materia_nb.jsonvalue import json_advice
         ('{"a" 1}', "a colon is missing"),
         ('{"a": "b', "a closing quote or bracket is missing"),
         ('{"a": [1, 2', "a closing quote or bracket is missing"),
+        ('{"a": 1} x', "remove the text after the first value"),
         ("", "a closing quote or bracket is missing"),
     ],
 )

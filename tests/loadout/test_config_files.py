@@ -79,6 +79,7 @@ def test_words_such_as_yes_and_on_stay_text_in_yaml():
         ("{'a': 1}", "cell:1:2", "double quotes"),
         ('{\n  "a": 1\n  "b": 2}', "cell:3:3", "comma"),
         ('{"a": [1, 2', "cell:1:12", "bracket"),
+        ('{"a": 1} x', "cell:1:10", "remove the text after the first value"),
         ("", "cell:1:1", "empty"),
         ('{"a": NaN}', "cell", "number"),
         ('{"a": 1e999}', "cell", "number"),
@@ -91,6 +92,10 @@ def test_json_errors_have_a_position_and_advice(text, place, hint):
     error = fault(text, "json")
     assert error.where == place
     assert hint in error.hint
+
+
+def test_a_field_named_comment_is_no_comment():
+    assert fault("{comment: 1}", "json").hint == 'put comment into double quotes: "comment"'
 
 
 @pytest.mark.parametrize(
