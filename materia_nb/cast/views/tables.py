@@ -234,6 +234,7 @@ def allowed_view(cast: Snapshot) -> Table:
     return Table(("tool", "in this cast"), rows)
 
 
+_SAVE_FILES: Final = f"cast with files={FILES_NOT_IGNORED!r}"
 _MAX_STEPS: Final = 20
 """Maximum number of steps whose differences are shown; the table has all steps."""
 _MAX_LINES: Final = 400
@@ -275,7 +276,7 @@ class FilesView(Shown):
         if files is None:
             raise MateriaError(
                 f"The files of step {step} were not kept.",
-                hint=f"cast with files={FILES_NOT_IGNORED!r}; a step in a directory that others work in too has none",
+                hint=f"{_SAVE_FILES}; a step in a directory that others work in too has none",
                 kind="not_kept",
             )
         return files
@@ -350,10 +351,12 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
 
 def _names_of(files: StepFiles | None) -> str:
     """Return the names of the first few files that a step changed."""
-    if files is None or not files.changed:
-        return ""
-    more = files.in_all - len(files.changed[:_MAX_NAMES])
-    return ", ".join(files.changed[:_MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    return "" if files is None or not files.changed else _first_names(files.changed, files.in_all)
+
+
+def _first_names(paths: Sequence[str], in_all: int) -> str:
+    more = in_all - len(paths[:_MAX_NAMES])
+    return ", ".join(paths[:_MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _patch_blocks(patch: str) -> list[Block]:
@@ -381,9 +384,7 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
     then = files_after(now.session, number) if of_cast and now.session.steps else None
     if then is not None and now.session.files is not None:
         changed = changes(now.run_dir.parent / REPOSITORY, now.session.files, then)
-        names = ", ".join(change.path for change in changed[:_MAX_NAMES]) + (
-            " ..." if len(changed) > _MAX_NAMES else ""
-        )
+        names = _first_names([change.path for change in changed], len(changed))
         if changed and now.writable:
             blocks.append(
                 Action(
@@ -405,9 +406,7 @@ def line_blame(cast: Snapshot, path: str, line: int) -> View:
     """
     session, git_dir = cast.session, cast.run_dir.parent / REPOSITORY
     if session.files is None:
-        raise MateriaError(
-            "This cast does not save files.", hint=f"cast with files={FILES_NOT_IGNORED!r}", kind="not_kept"
-        )
+        raise MateriaError("This cast does not save files.", hint=_SAVE_FILES, kind="not_kept")
     try:
         present = read_plain(cast.project / path).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError):
