@@ -365,8 +365,8 @@ class Workbench(DryBench):
             loadout: a loadout other than the chosen one. A design is cast as it is now, saved or not.
             agents: the agents for this cast only, by socket or materia; ``*`` for all others.
             pins: the pins for this cast only, by socket or materia; see ``wb.agents.pin``.
-            files: ``not ignored`` or ``all`` to save these files of the project after each step; the value in the config if
-                left out.
+            files: the files of the project to save after each step: ``off``, ``not ignored`` or ``all``; the value in the
+                config if left out.
 
         Raises:
             MateriaError: the loadout has problems, a name is unknown, or an agent is set for a utility (``not_an_agent``); a

@@ -536,7 +536,8 @@ class StepTime(NamedTuple):
 
     Attributes:
         work: the time during which its agent or process worked, in all attempts; 0 if only a person answered.
-        waited: the time during which nothing ran, such as waiting for a person; None until the step is over.
+        waited: the time during which nothing ran, such as waiting for a person; 0 if shorter than five seconds, and
+            None until the step is over.
         total: the time from entering the socket to the end of the step; None until the step is over.
     """
 
@@ -556,7 +557,7 @@ class StepTime(NamedTuple):
 
 
 _MIN_WAIT_MS: Final = 5_000
-"""Minimum wait that is counted, in milliseconds; a busy machine may need nearly as long between two cells."""
+"""Minimum wait that is counted, in milliseconds; a busy machine may pause for seconds between two cells."""
 
 
 def step_time(step: StepRecord) -> StepTime:

@@ -31,6 +31,7 @@ from materia_nb import platform
 from materia_nb.platform import WakingInterrupts
 
 NO_PROCESSES: Final = "this kernel cannot start programs, only Python scripts, which run inside it"
+"""Reason why a command is refused where the kernel cannot start processes, as in the browser."""
 
 _PYTHON: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
 _PLAIN_OPTIONS: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
