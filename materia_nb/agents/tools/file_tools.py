@@ -94,7 +94,7 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     ):
         listed = sorted(islice(entries, _MAX_ENTRIES + 1), key=lambda entry: entry.name)
         lines = [_entry_line(entry, folder) for entry in listed[:_MAX_ENTRIES]]
-    fitting = _count_fitting(lines)
+    fitting = sum(size <= _ROOM for size in accumulate(len(line) + 1 for line in lines))
     left = f"{len(listed) - fitting:,}" if len(listed) <= _MAX_ENTRIES else "many"
     note = [f"(and {left} more; use find to list names that match a pattern)"] if fitting < len(listed) else []
     return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
@@ -143,18 +143,12 @@ def _entry_line(entry: os.DirEntry[str], folder: int) -> str:
     return f"{named(entry.name)} ({kind})"
 
 
-def _count_fitting(lines: list[str]) -> int:
-    """Return the number of lines that fit."""
-    return sum(size <= _ROOM for size in accumulate(len(line) + 1 for line in lines))
-
-
 SECONDS: Final = 20
 """Time limit of a search, in seconds."""
 
 _PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__file__).resolve())]
 """The search program, isolated: neither the project nor the environment can change what Python imports."""
 
-# leaves room for the notes
 _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$", re.MULTILINE)
 
 
