@@ -18,7 +18,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Final
 
 SKIPPED: Final = frozenset(
@@ -101,26 +101,14 @@ def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
 
 def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
     """Return True if each glob matches one name, in order; ``**`` matches any number of names."""
-    states = _skip_globstars({0}, globs)
-    for name in names:
-        after = set()
-        for state in states:
-            if state < len(globs) and globs[state] == "**":
-                after.add(state)
-            elif state < len(globs) and fnmatch.fnmatchcase(name, globs[state]):
-                after.add(state + 1)
-        states = _skip_globstars(after, globs)
-    return len(globs) in states
-
-
-def _skip_globstars(starts: Iterable[int], globs: Sequence[str]) -> set[int]:
-    reached = set()
-    for state in starts:
-        reached.add(state)
-        while state < len(globs) and globs[state] == "**":
-            state += 1  # noqa: PLW2901 - walks on from it
-            reached.add(state)
-    return reached
+    total = len(names)
+    counts = {0}  # the numbers of names that the globs so far can match
+    for glob in globs:
+        if glob == "**":
+            counts = set(range(min(counts, default=total + 1), total + 1))
+        else:
+            counts = {count + 1 for count in counts if count < total and fnmatch.fnmatchcase(names[count], glob)}
+    return total in counts
 
 
 class Search:
