@@ -8,7 +8,7 @@ import queue
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -39,25 +39,20 @@ def run_abandonable(work: Callable[[], T], stop: Stop) -> T:
     Raises:
         AgentError: the work was abandoned (kind ``interrupted``); its result is discarded.
     """
-    done = threading.Event()
-    values: list[T] = []
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            values.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that waits
-            raised.append(error)
-        finally:
-            done.set()
-
-    platform.start_thread(run, "materia-function")
-    while not done.wait(_POLL_S):
+    future: Future[T] = Future()
+    platform.start_thread(partial(_complete, future, work), "materia-function")
+    while not wait([future], _POLL_S).done:
         if stop.left:
             raise AgentError("The agent call was abandoned.", kind="interrupted")
-    if raised:
-        raise raised[0]
-    return values[0]
+    return future.result()
+
+
+def _complete(future: Future[T], work: Callable[[], T]) -> None:
+    """Set the result of a future to the result or the error of ``work``."""
+    try:
+        future.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the future
+        future.set_exception(error)
 
 
 class LoopInbox(Generic[T]):
@@ -328,10 +323,7 @@ async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
 
     def run() -> None:
         CALLERS.set(callers)
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised again below, by whoever awaits it
-            future.set_exception(error)
+        _complete(future, work)
 
     _THREAD_STARTER.start(run, "materia-cast")
     awaited, cancelled = asyncio.wrap_future(future), None
