@@ -39,7 +39,7 @@ from materia_nb.handoff.jsontext import (
     wide_json,
 )
 from materia_nb.handoff.runtime_rules import can_be_approved, update_entries
-from materia_nb.jsonvalue import JSON, as_list, compact
+from materia_nb.jsonvalue import JSON, as_list, as_object, compact
 
 PLAN_STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
 EVIDENCE: Final = (
@@ -79,8 +79,7 @@ class LoopState:
 
 def section_of(owner: JSON, name: str) -> dict[str, JSON]:
     """Return the object in the field ``name``; empty if it is missing or not an object."""
-    value = owner.get(name) if isinstance(owner, dict) else None
-    return value if isinstance(value, dict) else {}
+    return as_object(as_object(owner).get(name))
 
 
 def _folded_status(text: str) -> str:
@@ -335,7 +334,7 @@ def _text(value: JSON) -> str:
 
 
 def _texts(value: JSON) -> list[str]:
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
+    return [entry for entry in as_list(value) if isinstance(entry, str)]
 
 
 def consolidation_required(assignment: Mapping[str, JSON]) -> bool:
@@ -348,43 +347,28 @@ def consolidation_required(assignment: Mapping[str, JSON]) -> bool:
 def writable_sections(assignment: Mapping[str, JSON]) -> list[str] | None:
     """Return the sections that the agent may update; None if the assignment does not list them."""
     names = section_of(assignment, "write_permissions").get("writable_sections")
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
+    return _texts(names) if isinstance(names, list) else None
 
 
 TAG: Final = "agent_contract_handoff"
 
-_OPENING: Final = f"```{TAG}"
-_SPACE = re.compile(r"\s*")
+_OPENING = re.compile(rf"```{TAG}\s*\n")
 
 
 def contract_in(text: str) -> dict[str, JSON] | None:
     """Return the object in the first block with the contract's tag; None if the block is missing or malformed.
 
-    Takes time linear in the length of the text.
+    The block ends at the next three backticks. Takes time linear in the length of the text.
     """
-    body = _body(text)
-    if body is None:
+    opening = _OPENING.search(text)
+    close = -1 if opening is None else text.find("```", opening.end())
+    if opening is None or close < 0:
         return None
     try:
-        value = wide_json(body)[0]
+        value = wide_json(text[opening.end() : close])[0]
     except NotJson:
         return None
     return value if isinstance(value, dict) else None
-
-
-def _body(text: str) -> str | None:
-    """Return the text between the line of the tag and the next three backticks."""
-    position = text.find(_OPENING)
-    while position >= 0:
-        start = position + len(_OPENING)
-        space = _SPACE.match(text, start)
-        end = space.end() if space else start
-        line_end = text.rfind("\n", start, end)
-        if line_end >= 0:
-            close = text.find("```", line_end)
-            return text[line_end + 1 : close] if close >= 0 else None
-        position = text.find(_OPENING, end)
-    return None
 
 
 _STATUS = f"<{', '.join(PLAN_STATUSES[:-1])} or {PLAN_STATUSES[-1]}>"
@@ -465,12 +449,8 @@ def _approval(request: Mapping[str, JSON]) -> Reading:
     return Reading(action="pause", reason=f"The agent asks for approval: {command} ({origin})", needs="approval")
 
 
-def contract_context(contract: Contract, warnings: Sequence[Issue]) -> str:
-    """Return the contract as text for the next agent, one line per field."""
-    return "\n".join(_lines(contract, warnings))
-
-
-def _lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str]:
+def context_lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str]:
+    """Yield the lines of a contract's text for the next agent, one for each field."""
     yield contract.plan_status
     if contract.user_facing_summary:
         yield f"Summary: {contract.user_facing_summary}"

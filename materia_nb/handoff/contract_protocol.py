@@ -332,8 +332,7 @@ class ContractProtocol(HandoffProtocol):
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
         findings: dict[str, JSON] = {name: [SAMPLE] for name in contract_fields.FINDINGS if name != "open_gaps"}
-        evidence = value.get("evidence_report")
-        gaps: JSON = evidence.get("open_gaps") if isinstance(evidence, dict) else None
+        gaps = contract_fields.section_of(value, "evidence_report").get("open_gaps")
         for open_gaps in (gaps, [SAMPLE]):
             report = {**findings, "ownership_assessment": owner, "open_gaps": open_gaps}
             yield {**value, "consolidation_report": report}
@@ -346,7 +345,7 @@ class ContractProtocol(HandoffProtocol):
 
     def write(self, value: Mapping[str, JSON]) -> str:
         """Return a contract as text in a fenced block."""
-        return _fenced(value)
+        return f"```{contract_fields.TAG}\n{without_backticks(value)}\n```"
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
         """Return a contract with the agent's id, verified by a person; work without a verdict counts as done."""
@@ -356,7 +355,7 @@ class ContractProtocol(HandoffProtocol):
         if contract_fields.consolidation_required(facts.assignment):
             empty: dict[str, JSON] = {name: ["none"] for name in contract_fields.FINDINGS}
             value = {**value, "consolidation_report": {"ownership_assessment": "owned_here", **empty}}
-        return _fenced(value)
+        return self.write(value)
 
 
 def _results(contract: contract_fields.Contract) -> list[str]:
@@ -372,10 +371,6 @@ def _distinct_entries(contracts: Sequence[contract_fields.Contract], name: str) 
     return list(
         dict.fromkeys(text for contract in contracts for text in contract_fields.texts_of(contract.evidence[name]))
     )
-
-
-def _fenced(value: Mapping[str, JSON]) -> str:
-    return f"```{contract_fields.TAG}\n{without_backticks(value)}\n```"
 
 
 def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
@@ -431,7 +426,7 @@ def _accepted(
         route = route._replace(satisfied=None, action="reissue")  # run the node again (section 14)
     return route._replace(
         value=value,
-        context=contract_fields.contract_context(contract, checked.warnings),
+        context="\n".join(contract_fields.context_lines(contract, checked.warnings)),
         work_items=contract_fields.work_items_of_gaps(contract) if requirements.work_items else None,
         issues=checked.issues,
         warnings=checked.warnings,

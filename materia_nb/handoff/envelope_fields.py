@@ -33,7 +33,7 @@ from materia_nb.handoff.checks import (
     schema_of,
 )
 from materia_nb.handoff.jsontext import NO_REASON, as_text, labelled, one_line
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, as_object
 from materia_nb.loadout.vocabulary import first_field
 
 STATUSES: Final = ("VERIFIED", "UNVERIFIED", "BLOCKED")
@@ -230,10 +230,10 @@ def _is_time(text: str) -> bool:
 
 def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Replace a word such as yes with true or false, and add a warning."""
-    routing, name = value.get("routing"), "can_further_iteration_help"
-    word = routing.get(name) if isinstance(routing, dict) else None
+    routing, name = as_object(value.get("routing")), "can_further_iteration_help"
+    word = routing.get(name)
     flag = _YES_NO.get(word.strip().lower()) if isinstance(word, str) else None
-    if flag is None or not isinstance(routing, dict):
+    if flag is None:
         return value
     check.warnings.append(issue_of("CAN_FURTHER_ITERATION_HELP_COERCED", flag=str(flag).lower()))
     return {**value, "routing": {**routing, name: flag}}
@@ -309,18 +309,15 @@ def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> 
     return better.get((wish, can_help), "")
 
 
-def envelope_context(envelope: Envelope) -> str:
-    """Return the envelope as text for the next agent, one line per field."""
-    return "\n".join(_lines(envelope))
-
-
-def _lines(envelope: Envelope) -> Iterator[str]:
+def context_lines(envelope: Envelope) -> Iterator[str]:
+    """Yield the lines of a valid envelope's text for the next agent."""
     yield envelope.status
     if envelope.what_i_did:
         yield f"Done: {envelope.what_i_did}"
     if envelope.what_i_found:
         yield f"Found: {envelope.what_i_found}"
-    if _outcome(envelope) == "accepted":
+    judged = envelope.can_further_iteration_help is not None
+    if envelope.status == "UNVERIFIED" and envelope.recommendation == "CONTINUE" and judged:
         yield "verified=false (accepted with concerns)"
     for concern in envelope.concerns:
         location = f" {one_line(concern.location)}" if concern.location else ""
@@ -389,17 +386,6 @@ def new_envelope(
     return {"status": status, "summary": summary, "concerns": [], "assumptions": [], "routing": routing}
 
 
-def _outcome(envelope: Envelope) -> Outcome:
-    wish, can_help = envelope.recommendation, envelope.can_further_iteration_help
-    if envelope.status == "VERIFIED":
-        return "done"
-    if envelope.status == "BLOCKED" or wish == "ESCALATE" or (wish == "LOOP" and can_help is False):
-        return "stuck"
-    if wish == "LOOP":
-        return "again"
-    return "accepted" if wish == "CONTINUE" and can_help is not None else "open"
-
-
 def _concern(item: WorkItem) -> JSON:
     details = _DETAILS.fullmatch(item.context)
     if details is None:
@@ -433,8 +419,7 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     headline = Section.of_pairs("envelope", _envelope_headline(envelope))
     concerns = tuple(_concern_row(concern, find) for concern in sorted(envelope.concerns, key=_rank))
     assumptions = tuple((row.assumption, row.why, row.impact_if_wrong) for row in envelope.assumptions)
-    own_meta = value.get("meta")
-    meta = own_meta if isinstance(own_meta, dict) else {}
+    meta = as_object(value.get("meta"))
     sections = (
         Section("concerns", ("severity", "concern", "location", "recommendation"), concerns),
         Section("evidence", ("kind", "pointer"), tuple(_envelope_evidence(envelope, find))),

@@ -32,7 +32,7 @@ from materia_nb.handoff.jsontext import (
     without_infinities,
 )
 from materia_nb.handoff.runtime_rules import MISSING_ENVELOPE
-from materia_nb.jsonvalue import JSON, compact, set_path
+from materia_nb.jsonvalue import JSON, as_object, compact, set_path
 
 
 def _not_object(value: JSON) -> Issue | None:
@@ -82,8 +82,7 @@ MAX_TRIES: Final = 3
 
 def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
     """Return the envelope with its missing meta fields filled in from ``meta``."""
-    own = value.get("meta")
-    fields: dict[str, JSON] = dict(own) if isinstance(own, dict) else {}
+    fields = dict(as_object(value.get("meta")))
     for name in envelope_fields.META:
         if meta.get(name) and not (isinstance(fields.get(name), str) and fields[name].strip()):
             fields[name] = meta[name]
@@ -171,6 +170,7 @@ class EnvelopeProtocol(HandoffProtocol):
     schema = staticmethod(envelope_fields.schema)
     layout = staticmethod(envelope_fields.envelope_layout)
     file_content = staticmethod(_with_meta)
+    write = staticmethod(without_backticks)
 
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; a text socket accepts any text."""
@@ -194,10 +194,6 @@ class EnvelopeProtocol(HandoffProtocol):
         for value in self.sample_outputs("stuck", 0):
             yield value
             yield {**value, "status": "UNVERIFIED"}
-
-    def write(self, value: Mapping[str, JSON]) -> str:
-        """Return an envelope as JSON."""
-        return without_backticks(value)
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - the caller fills in meta later
         """Return an envelope whose evidence is the person's verdict."""
@@ -230,7 +226,7 @@ def read_object(
         route = route._replace(satisfied=False)  # a review must have a verdict here; none counts as false
     return route._replace(
         value=finished(value, checked.envelope, facts.meta),
-        context=envelope_fields.envelope_context(checked.envelope),
+        context="\n".join(envelope_fields.context_lines(checked.envelope)),
         work_items=envelope_fields.work_items_of_concerns(checked.envelope) if requirements.work_items else None,
         warnings=checked.warnings + route.warnings,
     )

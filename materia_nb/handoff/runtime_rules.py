@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import Issue
 from materia_nb.handoff.checks import SCHEDULE, TEXT, closed_object, issue_of, list_of
 from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
-from materia_nb.jsonvalue import JSON, is_text, whole_number
+from materia_nb.jsonvalue import JSON, as_list, as_object, is_text, whole_number
 
 # Schedules of parallel work
 
@@ -197,8 +197,7 @@ class ApprovalRequest:
 
 def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the approval request of a contract; empty if it has none."""
-    request = contract.get("approval_request")
-    return request if isinstance(request, dict) else {}
+    return as_object(contract.get("approval_request"))
 
 
 def is_approval_id(value: JSON) -> bool:
@@ -339,7 +338,7 @@ def update_entries(clause: JSON) -> list[ContextUpdate]:
     """Return the well-formed entries of ``update_contracts``; others are ignored."""
     return [
         ContextUpdate(entry["contract"], entry["payload"])
-        for entry in (clause if isinstance(clause, list) else [])
+        for entry in as_list(clause)
         if isinstance(entry, dict) and "contract" in entry and "payload" in entry
     ]
 
