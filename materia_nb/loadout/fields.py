@@ -166,11 +166,7 @@ def _is_tools(tools: JSON) -> bool:
 
 _CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
     "request": ValueKind(_is_bool, _BOOLEAN, "true or false"),
-    "items": ValueKind(
-        lambda value: isinstance(value, str) and value in ITEM_CONTEXTS,
-        {"enum": [*ITEM_CONTEXTS]},
-        '"whole", "titles" or "none"',
-    ),
+    "items": _one_word_of(*ITEM_CONTEXTS),
     "state": ValueKind(
         lambda value: isinstance(value, bool) or _is_string_list(value),
         {"anyOf": [_BOOLEAN, _STRINGS]},
@@ -200,7 +196,7 @@ def is_context(value: JSON) -> bool:
             message = f"castContext has no part {name!r}"
             raise Fault(message, f"use {one_of_words(tuple(_CONTEXT_PARTS))}", f".{name}")
         if not kind.accepts(part):
-            raise Fault(hint=f"write {kind.shape}", at=f".{name}")
+            raise Fault(hint=kind.advice or f"write {kind.shape}", at=f".{name}")
     return True
 
 

@@ -253,7 +253,6 @@ class Price:
     input: float
     output: float
     cached: float | None = None
-    as_of: str | None = None
 
     def of(self, sent: int | None, received: int | None, cached: int | None = None) -> float | None:
         """Return the cost of some tokens in US dollars, or None if their number is not known (R56)."""

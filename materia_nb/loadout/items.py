@@ -99,7 +99,7 @@ def derive(facts: LoadoutFacts) -> Derivation:
 
 
 def advances_of(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
-    """Return the members that move the cursor of a loop, with their conditions, as written or derived (R15)."""
+    """Return the sockets of a loop that move its cursor, with their conditions, as written or derived (R15)."""
     conditions: dict[str, Condition] = {}
     for member in loop.members if loop.iterates else ():
         socket, derived = facts.sockets.get(member), derive(facts).advances.get(member)
@@ -191,7 +191,7 @@ def _routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
 
 def _derive_from_legacy_exit(derivation: Derivation, loop: LoopFacts) -> None:
     legacy, facts = _route(derivation, loop.legacy), derivation.facts
-    if legacy is None or legacy[0] not in facts.sockets:
+    if legacy is None:
         return
     source, when, _ = legacy
     socket = facts.sockets[source]
@@ -223,8 +223,7 @@ def _has_advance(derivation: Derivation, loop: LoopFacts) -> bool:
 
 def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: Condition) -> None:
     """Derive the advance of an exit's source, unless the source has its own or another loop's advance."""
-    socket = derivation.facts.sockets.get(source)
-    if socket is not None and socket.advance is not None:
+    if derivation.facts.sockets[source].advance is not None:
         return
     advance = Advance(loop.cursor(source), loop.items, when, derived=True)
     if source in derivation.advances:

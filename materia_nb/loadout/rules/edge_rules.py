@@ -14,7 +14,6 @@ from materia_nb.loadout.graph import END
 from materia_nb.loadout.items import advances_of
 from materia_nb.loadout.report import Fix, FixStep, Hint, HintRule, do, rule, safe_fix, suggested_fix
 from materia_nb.loadout.topology import (
-    EdgeFacts,
     LoadoutFacts,
     LoopFacts,
     SocketFacts,
@@ -105,7 +104,7 @@ def _move_on(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An edge that leaves a loop from its exit socket and skips the remaining items."""
     for id_ in advances_of(facts, loop):
-        for edge in _edges(facts, id_):
+        for edge in facts.sockets[id_].edges:
             if edge.to is not None and edge.to not in loop.members and (edge.to == END or edge.to in facts.ids):
                 yield Hint(
                     f"{id_}.edges[{edge.index}]",
@@ -119,7 +118,7 @@ def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A retry that runs for the next item, because the cursor has moved."""
     for id_, when in advances_of(facts, loop).items():
-        for edge in _edges(facts, id_) if when == "always" else ():
+        for edge in facts.sockets[id_].edges if when == "always" else ():
             if edge.to in loop.members and edge.when in REWORK_CONDITIONS:
                 yield Hint(
                     f"{id_}.edges[{edge.index}]",
@@ -133,7 +132,7 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A `maxTraversals` that an advance to the next item uses up as well."""
     for id_, when in advances_of(facts, loop).items():
-        for edge in _edges(facts, id_):
+        for edge in facts.sockets[id_].edges:
             if "maxTraversals" in edge.raw and _meet(edge.when, when):
                 message = "the edge is also taken when the item is done, which counts towards its maxTraversals"
                 advice = "set maxTraversals on a separate edge that only a retry takes"
@@ -168,7 +167,7 @@ def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that advances without a matching edge, so that the cast ends before the last item."""
     first = next(iter(loop.members), None)
     for id_, when in advances_of(facts, loop).items():
-        edges = [edge.when for edge in _edges(facts, id_)]
+        edges = [edge.when for edge in facts.sockets[id_].edges]
         # an unconditional advance can be followed by any edge
         if any(_meet(condition, when) for condition in edges) or (edges and when == "always"):
             continue
@@ -248,11 +247,6 @@ def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
             )
 
 
-def _edges(facts: LoadoutFacts, id_: str) -> tuple[EdgeFacts, ...]:
-    socket = facts.sockets.get(id_)
-    return () if socket is None else socket.edges
-
-
 def _meet(edge: Condition | None, advance: Condition) -> bool:
     """True if an edge or an exit can be taken after a result that also moves the cursor."""
     return edge is not None and condition_spec(edge).overlaps(condition_spec(advance))
@@ -265,7 +259,7 @@ def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition
         return []
     exits = [exit_.condition for loop in loops for exit_ in loop.exits if exit_.source == id_]
     waited_for = {condition for condition in exits if condition is not None}
-    if waited_for and (id_ not in facts.sockets or id_ in facts.texts):
+    if waited_for and id_ in facts.texts:
         return []
     return [result for result in unmatched_verdicts(waited_for) if _meet(result, when)]
 
