@@ -17,9 +17,9 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, answer_note
 
 _READING: Final = ("read", "grep", "find", "ls")
-"""The tools of the project that change nothing."""
+"""The project's tools that only read. They never ask for approval."""
 ASKING: Final = ("bash", "edit", "write")
-"""The tools that ask for approval unless a cast allows them."""
+"""The project's tools that ask for approval unless the cast allows them."""
 
 FOLDER: Final = "folder:"
 """Prefix of an allowed folder outside the project (P8)."""
@@ -33,7 +33,10 @@ def decide_calls(
     meant: Sequence[ToolCall] | None,
     ts: int,
 ) -> Events:
-    """Approve or deny the waiting tool calls; ``meant`` are the calls that the person was shown."""
+    """Approve or deny the waiting tool calls.
+
+    ``meant`` are the calls that the person saw; if other calls wait now, raise MateriaError (``not_asked``).
+    """
     asking_calls = asking(session)
     if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
         problem = "Other tool calls wait for approval now" if asking_calls else "No tool call waits for approval"
@@ -61,7 +64,7 @@ def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
 
 
 def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Events:
-    """Set the tools that need no approval."""
+    """Replace the set of tools that need no approval. Return no event if the set is unchanged."""
     if tools == session.allowed:
         return ()
     return (ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts),)
@@ -80,7 +83,7 @@ def ask_again(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
-    """Answer the agent that holds the cast."""
+    """Answer the agent that holds the cast. A blank answer is refused."""
     answer_text: object = text  # a notebook may pass a value of any type
     if not isinstance(answer_text, str) or not answer_text.strip():
         raise MateriaError("The answer is blank.", hint="write an answer", kind="usage")
@@ -89,7 +92,10 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
 
 
 def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -> Events:
-    """Approve the exact command that the agent which holds the cast asks for."""
+    """Approve the exact command that the holding agent asks to run.
+
+    Raises MateriaError (``approval``) if the request has expired.
+    """
     approval = request.approve(ts / 1000)
     if approval is None:
         raise MateriaError(
@@ -101,7 +107,7 @@ def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -
 
 
 def deny(rules: Rules, session: Session, request: ApprovalRequest, reason: str, ts: int) -> Events:
-    """Refuse the command that the agent which holds the cast asks to run."""
+    """Deny the command that the holding agent asks to run; ``reason`` may be empty."""
     lines = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
     return _answer_approval(rules, session, request, lines, None, ts)
 
@@ -138,14 +144,19 @@ def asking(session: Session) -> tuple[ToolCall, ...]:
 
 
 def asking_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that may ask for approval: the project tools and the other tools that a materia names."""
+    """Return the tools that may ask for approval: ``ASKING`` and the other tools that materia name.
+
+    Tools that only read are left out.
+    """
     scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
     named = (name for names in scopes if not isinstance(names, str) for name in names)
     return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))
 
 
 def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
-    """Return the named tools, or every tool that asks for approval for ``all``; raise MateriaError (``unknown_tool``).
+    """Return the named tools as a set; ``all`` means the tools in ``ASKING``.
+
+    Raise MateriaError (``unknown_tool``) for a tool that never asks for approval.
 
     ``folder:/a/path`` stands for working in that folder, outside the project (P8).
     """

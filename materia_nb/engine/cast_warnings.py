@@ -41,7 +41,7 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _Said: TypeAlias = frozenset[tuple[str, str]]
 
 FEWER: int = 10
-"""Divisor: a field counts as emptied if it has less than 1/10 of the characters that it had in a refused answer."""
+"""Factor by which a field must be shorter than in a refused answer to count as emptied."""
 
 
 class CastWarning(NamedTuple):
@@ -73,7 +73,7 @@ class CastWarning(NamedTuple):
 
 
 def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
-    """Return the warnings on a complete cast; warnings on its lanes come last (R45)."""
+    """Return the warnings on a complete cast, those on its lanes last (R45); empty if the cast is not complete."""
     if session.state.status != "complete":
         return ()
     story = (decision for step in session.steps for decision in (step.entry, step.decision))
@@ -228,7 +228,7 @@ def _of_the_way(
 
 
 def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
-    """Yield a warning if the cast ended with items left, at a socket in a loop that has no edge (R3)."""
+    """Yield a warning if the cast ended with items left because its last socket has no edge (R3)."""
     last = session.steps[-1].decision if session.steps else None
     if last is None or last.by != "implied end" or last.exhausted or last.socket is None:
         return
@@ -269,8 +269,8 @@ def _unvisited(
 ) -> Iterator[tuple[Item, str]]:
     """Yield the items of a list that no visit worked on, each with the reason.
 
-    An item behind the cursor was worked on unless it was skipped, or the list was replaced so that its loop found nothing to
-    do; then, and ahead of the cursor, a visit must have had an equal item, or one with the same title, at its index.
+    An item before the cursor counts as worked on, unless it was skipped or its list was replaced. In these two cases,
+    and after the cursor, a visit must have had an equal item, or one with the same title, at this index.
     """
     state, cursor = session.state, walk.iterator.cursor
     outer = () if outer_item is None else places(outer_item.id)
@@ -509,7 +509,7 @@ def _choice(decision: Decision) -> str:
 
 
 def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | None:
-    """Explain a stop at a limit that this engine counts differently (R18) or does not have (R21)."""
+    """Return the reason for a stop at a limit that this engine counts differently (R18) or lacks (R21), or None."""
     error = recorded_error.lower()
     if "visit limit" in error:
         return "visits are counted here but never limited"

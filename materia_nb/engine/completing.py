@@ -143,7 +143,7 @@ def _go_on(
     reading: Reading | None,
     applied: Applied = NOTHING_APPLIED,
 ) -> Transition:
-    """Choose the next socket, unless the budget is used up (R20)."""
+    """Choose the next socket, or stop the cast if the budget is used up (R20)."""
     if limited(draft.budget):
         told_of_budget, over = check_budget(rules, draft, visit)
         events += told_of_budget
@@ -155,7 +155,7 @@ def _go_on(
 
 
 def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
-    """Return the numbered side events of an output (R39); side events of a refused output are marked (R53)."""
+    """Number the side events of an output and return them (R39). Side events of a refused output are marked (R53)."""
     before = draft.side_event_count
     draft.side_event_count += len(reading.events)
     of_visit, refused = about(rules, visit), not reading.accepted or None
@@ -193,7 +193,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
 
 
 def _canonical(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
-    """Apply a utility's state patch and the canonical fields (R10)."""
+    """Return the data with a utility's state patch and the generated work items (R10)."""
     value, socket = reading.value, socket_rules.socket
     changed: dict[str, JSON] = {}
     if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):
@@ -205,7 +205,7 @@ def _canonical(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Rea
 
 
 def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
-    """Reset the loops that consume the items of a completed generator, because the items are new (R17)."""
+    """Reset the loops that consume the items of a completed generator and forget the old items (R17)."""
     draft.cursors = FrozenDict({name: 0 if name in cursors else at for name, at in draft.cursors.items()})
     if draft.within:
         draft.within = FrozenDict(
@@ -217,7 +217,10 @@ def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
 def _assign(
     socket_rules: SocketRules, draft: Draft, visit: Visit, reading: Reading
 ) -> tuple[tuple[Assigned, ...], Failure | None]:
-    """Run the assignments in order; each reads the values that earlier assignments set (R11)."""
+    """Run the assignments in order; each reads the values that earlier assignments set (R11).
+
+    An empty target is a failure and ends the assignments.
+    """
     done: list[Assigned] = []
     for target, segments, text in socket_rules.assign:
         if not segments:
@@ -253,7 +256,10 @@ def _advance(
 
 
 def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | None:
-    """Return the item that ``advance`` completed: the visit's item, an outer item, or an item of another cursor."""
+    """Return the item that ``advance`` completed, or None if the cursor did not move.
+
+    It is the visit's item, an outer item, or an item of another cursor.
+    """
     if not fact.moved:
         return None
     if item is not None and item.cursor == fact.cursor:
@@ -283,7 +289,10 @@ def _standing(draft: Draft) -> dict[str, Any]:
 
 
 def _blind(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
-    """Return an event for each bounded kind of usage that a turn did not report."""
+    """Return an event for each limited kind of usage that a turn did not report.
+
+    Each kind is recorded, so that it is reported once.
+    """
     reported = {bound.of for bound in draft.blind}
     new = tuple(
         Blind(bound.of, visit.socket, visit.step)
@@ -304,7 +313,10 @@ def route(
     reading: Reading | None = None,
     applied: Applied = NOTHING_APPLIED,
 ) -> Transition:
-    """Choose the next socket and update the follow-up, the edge counts and the records of a finished item."""
+    """Choose the next socket and update the follow-up, the edge counts and the records of a finished item.
+
+    A failure that a utility reported (R48) or an exhausted limit can stop the cast instead.
+    """
     socket_rules = rules.sockets[visit.socket]
     if socket_rules.reports and (reported := _reported(socket_rules, draft, unrouted)):
         if choose_edge(socket_rules, Result.FAILED, exhausted=False) is None:
@@ -388,7 +400,7 @@ def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Fa
 
 
 def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
-    """Drop the records of an item that advanced; an item that was never entered was skipped (R46)."""
+    """Drop the records of an item that advanced. An item that was never entered is recorded as skipped (R46)."""
     if item not in draft.items and item[0] in rules.cursors:
         draft.passed = FrozenDict({**draft.passed, item: False})
     draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, item)})

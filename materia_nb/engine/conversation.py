@@ -163,7 +163,7 @@ def without_target(follow_ups: tuple[FollowUp, ...], target: str) -> tuple[Follo
 
 
 def shown_to(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
-    """Return the reasons that ``target`` is shown, oldest first, at most 2,400 characters in total.
+    """Return the reasons to show to ``target``, oldest first, at most 2,400 characters in total.
 
     The newest reasons are complete; the oldest shown reason may be cut.
     """
@@ -213,7 +213,10 @@ def hand_over(draft: Draft, socket: Socket, item: Item | None, result: Result, t
 
 
 def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
-    """Remove a socket's refusals of an item that it has since accepted (R50); ``state.context`` keeps the text."""
+    """Remove a socket's ``not_satisfied`` handoffs for an item that it has since accepted (R50).
+
+    Its follow-ups for the item are marked as settled; ``state.context`` keeps the text.
+    """
     _forget(draft, socket, item, Result.NO)
     draft.follow_up = tuple(
         follow_up._replace(settled=True) if (follow_up.source, follow_up.item) == (socket, item) else follow_up
@@ -222,7 +225,7 @@ def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
 
 
 def forget_failures(draft: Draft, socket: str, item: ItemId | None) -> None:
-    """Remove the failures of earlier visits of a socket to an item, after a visit returned an output (R60)."""
+    """Remove the failures of a socket's earlier visits for an item, because a visit has returned an output (R60)."""
     _forget(draft, socket, item, *WITHOUT_OUTPUT)
 
 
@@ -238,7 +241,10 @@ def _forget(draft: Draft, socket: str, item: ItemId | None, *results: Result) ->
 
 
 def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
-    """Return the records of a context; a context that was set otherwise becomes one record of unknown origin."""
+    """Return the records of a context.
+
+    A context that did not come from handoffs becomes one record of unknown origin.
+    """
     if context == handoffs.text:
         return handoffs.entries
     return (Handoff("", "as it was set", None, None, 0, Result.NOTHING, context),) if context else ()
@@ -311,7 +317,10 @@ def middle(text: str, max_chars: int) -> str:
 
 
 def bounded(text: str, max_chars: int) -> tuple[str, str]:
-    """Return a text shortened to its beginning and end if it is too long, and a note about the cut."""
+    """Return a text, cut in its middle if it is too long, and a note about the cut.
+
+    The note is empty for a complete text, and the text is empty if there is no room.
+    """
     if len(text) <= max_chars:
         return text, ""
     if max_chars < NOTICE_CHARS:
@@ -387,7 +396,7 @@ def _enclosed(value: JSON, lines: list[str], pad: str) -> str:
 
 
 def _short_string(text: str, room: int) -> str:
-    """Return a string as JSON, cut to ``room`` characters; an escaped character takes several."""
+    """Return a string as JSON of at most ``room`` characters, cut in its middle; "" if ``room`` is too small."""
     max_chars = min(room - 2, STRING_CHARS)
     while max_chars >= NOTICE_CHARS:
         written = encode_basestring(middle(text, max_chars))
@@ -398,7 +407,7 @@ def _short_string(text: str, room: int) -> str:
 
 
 def tokens_of(characters: int) -> int:
-    """Return the estimated number of tokens of a text: one per four characters."""
+    """Return the estimated number of tokens for a number of characters: one per four characters, rounded up."""
     return -(-characters // 4)
 
 

@@ -135,7 +135,7 @@ def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
 
 
 def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
-    """Handle an output for the waiting socket."""
+    """Return the events of an output for the waiting socket, whether it is accepted, refused, held or a draft."""
     name = name_of_output(session, ev.SocketComplete)
     step = outputs.output(
         rules,
@@ -198,7 +198,10 @@ def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
 
 
 def retry(rules: Rules, session: Session, ts: int) -> Events:
-    """Retry the socket where a failed or aborted cast stopped, from its first prompt."""
+    """Retry the socket where a failed, aborted or held cast stopped, from its first prompt.
+
+    If the cast stopped in its lanes, each failed lane is retried.
+    """
     return _continue(rules, session, retry, recovery.retry, ts)
 
 
@@ -226,7 +229,10 @@ def _continue(
     transition: Callable[[Rules, CastState], Transition],
     ts: int,
 ) -> Events:
-    """Continue a stopped cast by ``transition``, or each failed lane by ``command``; the schedule stays (P7)."""
+    """Continue a stopped cast by ``transition``.
+
+    If it stopped in its lanes, continue each failed lane by ``command``; the schedule does not change (P7).
+    """
     at_work = lanes_at_work(session)
     if at_work is None:
         return transition(rules, session.state).events_from(session.state, ts)
@@ -250,7 +256,10 @@ def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Event
 
 
 def by_hand(rules: Rules, session: Session, ts: int) -> Events:
-    """Make the stopped visit wait for a person's answer instead of its agent or process."""
+    """Make the stopped visit wait for a person's answer instead of its agent or process.
+
+    Refused if the cast stopped in its lanes.
+    """
     _not_in_lanes(session)
     return recovery.by_hand(rules, session.state).events_from(session.state, ts)
 
@@ -272,7 +281,10 @@ def _not_in_lanes(session: Session) -> None:
 
 
 def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
-    """Continue without the visit where the cast stopped; ``note`` is the reason."""
+    """Continue without the visit where the cast stopped; ``note`` is the required reason.
+
+    Refused if the cast stopped in its lanes.
+    """
     _needs_note(note)
     _not_in_lanes(session)
     step = recovery.skip(rules, session.state)
@@ -282,7 +294,10 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
 
 
 def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
-    """Abandon the item at which the cast stopped and continue with the next item (R46); ``note`` is the reason."""
+    """Abandon the item at which the cast stopped and continue with the next item (R46).
+
+    ``note`` is the required reason.
+    """
     _needs_note(note)
     recovery.needs_stopped(session.state)
     visit = session.state.at
@@ -321,7 +336,7 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
 
 
 def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
-    """Record an event that follows in any session."""
+    """Record an event that is valid in any session."""
     return (event.replace(ts=ts),)
 
 
@@ -366,7 +381,11 @@ def edit_items(
     again: Sequence[int] = (),
     abandon: bool = False,
 ) -> Events:
-    """Replace the work items; ``origins`` is the old index of each item, found by comparison if None (R46)."""
+    """Replace the work items (R46).
+
+    ``origins`` are their old indexes, found by comparison if None; ``again`` and ``abandon`` are those of
+    :class:`~materia_nb.engine.item_edits.ListEdit`.
+    """
     edit.check_items(items)
     old = session.state.data.get(WORK_ITEMS)
     known_origins = origins_of(old if isinstance(old, list) else [], items) if origins is None else origins
@@ -446,7 +465,7 @@ def _no_lanes(session: Session) -> None:
 
 
 def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_edits: bool = False) -> Events:
-    """Correct the output of the last step, then apply later edits again (R71)."""
+    """Correct the output of the last step, then apply later edits again unless ``discard_edits`` is True (R71)."""
     _no_lanes(session)
     record = session.steps[-1] if session.steps else None
     if record is None or not record.turns or session.state.status == "waiting":
@@ -474,6 +493,8 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
 
 def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edits: bool = False) -> Events:
     """Continue from the state after an earlier step, then apply later edits again (R71).
+
+    With ``discard_edits``, the edits are dropped.
 
     Raises:
         MateriaError: an edit, a corrected output, a changed prompt or a raised limit does not fit the earlier state

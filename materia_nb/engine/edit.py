@@ -177,7 +177,10 @@ def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tupl
 
 
 def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -> Iterator[dict[str, JSON]]:
-    """Compare objects key by key and short lists item by item; comparing lists takes quadratic time."""
+    """Yield the changes between two objects.
+
+    Short lists are compared item by item; longer ones are replaced, because the comparison takes quadratic time.
+    """
     import jsonpatch
 
     for key in [*before, *(key for key in after if key not in before)]:

@@ -95,7 +95,7 @@ def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mappi
 def learned_from(
     rules: Rules, socket_rules: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
 ) -> KnowledgeUpdate:
-    """Return the project knowledge after an accepted output."""
+    """Return the project knowledge after an accepted output; unchanged if the protocol does not update it."""
     if socket_rules.learner is None or not isinstance(value, dict):
         return KnowledgeUpdate(knowledge)
     return socket_rules.learner.learn(value, given_to(rules, socket_rules, state), knowledge)
@@ -107,7 +107,10 @@ def agent_id(request: str, socket: str) -> str:
 
 
 def _rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
-    """Return the number of times that the socket sent work back, and its maximum."""
+    """Return the number of times that the socket sent work back, and its maximum.
+
+    Inside an item, cycles are counted if the edge has no ``maxTraversals``.
+    """
     edge = next((edge for edge in rules.sockets[visit.socket].socket.edges if edge.when in REWORK_CONDITIONS), None)
     if edge is None:
         return 0, _MOST_ROUNDS
@@ -278,7 +281,7 @@ class EntryPrompt(Prompt):
 
     @property
     def text(self) -> str:
-        """The parts as the agent reads them."""
+        """The prompt as the agent reads it."""
         return self._written().text
 
 

@@ -411,7 +411,7 @@ class EvidenceMissing(VisitEvent, type="evidence_missing"):
 
 
 class BudgetEvent(Event):
-    """Usage of the budget."""
+    """Base class of events with the use of a budget and its maxima."""
 
     tokens: int | None = None
     max_tokens: int | None = None
@@ -454,7 +454,7 @@ class ToolAsked(AboutEvent, type="tool_asked"):
 
 
 class ToolDecided(AboutEvent, type="tool_decided"):
-    """A person decided `once`, `always` or `denied`; `calls` are those to run now."""
+    """A person decided `once`, `always` or `denied`; `calls` are the calls to run now."""
 
     decided: Decided
     calls: tuple[ToolCall, ...] = ()
@@ -475,7 +475,7 @@ class AgentNote(AboutEvent, type="agent_note"):
 
 
 class TurnSpent(AboutEvent, type="turn_spent"):
-    """The cost of a turn without an output: it failed, was interrupted, or waits for approval."""
+    """The usage of a turn without an output: the turn failed, was interrupted, or waits for approval."""
 
     usage: Usage
 

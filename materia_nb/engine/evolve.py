@@ -1,4 +1,4 @@
-"""Applying events to a session; live casts, resuming, forks, simulation and replay all use it.
+"""Application of events to a session, for live casts, resuming, forks, simulation and replay.
 
 :func:`evolve` applies one event to a session. An event of a live cast carries its
 :class:`~materia_nb.engine.events.Transition`, so the transition is not computed twice. For an event from a journal,
@@ -82,7 +82,7 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
 
 
 def without_approvals(session: Session) -> Session:
-    """Return a session without the approvals of a person, for commands and tools."""
+    """Return the session without a person's approvals of commands and tools."""
     state, at = session.state, session.state.at
     if at is not None and at.approval is not None:
         state = state._replace(at=at._replace(approval=None))
@@ -338,7 +338,10 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
 def _again(
     transition: Callable[[Rules, CastState], Transition],
 ) -> Callable[[Rules, Session, Event], Session]:
-    """Return a function that retries a socket or a turn, or raises a limit; a complete prompt starts a new conversation."""
+    """Return the function that applies a retry or a raised limit by ``transition``.
+
+    A complete prompt starts a new conversation.
+    """
 
     def again(rules: Rules, session: Session, event: Event) -> Session:
         if lanes_at_work(session) is not None:

@@ -260,7 +260,10 @@ class _Work:
         _relocate_stop(draft, moved_item)
 
     def _reached(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
-        """Return the position of another loop's cursor: after the last leading item that the loop has finished."""
+        """Return the index of the first item that another loop has not finished.
+
+        Add a message if later, finished items are worked on again.
+        """
         how = [self._stands(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins]
         reached = next((index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how))
         repeated = [
@@ -353,7 +356,7 @@ class _Work:
     def _say(
         self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, given_up: int | None
     ) -> None:
-        """Report the moved items and what happens to the abandoned item."""
+        """Report the abandoned, the repeated and the moved items."""
         if given_up is not None:
             is_kept = given_up in list_edit.origins and given_up not in list_edit.again
             more = "; it stays in the list as skipped" if is_kept else ""
@@ -416,7 +419,10 @@ def _stopped(state: StateView) -> bool:
 
 
 def entry_of(rules: Rules, walk: Walk) -> str:
-    """Return the entry socket of the sockets of ``walk``: the target of R27's one edge, else the first socket."""
+    """Return the socket at which ``walk`` starts an item.
+
+    It is the target of the first edge into its loop (R27), else its first socket.
+    """
     graph = rules.graph
     loop = graph.loops.get(walk.iterator.loop or "")
     if loop is None:

@@ -213,7 +213,7 @@ def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
 def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     """Make the item at the cursor current and return it; None if the list has no item there (R1, R12).
 
-    The items that its list is read through stay shown (R34); any other that was shown is so no longer.
+    Outer items that contain the list stay shown (R34); all other shown items are hidden.
     """
     iterator = walk.iterator
     shown_items = draft.shown
@@ -287,7 +287,10 @@ def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
 
 
 def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
-    """Remove the records of items that no longer exist: edge uses, cycles, allowances, follow-up, skips."""
+    """Remove the records of items that no longer exist: edge uses, cycles, raised limits, follow-up, answers and skips.
+
+    Their handoffs lose the item or, after a refusal, are dropped.
+    """
     if draft.passed:
         draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not is_gone(item)})
     draft.items = FrozenDict({item: record for item, record in draft.items.items() if not is_gone(item)})

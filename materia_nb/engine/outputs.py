@@ -361,7 +361,7 @@ def _refused(
 
 
 LONGEST: Final = 64
-"""Maximum number of steps that are recomputed to find one state, about a millisecond."""
+"""Maximum number of steps that are recomputed to find one state; they take about a millisecond."""
 
 
 class PastStates:

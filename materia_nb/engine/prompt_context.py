@@ -160,7 +160,7 @@ class PromptContext(NamedTuple):
         return _STANDING[standing(self.state, (item.cursor, index, item.outer))]
 
     def _in_all(self, item: Item, count: int) -> str:
-        """Count the items by status without visiting each item."""
+        """Return a sentence with the number of items of each status, computed without visiting the items."""
         earlier = min(item.position, count)
         passed = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed)
         counts = {"done": earlier - passed, "skipped": passed, "pending": count - earlier - 1}
@@ -286,9 +286,11 @@ class PromptContext(NamedTuple):
         return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, values)
 
     def _chosen(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
-        """Choose handoffs by priority: the newest, those of this item, those without an item, others. Return the oldest first.
+        """Choose handoffs by priority: the newest, those of this item, those without an item, others.
 
-        The newest loses its middle only where it is longer than ``bound``; the others share what is left of ``room``.
+        Return the oldest first.
+
+        The newest loses its middle if it is longer than ``bound``. The others are complete, as many as ``room`` allows.
         """
         mine = self.visit.item.id if self.visit.item else None
         order = sorted(
@@ -399,7 +401,10 @@ class PromptContext(NamedTuple):
         return shown_to(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
 
     def _answer_before(self, reasons: Sequence[FollowUp]) -> Answered | None:
-        """Return the socket's last answer for this item if the work was sent back."""
+        """Return the socket's last answer for this item if the last step sent the work back, else None.
+
+        It is also None if the prompt shows no outputs.
+        """
         if not reasons or not self.socket.shown.previous or reasons[-1].step != self.state.last_step:
             return None
         item = self.visit.item
@@ -466,12 +471,12 @@ class PromptContext(NamedTuple):
         return PromptPart("changed", text)
 
     def quoted(self, text: str) -> str:
-        """Quote a text from someone other than the user."""
+        """Quote a text that others wrote; a plain prompt shows it unchanged."""
         return text if self.socket.form == "plain" else quoted(text)
 
 
 def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
-    """Return the valid handoffs among the newest 500, oldest first."""
+    """Return the records of ``state.context``, at most the newest 500, oldest first."""
     return records(state.handoffs, context_of(state.data))[-SCANNED:]
 
 

@@ -50,7 +50,7 @@ By: TypeAlias = Literal[
 
 
 class Look(NamedTuple):
-    """One edge or exit route that was checked, in order, and whether it matched."""
+    """One edge or exit route that was checked, and the result of the check."""
 
     kind: Literal["edge", "exit"]
     when: Condition
@@ -62,7 +62,7 @@ class Look(NamedTuple):
     limit: int | None = None
 
     def reason(self, result: Result) -> str:
-        """Return why the edge matched or not for this result of a visit, in words."""
+        """Return the reason why the edge or exit matched this result or not, in words."""
         condition = condition_spec(self.when)
         if not condition.matches_any_output or result not in ACCEPTED:
             return f"{result.sentence}; {self.when} needs {condition.needed_output}"
@@ -90,8 +90,8 @@ def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice |
 
     Args:
         rules: the socket that was visited.
-        result: what happened to the visit.
-        exhausted: True if its ``advance`` came to the end of the list, so that the loop is left.
+        result: the result of the visit.
+        exhausted: True if its ``advance`` reached the end of the list, so that an exit is taken.
     """
     if exhausted:
         return _choose_exit(rules.exits, result)
@@ -222,22 +222,22 @@ class Decision(NamedTuple):
 
     @property
     def socket(self) -> str | None:
-        """The socket that was visited."""
+        """The socket that was visited; None if the decision only skipped empty loops."""
         return self.at.socket if self.at else None
 
     @property
     def visit(self) -> int | None:
-        """Number of the visit of this socket, from 1."""
+        """Number of the visit of this socket, from 1; None if the decision only skipped empty loops."""
         return self.at.visit if self.at else None
 
     @property
     def item(self) -> ItemId | None:
-        """The item of the visit."""
+        """Id of the item of the visit, or None."""
         return self.at.item.id if self.at and self.at.item else None
 
     @property
     def item_key(self) -> str | None:
-        """The key of that item."""
+        """Key of the item of the visit, such as WI-2, or None."""
         return self.at.item.key if self.at and self.at.item else None
 
     @property
@@ -262,7 +262,7 @@ class Decision(NamedTuple):
 
     @property
     def advance(self) -> AdvanceFact | None:
-        """Movement of the cursor."""
+        """Movement of the cursor; None without ``advance``."""
         return self.applied.advance
 
     @property
@@ -285,7 +285,7 @@ def decision_of(
     *,
     result: Result | None = None,
 ) -> Decision:
-    """Record the end of a visit without a next socket; ``result`` overrides the result of the reading."""
+    """Return the decision after a visit that takes no edge or exit; ``result`` overrides the result of the reading."""
     known_reading = reading or NO_READING
     step = 0 if visit is None else visit.step
     if result is None:
@@ -409,7 +409,7 @@ def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: 
 
 @lru_cache(maxsize=4096)
 def _used(look: Look, used: int, limit: int | None) -> Look:
-    """Return a cached record, because every step stores its checked edges."""
+    """Return a checked edge with its use and limit; cached, because every step stores its checked edges."""
     return look._replace(used=used, limit=limit)
 
 

@@ -263,7 +263,10 @@ def _lists(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
 
 
 def _names(graph: Graph) -> dict[str, str]:
-    """Return the ids and labels of materia in exactly one socket, each with that socket, unless it is a socket id (R51)."""
+    """Return the socket of each materia that is in exactly one socket, by its id and label (R51).
+
+    Names that are also socket ids are left out.
+    """
     sockets_by_name: dict[str, set[str]] = {}
     for id_, socket in graph.sockets.items():
         for name in (socket.materia.id, socket.materia.label):

@@ -99,8 +99,8 @@ class StepRecord(NamedTuple):
 
     ``states`` are the state on entry and the latest state, or an object that computes both. While the socket waits
     for an output, ``decision`` is None or the decision of its last turn. ``entry`` has the empty loops that were
-    skipped on the way to the socket. ``branch`` counts how often the cast went back before, because visit numbers
-    then repeat. ``missing`` are the files that the last output names but that do not exist.
+    skipped on the way to the socket. ``branch`` is the number of times that the cast had gone back; visit numbers
+    repeat after going back. ``missing`` are the files that the last output names but that do not exist.
 
     ``calls`` are all tool calls of the visit, including turns without an output. ``notes`` are the agent's notes to a
     person. ``spent`` is the usage of turns without an output. ``left`` is the number of ``turns`` before the last
@@ -455,7 +455,7 @@ class Session(NamedTuple):
 
 @cache
 def lifetimes() -> Mapping[str, object]:
-    """Return what each field of a session declares: :class:`FollowsSteps`, ``kept`` or ``of turn``."""
+    """Return the lifetime that each field of a session declares: :class:`FollowsSteps`, ``kept`` or ``of turn``."""
     hints = get_type_hints(Session, include_extras=True)
     return {name: get_args(hints[name])[1] for name in Session._fields}
 

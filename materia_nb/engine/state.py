@@ -309,7 +309,10 @@ UNREPORTED: Final = Usage(None, None, None)
 
 
 def at_work(milliseconds: int | None, usage: Usage | None = None, *, turns: int = 0) -> Usage:
-    """Return the usage of ``turns`` agent turns, with their working time."""
+    """Return ``usage`` with the number of agent turns and their working time.
+
+    None for ``milliseconds`` means that the time is unknown.
+    """
     return Usage(*(usage or Usage())[:-3], turns, milliseconds or 0, int(milliseconds is None))
 
 

@@ -173,7 +173,7 @@ def unfinished(streams: Streams) -> Iterator[Lane]:
 
 
 def failure_of(streams: Streams) -> str:
-    """Return the lanes that were not accepted with their errors, in words (P6)."""
+    """Return a description of the lanes that were not accepted, with their errors (P6)."""
     wrong = [
         f"{lane.name}: {lane.error or lane.status}" for lane in streams.lanes.values() if lane.status != "accepted"
     ]
@@ -184,7 +184,10 @@ def failure_of(streams: Streams) -> str:
 
 
 def events_of_join(at_work: Streams, ts: int) -> Events:
-    """Return the events of lanes that are all over: the cast continues once, or fails (P6)."""
+    """Return the event that joins the lanes if all were accepted, else the events of the failure (P6).
+
+    Raise MateriaError (``lanes``) if a lane is not over.
+    """
     if any(unfinished(at_work)):
         raise MateriaError("The lanes are running.", hint="continue them with run", kind="lanes")
     region = at_work.region
