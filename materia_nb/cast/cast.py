@@ -40,7 +40,6 @@ from materia_nb.registry import lookup
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
     from materia_nb.cast.views.tables import FilesView, SpentView
-    from materia_nb.display.blocks import View
     from materia_nb.insight.replay import Replay
     from materia_nb.insight.why import Why
 
@@ -223,25 +222,17 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
         return FilesView(self.now)
 
-    def blame(self, path: str) -> BlameView | View:
-        """Return which step, answer and rule set a value of the state, latest change first; or who wrote a line of a file.
+    def blame(self, path: str) -> BlameView:
+        """Return the step, answer and rule behind each change of a value of the state, latest change first.
 
-        The result is shown as a table; iterating gives each change with its ``step``, ``rule`` and ``source``. For a line
-        of a file it shows the step that wrote the line, with its socket, item and prompt.
+        The result is shown as a table; iterating gives each change with its ``step``, ``rule`` and ``source``.
 
         Args:
-            path: a dotted path into the state, such as workItems.0.title; or a file of the project and a line, such as
-                src/main.py:12.
+            path: a dotted path into the state, such as workItems.0.title.
 
         Raises:
-            MateriaError: the path is empty (``bad_path``), the cast is shown as recorded (``not_castable``), or keeps no
-                files (``not_kept``).
+            MateriaError: the path is empty (``bad_path``), or the cast is shown as recorded (``not_castable``).
         """
-        file, _, line = path.rpartition(":")
-        if file and line.isascii() and line.isdigit():
-            from materia_nb.cast.views.tables import line_blame
-
-            return line_blame(self.now, file, int(line))
         from materia_nb.cast.views.compare_view import BlameView
         from materia_nb.insight.values import blame_value
 

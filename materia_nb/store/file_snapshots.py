@@ -366,28 +366,6 @@ def difference(git_dir: Path, before: str, after: str, path: str | None = None) 
     return git(git_dir, "--literal-pathspecs", *command, *selection).decode("utf-8", "replace")
 
 
-def content(git_dir: Path, commit: str, path: str) -> bytes | None:
-    """Return the content of a file, or None if it did not exist."""
-    try:
-        return git(git_dir, "cat-file", "blob", f"{_commit_id(commit)}:{path}")
-    except MateriaError:
-        return None
-
-
-def blame(git_dir: Path, commit: str, path: str, line: int) -> str | None:
-    """Return the commit that last changed a line of a file, or None if the line does not exist."""
-    try:
-        output = git(git_dir, "blame", "--porcelain", f"-L{line},{line}", _commit_id(commit), "--", path)
-    except MateriaError:
-        return None
-    return output.split(b" ", 1)[0].decode()
-
-
-def note(git_dir: Path, commit: str) -> str:
-    """Return the note of a commit."""
-    return git(git_dir, "cat-file", "commit", _commit_id(commit)).decode("utf-8", "replace").partition("\n\n")[2]
-
-
 def delete_snapshots(casts: Path, name: str) -> None:
     """Delete the snapshots of a deleted cast; after the last cast, also delete the Git directory."""
     git_dir = casts / REPOSITORY

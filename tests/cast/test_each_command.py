@@ -48,7 +48,7 @@ COMMANDS = {
     "at(1, 7)": lambda cast: cast.at(1, 7),
     "why(99)": lambda cast: cast.why(99),
     "why(lane)": lambda cast: cast.why(lane="none"),
-    "blame": lambda cast: cast.blame("a/b.py:1"),
+    "blame": lambda cast: cast.blame("satisfied"),
     "usage": lambda cast: cast.usage("nothing"),
     "edit.items": lambda cast: cast.edit.items([h.item("A"), h.item("B")]),
     "edit.items(bad)": lambda cast: cast.edit.items([{"title": ""}]),

@@ -76,6 +76,10 @@ def tree_of(cast):
     return {line.partition(b"\t")[2]: line[:6].decode() for line in listed.split(b"\0")[:-1]}
 
 
+def content(git_dir, commit, path):
+    return file_snapshots.git(git_dir, "cat-file", "blob", f"{commit}:{path}")
+
+
 def start(project, document, agents, files="not ignored"):
     return Cast(start_runner(h.plan(project, document, files=files), "x", h.table(agents)))
 
@@ -201,7 +205,7 @@ def test_current_files_are_saved_before_going_back(tmp_path):
     assert set(seen(tmp_path)) == {"a"}
     lines = [line for line in (cast.run_dir / "events.jsonl").read_text().splitlines() if '"files_kept"' in line]
     commit = lines[-2].split('"commit":"')[1][:40]
-    assert file_snapshots.content(cast.runner.file_snapshots().git_dir, commit, "mine") == b"of the person\n"
+    assert content(cast.runner.file_snapshots().git_dir, commit, "mine") == b"of the person\n"
 
 
 def test_a_fork_works_in_a_folder_of_its_own(tmp_path):
@@ -269,14 +273,14 @@ def test_two_changes_within_a_clock_tick_are_detected(tmp_path):
     for n in range(20):
         path.write_text(f"{n:03}")
         commits.append(keeper.take(commits[-1] if commits else None, {}).commit)
-    assert [file_snapshots.content(keeper.git_dir, one, "a") for one in commits] == [b"%03d" % n for n in range(20)]
+    assert [content(keeper.git_dir, one, "a") for one in commits] == [b"%03d" % n for n in range(20)]
 
 
 @pytest.mark.parametrize("commit", ["", "HEAD", "--help", "x" * 40, "a" * 41])
 def test_journal_can_only_name_commits(tmp_path, commit):
     keeper = FileSnapshots(tmp_path, tmp_path / "casts", "c")
     with pytest.raises(MateriaError, match="contains an invalid commit id"):
-        file_snapshots.note(keeper.git_dir, commit)
+        file_snapshots.difference(keeper.git_dir, commit, "a" * 40)
 
 
 def test_git_settings_of_the_user_run_no_program(tmp_path):
@@ -433,8 +437,8 @@ def test_snapshot_stores_the_content_it_hashed(tmp_path):
     for text in ("one", "two", "one"):  # contents that were there before are there again
         (project / "short").write_text(text)
         commit = snapshots.take(commit, {}).commit
-        assert file_snapshots.content(snapshots.git_dir, commit, "short") == text.encode()
-    assert file_snapshots.content(snapshots.git_dir, commit, "long") == (project / "long").read_bytes()
+        assert content(snapshots.git_dir, commit, "short") == text.encode()
+    assert content(snapshots.git_dir, commit, "long") == (project / "long").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["tab\there", "line\nend", '"quoted"', "-n", "ä", " "])

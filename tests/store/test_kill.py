@@ -19,7 +19,7 @@ from materia_nb.cast import Cast, open_cast, resume_cast
 from materia_nb.cast.runner_factory import start_runner
 from materia_nb.engine.session import files_after
 from materia_nb.file_io import replace_file
-from materia_nb.store.file_snapshots import content, git
+from materia_nb.store.file_snapshots import git
 from materia_nb.store.journal import read_journal
 from materia_nb.store.opening import verify
 from shipped_helpers import repository
@@ -271,8 +271,9 @@ def kept_contents(cast: Cast, path: Path) -> set[str]:
     lines = read_journal(cast.run_dir / "events.jsonl").lines
     commits = {line.data["commit"] for line in lines if line.data.get("commit")}
     git_dir = cast.runner.file_snapshots().git_dir
-    held = {content(git_dir, commit, path.name) for commit in commits}
-    held.add(path.read_bytes() if path.exists() else None)
+    holding = [commit for commit in commits if git(git_dir, "ls-tree", commit, path.name)]
+    held = {git(git_dir, "cat-file", "blob", f"{commit}:{path.name}") for commit in holding}
+    held.add(path.read_bytes() if path.exists() else b"")
     return {text.decode().partition("\n")[0] for text in held if text}
 
 

@@ -694,18 +694,9 @@ def test_snapshots_match_their_record(tmp_path, monkeypatch):  # noqa: PLR0915 -
     shown.append(("one file", file_snapshots.difference(kept.git_dir, first.commit, second.commit, "a.txt")))
     shown.append(("all", file_snapshots.difference(kept.git_dir, first.commit, second.commit)))
     shown += tried(
-        ("content", lambda: file_snapshots.content(kept.git_dir, second.commit, "a.txt")),
-        ("no content", lambda: file_snapshots.content(kept.git_dir, second.commit, "nothing")),
-        ("blame", lambda: file_snapshots.blame(kept.git_dir, second.commit, "a.txt", 3) == second.commit),
-        (
-            "blame of before",
-            lambda: file_snapshots.blame(kept.git_dir, second.commit, "a.txt", 1) == first.commit,
-        ),
-        ("no line", lambda: file_snapshots.blame(kept.git_dir, second.commit, "a.txt", 9)),
-        ("note", lambda: file_snapshots.note(kept.git_dir, second.commit)),
-        ("no commit", lambda: file_snapshots.note(kept.git_dir, "x" * 40)),
-        ("long", lambda: file_snapshots.note(kept.git_dir, "x" * 100)),
-        ("short", lambda: file_snapshots.note(kept.git_dir, "a" * 39)),
+        ("no commit", lambda: file_snapshots.difference(kept.git_dir, first.commit, "x" * 40)),
+        ("long", lambda: file_snapshots.difference(kept.git_dir, first.commit, "x" * 100)),
+        ("short", lambda: file_snapshots.difference(kept.git_dir, first.commit, "a" * 39)),
         (
             "tree",
             lambda: file_snapshots.git(kept.git_dir, "ls-tree", "-r", second.commit).decode(),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +12,6 @@ from materia_nb.cast.formatting import TableOf, data_frame, way_words
 from materia_nb.display.blocks import (
     Action,
     Block,
-    Code,
     Fold,
     Heading,
     Line,
@@ -25,14 +22,12 @@ from materia_nb.display.blocks import (
     lines,
 )
 from materia_nb.display.escape import shorten
-from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepFiles, StepRecord, files_after
 from materia_nb.engine.state import BOUNDS, Pin
 from materia_nb.errors import MateriaError, counted
-from materia_nb.file_io import read_plain
 from materia_nb.insight.estimate import UsageRow, format_seconds, format_work_time
-from materia_nb.jsonvalue import JSON, compact, pretty
+from materia_nb.jsonvalue import compact, pretty
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_NOT_IGNORED
 from materia_nb.store import file_snapshots
@@ -234,7 +229,6 @@ def allowed_view(cast: Snapshot) -> Table:
     return Table(("tool", "in this cast"), rows)
 
 
-_SAVE_FILES: Final = f"cast with files={FILES_NOT_IGNORED!r}"
 _MAX_STEPS: Final = 20
 """Maximum number of steps whose differences are shown; the table has all steps."""
 _MAX_LINES: Final = 400
@@ -276,7 +270,7 @@ class FilesView(Shown):
         if files is None:
             raise MateriaError(
                 f"The files of step {step} were not kept.",
-                hint=f"{_SAVE_FILES}; a step in a directory that others work in too has none",
+                hint=f"cast with files={FILES_NOT_IGNORED!r}; a step in a directory that others work in too has none",
                 kind="not_kept",
             )
         return files
@@ -396,64 +390,3 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
                 )
             )
     return [*blocks, *FilesView(cast).in_words()]
-
-
-def line_blame(cast: Snapshot, path: str, line: int) -> View:
-    """Return the author of a line in the current file: the step, with its socket, item and prompt.
-
-    Raises:
-        MateriaError: files are not kept (``not_kept``), or there is no such file or line (``bad_path``).
-    """
-    session, git_dir = cast.session, cast.run_dir.parent / REPOSITORY
-    if session.files is None:
-        raise MateriaError("This cast does not save files.", hint=_SAVE_FILES, kind="not_kept")
-    try:
-        present = read_plain(cast.project / path).decode("utf-8", "replace").splitlines()
-    except (OSError, ValueError):
-        present = []
-    if not 0 < line <= len(present):
-        message = f"{path} has {counted(len(present), 'line')}." if present else f"{path} is missing or empty."
-        hint = "name a file of the project and a line of it"
-        raise MateriaError(message, where=f"{path}:{line}", hint=hint, kind="bad_path")
-    saved = (file_snapshots.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()
-    saved_line = _line_before(saved, present, line)
-    commit = file_snapshots.blame(git_dir, session.files, path, saved_line) if saved_line else None
-    step, author = None, "No step of this cast wrote this line. It was written after the last step."
-    if commit is not None:
-        step, author = _author(cast, file_snapshots.note(git_dir, commit))
-    blocks: list[Block] = [Heading(f"{path}:{line}"), LineDiff([(" ", present[line - 1])]), Line(author)]
-    if step is not None and step.prompt is not None:
-        task = next((part.text for part in step.prompt.parts if part.name == "task"), "")
-        blocks += [Code(task, title="Its agent's task")] if task else []
-        blocks.append(Fold("The whole prompt of its agent", prompt_blocks(step.prompt)))
-    return View("", blocks)
-
-
-def _line_before(saved: Sequence[str], present: Sequence[str], line: int) -> int | None:
-    """Return the number of a line in an earlier version of the text, or None if the line is new."""
-    if saved == present:
-        return line
-    for block in SequenceMatcher(None, saved, present, autojunk=False).get_matching_blocks():
-        if block.b < line <= block.b + block.size:
-            return block.a + line - block.b
-    return None
-
-
-def _author(cast: Snapshot, note: str) -> tuple[StepRecord | None, str]:
-    try:
-        origin: JSON = json.loads(note)
-    except ValueError:
-        origin = None
-    if not isinstance(origin, dict):
-        return None, "Its author was not recorded."
-    number, by, other = origin.get("step"), origin.get("by"), origin.get("cast")
-    of = "" if other in (cast.id, None) else f" of the cast {other}"
-    if by == "start":
-        return None, f"It existed before the cast began{of}."
-    if by != "step":
-        who = "The lanes that joined" if by == "lanes" else "A person"
-        return None, f"{who} wrote it after step {number}{of}."
-    key = number, origin.get("branch", 0)
-    records = (record for steps in (cast.steps, *cast.session.abandoned) for record in steps)
-    step = next((record for record in records if (record.number, record.branch) == key), None)
-    return step, f"{step.title} wrote it{of}." if step is not None else f"Step {number}{of} wrote it."

@@ -1,11 +1,11 @@
-"""The files changed by each step, the changes, and the origin of each line of a file."""
+"""The files that each step changed, and the changes."""
 
 from __future__ import annotations
 
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast, open_cast
+from materia_nb.cast import Cast
 from materia_nb.cast.runner_factory import start_runner
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.errors import MateriaError
@@ -53,54 +53,10 @@ def test_step_table_counts_files(cast):
     assert [row[place] for row in table.rows] == ["1", "1", ""]
 
 
-@pytest.mark.parametrize(
-    "line, step, words",
-    [
-        (1, None, "before the cast began"),
-        (2, 1, "Step 1"),
-        (3, None, "A person wrote it after step 1"),
-        (4, 2, "Step 2"),
-    ],
-)
-def test_blame_names_the_author_of_a_line(cast, line, step, words):
-    for one in (cast, open_cast(cast.run_dir)):
-        view = one.blame(f"a.py:{line}")
-        assert words in view.as_text()
-    if step:
-        assert "ship <b>it</b>" in view.as_text()
-        assert "ship <b>it</b>" not in view.as_html()
-
-
-def test_blame_follows_moved_and_new_lines(cast, tmp_path):
-    path = tmp_path / "a.py"
-    path.write_text("new\n" + path.read_text())
-    assert "No step of this cast wrote this line" in cast.blame("a.py:1").as_text()
-    assert "Step 1" in cast.blame("a.py:3").as_text()
-
-
-def test_blame_ignores_discarded_steps(cast, tmp_path):
-    cast.back(1)
-    cast.agents.set("*", lambda turn: "y")
-    cast.run()
-    blame = cast.blame("a.py:4").as_text()
-    left = cast.now.abandoned[0][0]
-    assert (left.number, left.shown) == (2, "x")
-    assert f"{left.title} wrote it" in blame
-
-
-@pytest.mark.parametrize("path", ["a.py:0", "a.py:9", "nothing:1", "../a.py:1", "casts:1"])
-def test_blame_of_a_missing_line_is_an_error(cast, path):
-    with pytest.raises(MateriaError) as refused:
-        cast.blame(path)
-    assert refused.value.kind == "bad_path"
-
-
 def test_files_view_without_snapshots_explains_how_to_enable_them(tmp_path):
     (tmp_path / "a").write_text("1\n")
     cast = start(tmp_path, h.chain_config(1), lambda _: "x", files="off")
     assert f"files={FILES_NOT_IGNORED!r}" in cast.files.as_text()
-    with pytest.raises(MateriaError, match="does not save files"):
-        cast.blame("a:1")
 
 
 def test_comparison_lists_differing_files(cast):
