@@ -140,8 +140,7 @@ class Trial(Runner):
             snapshots.check_out(start_commit)
             self._own_folder = folder
             yield
-            note = {"cast": cast.name, "step": len(self.session.steps), "by": "step", "attempt": number}
-            self.wrote = (start_commit, snapshots.take(start_commit, note).commit)
+            self.wrote = (start_commit, snapshots.take(start_commit).commit)
         finally:
             self._own_folder = None
             shutil.rmtree(folder, ignore_errors=True)

@@ -389,8 +389,7 @@ class Runner(Work):
         if own_folders is None or not self.session.keeps:
             self.keep_files("start")
             return
-        note = {"cast": self.files.path.name, "step": 0, "by": "start"}
-        snapshot = self.keeper_of(self.project, skip=own_folders).take(None, note)
+        snapshot = self.keeper_of(self.project, skip=own_folders).take(None)
         self.keeper_of(self.files.path / OWN, own=True).check_out(snapshot.commit)
         event = ev.FilesKept(commit=snapshot.commit, by="start", left_out=snapshot.left_out, folder=OWN, ts=now())
         self.keep((event,))

@@ -182,9 +182,8 @@ class Work(ABC):
         session = self.session
         step, before = len(session.steps), None if folder else session.files
         event = ev.FilesKept(step=step, by=by, folder=folder, lane=lane)
-        note = {"cast": self.files.path.name, "branch": len(session.abandoned), "step": step, "by": by}
         try:
-            snapshot = keeper().take(before, {**note, "lane": lane} if lane else note)
+            snapshot = keeper().take(before)
             names = () if by == "start" else snapshot.changed
             event = event.replace(commit=snapshot.commit, left_out=snapshot.left_out)
             event = event.replace(changed=names[:MOST_CHANGED], in_all=len(names))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -17,7 +16,7 @@ import shutil
 import stat
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -154,12 +153,11 @@ class FileSnapshots:
 
     # -- taking a snapshot ---------------------------------------------------------------
 
-    def take(self, parent: str | None, note: Mapping[str, object]) -> FileSnapshot:
+    def take(self, parent: str | None) -> FileSnapshot:
         """Take a snapshot of the current files.
 
         Args:
             parent: the commit of the previous snapshot, which is returned again if nothing changed.
-            note: JSON that is stored with the commit.
 
         Raises:
             MateriaError: there are too many files or bytes (``too_much_to_keep``), or Git or the disk refuses (``files``, ``disk``).
@@ -168,7 +166,7 @@ class FileSnapshots:
         while True:
             try:
                 left_out = self._update_index({path for path, count in tries.items() if count >= _TRIES})
-                return self._commit(parent, note, left_out)
+                return self._commit(parent, left_out)
             except DiskError as error:  # a file that is being written can differ from one moment to the next
                 self._start_index()
                 named = _REFUSED_PATH.search(os.fsencode(error.what))
@@ -180,7 +178,7 @@ class FileSnapshots:
                 self._start_index()
                 raise
 
-    def _commit(self, parent: str | None, note: Mapping[str, object], left_out: tuple[str, ...]) -> FileSnapshot:
+    def _commit(self, parent: str | None, left_out: tuple[str, ...]) -> FileSnapshot:
         if parent is None:
             names = self._indexed
         else:
@@ -189,7 +187,8 @@ class FileSnapshots:
                 return FileSnapshot(parent, left_out)
         tree = self._git("write-tree").decode().strip()
         parents = ("-p", parent) if parent is not None else ()
-        commit = self._git("commit-tree", tree, *parents, stdin=json.dumps(note).encode()).decode().strip()
+        message = os.fsencode(self._name)  # so that casts that start with the same files have different commits
+        commit = self._git("commit-tree", tree, *parents, stdin=message).decode().strip()
         self._git("update-ref", f"refs/casts/{self._name}", commit)
         return FileSnapshot(commit, left_out, tuple(sorted(name.decode("utf-8", "replace") for name in names)))
 

@@ -272,7 +272,7 @@ def test_two_changes_within_a_clock_tick_are_detected(tmp_path):
     path, commits = tmp_path / "p" / "a", []
     for n in range(20):
         path.write_text(f"{n:03}")
-        commits.append(keeper.take(commits[-1] if commits else None, {}).commit)
+        commits.append(keeper.take(commits[-1] if commits else None).commit)
     assert [content(keeper.git_dir, one, "a") for one in commits] == [b"%03d" % n for n in range(20)]
 
 
@@ -429,14 +429,14 @@ def test_snapshot_stores_the_content_it_hashed(tmp_path):
     writer.start()
     try:
         for _ in range(40):
-            commit = snapshots.take(commit, {}).commit
+            commit = snapshots.take(commit).commit
     finally:
         stop.set()
         writer.join()
     assert file_snapshots.git(snapshots.git_dir, "fsck", "--strict", "--no-dangling") == b""
     for text in ("one", "two", "one"):  # contents that were there before are there again
         (project / "short").write_text(text)
-        commit = snapshots.take(commit, {}).commit
+        commit = snapshots.take(commit).commit
         assert content(snapshots.git_dir, commit, "short") == text.encode()
     assert content(snapshots.git_dir, commit, "long") == (project / "long").read_bytes()
 
@@ -471,7 +471,7 @@ def test_unreadable_file_is_excluded_and_reported(tmp_path):
     (tmp_path / "locked").write_text("x")
     (tmp_path / "locked").chmod(0)
     (tmp_path / "open").write_text("x")
-    taken = FileSnapshots(tmp_path, tmp_path / "casts", "c").take(None, {})
+    taken = FileSnapshots(tmp_path, tmp_path / "casts", "c").take(None)
     assert (taken.changed, taken.left_out) == (("open",), ("locked",))
 
 
@@ -503,6 +503,6 @@ def test_disk_error_names_its_path(tmp_path, monkeypatch, call):
     with monkeypatch.context() as patch:
         patch.setattr(f"pathlib.Path.{call}", refused)
         with pytest.raises(MateriaError) as caught:
-            FileSnapshots(tmp_path, tmp_path / "casts", "cast").take(None, {})
+            FileSnapshots(tmp_path, tmp_path / "casts", "cast").take(None)
     assert caught.value.kind == "disk"
     assert caught.value.where.startswith(str(tmp_path))

@@ -665,7 +665,7 @@ def test_snapshots_match_their_record(tmp_path, monkeypatch):  # noqa: PLR0915 -
     (project / "in/b.py").chmod(0o755)
     (project / "link").symlink_to("a.txt")
     kept = FileSnapshots(project, casts, "one")
-    first = kept.take(None, {"by": "start"})
+    first = kept.take(None)
 
     def there():
         found = []
@@ -677,7 +677,7 @@ def test_snapshots_match_their_record(tmp_path, monkeypatch):  # noqa: PLR0915 -
         return found
 
     shown = [("there", there()), ("changed", list(first.changed)), ("left out", list(first.left_out))]
-    again = kept.take(first.commit, {"by": "nobody"})
+    again = kept.take(first.commit)
     shown.append(("nothing changed", [str(again.commit == first.commit), *again.changed]))
     (project / "a.txt").write_text("1\n2\nthree\n4\n")
     (project / "in/b.py").chmod(0o644)
@@ -688,7 +688,7 @@ def test_snapshots_match_their_record(tmp_path, monkeypatch):  # noqa: PLR0915 -
     (project / "bytes").write_bytes(b"\0\xff")
     (project / "long").write_bytes(b"x" * 100)
     monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 99)
-    second = kept.take(first.commit, {"step": 1, "by": "step"})
+    second = kept.take(first.commit)
     shown += [("then", list(second.changed)), ("too long", list(second.left_out))]
     shown.append(("changes", [str(one) for one in file_snapshots.changes(kept.git_dir, first.commit, second.commit)]))
     shown.append(("one file", file_snapshots.difference(kept.git_dir, first.commit, second.commit, "a.txt")))
@@ -706,16 +706,16 @@ def test_snapshots_match_their_record(tmp_path, monkeypatch):  # noqa: PLR0915 -
     shown += tried(("in the way", lambda: kept.restore(second.commit, first.commit)))
     (project / "gone").unlink()
     shown += tried(("put", lambda: kept.restore(second.commit, first.commit)), ("as before", there))
-    third = kept.take(second.commit, {"by": "back"})
+    third = kept.take(second.commit)
     (project / "a.txt").write_text("changed since")
     shown += tried(("changed since", lambda: kept.restore(third.commit, second.commit)))
     (project / "a.txt").write_text("1\n2\n3\n")
     (project / "moved").mkdir()
     shown += tried(("an empty folder", lambda: kept.restore(third.commit, second.commit)), ("as then", there))
-    fourth = kept.take(third.commit, {"by": "back"})
+    fourth = kept.take(third.commit)
     (project / "in").rename(project / "other")
     (project / "in").write_text("a file where a folder was")
-    fifth = kept.take(fourth.commit, {"by": "step"})
+    fifth = kept.take(fourth.commit)
     shown += tried(
         ("a file in the way of a folder", lambda: kept.restore(fifth.commit, first.commit)),
         ("as at first", there),
@@ -734,10 +734,10 @@ def test_snapshots_match_their_record(tmp_path, monkeypatch):  # noqa: PLR0915 -
     whole = FileSnapshots(project, casts, "three", ignored=True)
     shown.append(("ignored too", sorted(one.decode() for one in whole.listing())))
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 3)
-    shown += tried(("too many", lambda: whole.take(None, {})))
+    shown += tried(("too many", lambda: whole.take(None)))
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 99)
     monkeypatch.setattr(file_snapshots, "MAX_BYTES", 3)
-    shown += tried(("too much", lambda: whole.take(None, {})))
+    shown += tried(("too much", lambda: whole.take(None)))
     shown += tried(
         ("forget", lambda: file_snapshots.delete_snapshots(casts, "one")),
         ("gone", kept.git_dir.exists),
@@ -752,11 +752,11 @@ def test_unsaved_file_blocks_a_restored_folder(tmp_path):
     project.mkdir()
     (project / "a").write_text("a file")
     kept = FileSnapshots(project, tmp_path / "casts", "one")
-    first = kept.take(None, {})
+    first = kept.take(None)
     (project / "a").unlink()
     (project / "a").mkdir()
     (project / "a" / "kept").write_text("kept")
-    second = kept.take(first.commit, {})
+    second = kept.take(first.commit)
     (project / "a" / "new").write_text("nobody kept this")
     with pytest.raises(MateriaError, match="would overwrite 1 file without a saved copy: a"):
         kept.restore(second.commit, first.commit)
@@ -833,7 +833,7 @@ def test_folders_and_pipes_are_not_stored(tmp_path):
     os.mkfifo(project / "pipe")
     (project / "z").write_text("z")
     kept = FileSnapshots(project, tmp_path / "casts", "one")
-    assert (kept.take(None, {}).changed, kept.take(None, {}).left_out) == (("a", "z"), ())
+    assert (kept.take(None).changed, kept.take(None).left_out) == (("a", "z"), ())
 
 
 def test_stored_files_stay_within_the_limit(tmp_path, monkeypatch):
@@ -845,9 +845,9 @@ def test_stored_files_stay_within_the_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(file_snapshots, "MAX_BYTES", 4)
     monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 2)
     kept = FileSnapshots(project, tmp_path / "casts", "one")
-    assert kept.take(None, {}).changed == ("a", "b")
+    assert kept.take(None).changed == ("a", "b")
     (project / "b").write_text("123")
-    assert kept.take(None, {}).left_out == ("b",)
+    assert kept.take(None).left_out == ("b",)
 
 
 def test_newest_autosave_is_listed_first(project):
