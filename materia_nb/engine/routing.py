@@ -328,9 +328,9 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
     """Return every limit of the cast except those of single edges (:func:`edges_used`)."""
     at, item = state.at, state.at.item if state.at else None
     repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
-    rounds, maximum = None, rules.graph.limits.max_no_advance_cycles
+    cycles, maximum = None, rules.graph.limits.max_no_advance_cycles
     if item is not None:
-        rounds, maximum = state.items.get(item.id, NEW_ITEM).cycles, cycles_allowed(rules, state, item.id)
+        cycles, maximum = state.items.get(item.id, NEW_ITEM).cycles, cycles_allowed(rules, state, item.id)
     return (
         *(
             Limit(
@@ -342,7 +342,7 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
             if (bound := bound_row.most(state.budget)) is not None or bound_row.of == "tokens"
         ),
         Limit("repairs of one visit", None if at is None else at.repairs, repairs),
-        Limit("rounds of one item without advance", rounds, maximum),
+        Limit("cycles of one item without advance", cycles, maximum),
     )
 
 
@@ -487,10 +487,10 @@ def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit
     first_step = next(step for visited, step in state.items[item.id].path if visited == socket)
     return Failure(
         "no_advance_cycles_exhausted",
-        f"Item {item.key} went round {limit + 1} times without advancing: "
+        f"Item {item.key} completed {counted(limit + 1, 'cycle')} without advancing, the last one "
         f"{_cycle_of(state.trail, socket, step - first_step)}.",
         socket,
-        "find the reason with why, then use retry --limit to allow more rounds, or give the retry edge a maxTraversals",
+        "find the reason with why, then use retry --limit to allow more cycles, or give the retry edge a maxTraversals",
         socket,
         (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
     )

@@ -326,7 +326,7 @@ class Inspector:
             inside = self.graph.sockets[link.source].iterator is not None
             return f"{link.limit} times{' for each item' if inside else ''} (maxTraversals)"
         maximum = self.graph.limits.max_edge_traversals
-        return f"at most {maximum} times outside items; inside an item, rounds without an advance are limited"
+        return f"at most {maximum} times outside items; inside an item, cycles without an advance are limited"
 
     def _last_time(self, link: Link) -> list[Block]:
         """Return whether a line was taken the last time, and why."""

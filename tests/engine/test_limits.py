@@ -335,7 +335,7 @@ def test_limits_show_their_use_and_the_allowance_of_a_retry():
     assert found(play) == {
         "tokens": (0, None),
         "repairs of one visit": (0, 1),
-        "rounds of one item without advance": (0, 3),
+        "cycles of one item without advance": (0, 3),
     }
     play.go("no object", "nor this")
     assert play.at == "repair_exhausted"
@@ -343,6 +343,6 @@ def test_limits_show_their_use_and_the_allowance_of_a_retry():
     assert {one.what: (one.used, one.most) for one in limits_of(play.rules, again)}["repairs of one visit"] == (2, 2)
 
 
-def test_unbounded_rounds_of_an_item_are_counted():
+def test_unbounded_cycles_of_an_item_are_counted():
     play = rounds(Play(retry_loop(None, limits={"maxNoAdvanceCycles": 5}), items("one")), 2)
-    assert found(play)["rounds of one item without advance"] == (2, 5)
+    assert found(play)["cycles of one item without advance"] == (2, 5)

@@ -115,7 +115,7 @@ def test_r18_prediction_explains_limits():
     assert "and was chosen once more" in told(play, "Build")
     play = Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one"), *["built", NO] * 2)
     assert only_right(play, STOP)
-    assert "went round 2 times without advancing" in told(play, "Build")
+    assert "completed 2 cycles without advancing" in told(play, "Build")
 
 
 def test_r20_prediction_explains_the_budget():
