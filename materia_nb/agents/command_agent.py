@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.agents.interface import THINKING_LEVELS, TIMEOUT_S, AgentError, Reply, Spent, Turn, Usage
+from materia_nb.agents.interface import THINKING_LEVELS, TIMEOUT_S, TOKEN_KINDS, AgentError, Reply, Spent, Turn, Usage
 from materia_nb.agents.tools.search import SKIPPED
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part, secret_arguments
@@ -52,8 +52,6 @@ class ProgramAnswer(NamedTuple):
 
 _SHOWN_CHARS: Final = 200
 """Maximum length of unreadable output in a message, in characters."""
-_TOKEN_KINDS: Final = ("input", "output", "cached", "reasoning")
-"""The kinds of tokens that a usage counts."""
 _CUT: Final = "its maximum number of tokens"
 _CUT_REASONS: Final = frozenset({"length", "max_tokens"})
 """The words with which programs report that an answer reached the maximum number of tokens."""
@@ -98,10 +96,10 @@ class JsonOutput:
     usage_at: str = ""
 
     def __post_init__(self) -> None:
-        if wrong := set(self.usage) - set(_TOKEN_KINDS):
+        if wrong := set(self.usage) - set(TOKEN_KINDS):
             raise AgentError(
                 f"usage cannot contain {', '.join(sorted(map(str, wrong)))}",
-                hint=f"give paths for {', '.join(_TOKEN_KINDS)}",
+                hint=f"give paths for {', '.join(TOKEN_KINDS)}",
             )
         for paths in (
             self.answer,
@@ -125,7 +123,7 @@ class JsonOutput:
         text = _as_text(answers[-1]) if answers else ""
         end = value[self._answer_line(value) :] if self.lines else value
         failures = [failure for failure in _all_matches(self.error, end) if failure]
-        sums = {name: _sum(_all_matches(self._usage_paths(name), value)) for name in _TOKEN_KINDS}
+        sums = {name: _sum(_all_matches(self._usage_paths(name), value)) for name in TOKEN_KINDS}
         tokens = {name: None if count is None else int(count) for name, count in sums.items()}
         cost = _sum(_all_matches(self.cost, value))
         known = any(count is not None for count in (cost, *tokens.values()))
@@ -351,24 +349,23 @@ class CommandAgent:
         return f"CommandAgent({self.name!r})"
 
     def _check(self, turn: Turn, result: ProcessResult) -> None:
-        ended, limit = result.ending, self.timeout_s or 0
-        missing = "install it; %materia doctor lists the known programs that are installed"
-        longer = "give the agent a longer timeout_s"
-        outcomes = (
-            (not result.started, "agent_not_started", f"could not be started: {result.start_error}", missing),
-            (result.timed_out, "agent_timeout", f"took longer than {limit:g} s and was ended ({ended})", longer),
-            (result.stopped, "interrupted", f"was interrupted ({ended})", None),
-            (result.code != 0, "agent_exit", f"ended with {ended}", None),
-            (result.stdout_truncated, "agent_reply_too_long", f"answered with more than {_MAX_REPLY_BYTES:,} bytes", None),
-        )  # fmt: skip
-        outcome = next((outcome for outcome in outcomes if outcome[0]), None)
-        if outcome is None:
+        failure = result.failure("agent", f"{self.timeout_s or 0:g} s")
+        if failure is None and result.stdout_truncated:
+            failure = "agent_reply_too_long", f"answered with more than {_MAX_REPLY_BYTES:,} bytes"
+        if failure is None:
             return
-        _, kind, how, hint = outcome
+        kind, how = failure
         stderr, secrets = result.stderr.decode(errors="replace"), secret_arguments(result.argv)
         summary = summarize(scrubbed_part(stderr, *secrets, end=result.stderr_truncated), STDERR_SUMMARY)
         message = f"Command {_program(result.argv)} {how}" + (f"; stderr: {summary}" if summary else "")
-        raise AgentError(message, where=turn.socket_id, hint=hint, kind=kind)
+        raise AgentError(message, where=turn.socket_id, hint=_HINTS.get(kind), kind=kind)
+
+
+_HINTS: Final = {
+    "agent_not_started": "install it; %materia doctor lists the known programs that are installed",
+    "agent_timeout": "give the agent a longer timeout_s",
+}
+"""Hints on failures of a program, by kind."""
 
 
 def _json_at_end(stderr: str) -> str:

@@ -86,6 +86,10 @@ class Usage:
     reasoning: int | None = None
 
 
+TOKEN_KINDS: Final = ("input", "output", "cached", "reasoning")
+"""The kinds of tokens that a usage counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """Text that arrives while an agent answers; shown but not stored. ``fresh`` marks the start of a new answer."""

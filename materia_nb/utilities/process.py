@@ -392,6 +392,21 @@ class ProcessResult:
         """The exit code or signal, such as ``code 3`` or ``signal SIGKILL``."""
         return f"code {self.code}" if self.signal is None else f"signal {self.signal}"
 
+    def failure(self, who: str, limit: str) -> tuple[str, str] | None:
+        """Return the kind of a failure, such as ``agent_exit``, and its description; None if the command succeeded.
+
+        Args:
+            who: the beginning of the kind, unless the kind is ``interrupted``.
+            limit: the time limit in words.
+        """
+        if not self.started:
+            return f"{who}_not_started", f"could not be started: {self.start_error}"
+        if self.timed_out:
+            return f"{who}_timeout", f"took longer than {limit} and was ended ({self.ending})"
+        if self.stopped:
+            return "interrupted", f"was interrupted ({self.ending})"
+        return None if self.code == 0 else (f"{who}_exit", f"ended with {self.ending}")
+
     @property
     def command(self) -> str:
         """The command as one shortened line in shell syntax."""

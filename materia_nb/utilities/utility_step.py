@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple
 
 from materia_nb.errors import MateriaError, did_you_mean, scrubbed, scrubbed_bytes, secret_arguments
 from materia_nb.file_io import read_plain, replace_file
@@ -275,9 +275,6 @@ def _not_runnable(materia: Materia, reason: str, hint: str) -> MateriaError:
     )
 
 
-UtilityFailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
-
-
 @dataclass(frozen=True, slots=True)
 class UtilityResult:
     """The result of a utility.
@@ -285,13 +282,14 @@ class UtilityResult:
     Attributes:
         process: the process that ran; its command and output are redacted.
         stdout: the text of stdout, with U+FFFD for undecodable bytes; it is the result if ``failure`` is None.
-        failure: the kind of the failure; a step with the kind ``interrupted`` may run again.
+        failure: the kind of the failure (``utility_exit``, ``utility_timeout``, ``utility_not_started``, or
+            ``interrupted``, after which the step may run again), or None.
         summary: a description of the end of the process, for the error about a failure or a refused output.
     """
 
     process: ProcessResult
     stdout: str
-    failure: UtilityFailureKind | None
+    failure: str | None
     summary: str
 
 
@@ -328,9 +326,10 @@ def run_utility(
         process = ProcessResult.not_started(materia.command, error.what + (f" ({error.hint})" if error.hint else ""))
     else:
         process = _redacted(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
-    failure, ending = _ending_of(str(document.get("socketId") or "the socket"), process, timeout_ms)
-    summary = "; ".join([f"{ending}: {process.command or '(none)'}", *_traces(process, artifacts)])
-    return UtilityResult(process, process.stdout.decode(errors="replace"), failure, summary)
+    kind, ending = process.failure("utility", f"{timeout_ms} ms") or (None, f"ended with {process.ending}")
+    subject = "Its command" if kind is None else f"Utility command of {document.get('socketId') or 'the socket'}"
+    summary = "; ".join([f"{subject} {ending}: {process.command or '(none)'}", *_traces(process, artifacts)])
+    return UtilityResult(process, process.stdout.decode(errors="replace"), kind, summary)
 
 
 def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str, str]) -> dict[str, JSON]:
@@ -366,20 +365,6 @@ def _redacted(process: ProcessResult) -> ProcessResult:
         stdout=scrubbed_bytes(process.stdout, *secrets, end=process.stdout_truncated),
         stderr=scrubbed_bytes(process.stderr, *secrets, end=process.stderr_truncated),
     )
-
-
-def _ending_of(socket: str, process: ProcessResult, timeout_ms: int) -> tuple[UtilityFailureKind | None, str]:
-    """Return the kind of a failure, and the end of the process in words."""
-    command = f"Utility command of {socket}"
-    if process.ok:
-        return None, f"Its command ended with {process.ending}"
-    if not process.started:
-        return "utility_not_started", f"{command} could not be started: {process.start_error}"
-    if process.timed_out:
-        return "utility_timeout", f"{command} took longer than {timeout_ms} ms and was ended ({process.ending})"
-    if process.stopped:
-        return "interrupted", f"{command} was interrupted ({process.ending})"
-    return "utility_exit", f"{command} ended with {process.ending}"
 
 
 def _traces(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:

@@ -6,7 +6,6 @@ import ast
 import json
 import tomllib
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
@@ -19,17 +18,25 @@ from materia_nb.cast.formatting import failure_words
 from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER, changed_definition, offers
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import RefusedAnswer
-from materia_nb.utilities.utility_step import UtilityFailureKind
+from materia_nb.utilities.process import ProcessResult
 
 SOURCE = Path(materia_nb.__file__).parent
 NO_FAILURE = {"interrupted", "pin_gone"}
 """What an agent or a process can say that fails no cast: its turn waits."""
+ENDINGS = [
+    ProcessResult((), started=False),
+    ProcessResult((), timed_out=True),
+    ProcessResult((), stopped=True),
+    ProcessResult((), code=1),
+]
+"""The results of processes that fail a step."""
 
 
 def kinds_in_the_code() -> set[str]:
     """Return the kinds of failure that the code can produce: engine, processes, agents."""
     asking = tomllib.loads((SOURCE / "agents" / "failures.toml").read_text("utf-8"))
-    found: set[str] = {"aborted", *get_args(UtilityFailureKind), *(row["kind"] for row in asking.values())}
+    failures = [ending.failure(who, "1 s") for ending in ENDINGS for who in ("utility", "agent")]
+    found = {"aborted", *(kind for kind, _ in failures), *(row["kind"] for row in asking.values())}
     for path in [one for part in ("engine", "agents", "utilities") for one in (SOURCE / part).rglob("*.py")]:
         if "shipped" in path.parts:
             continue
