@@ -24,21 +24,18 @@ _POLL_S: Final = 0.1  # how often a waiting caller looks for a stop
 _CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
 
 
-def can_abandon(stop: threading.Event | None) -> bool:
-    """Return True if the caller may abandon an agent call that cannot be cancelled.
+def run_abandonable(work: Callable[[], T], stop: threading.Event | None) -> T:
+    """Run ``work`` in a separate thread and return its result, unless a :class:`Stop` abandons it first.
 
-    False in the main thread, where an interrupt ends the call, and on platforms without threads.
-    """
-    in_main = threading.current_thread() is threading.main_thread()
-    return platform.THREADS and not in_main and isinstance(stop, Stop)
-
-
-def run_abandonable(work: Callable[[], T], stop: Stop) -> T:
-    """Run ``work`` in a separate thread and return its result, unless ``stop`` abandons it first.
+    It runs in the current thread if this is the main thread, where an interrupt ends the work, if ``stop`` cannot
+    abandon it, and on platforms without threads.
 
     Raises:
         AgentError: the work was abandoned (kind ``interrupted``); its result is discarded.
     """
+    in_main = threading.current_thread() is threading.main_thread()
+    if in_main or not isinstance(stop, Stop) or not platform.THREADS:
+        return work()
     future: Future[T] = Future()
     platform.start_thread(partial(_complete, future, work), "materia-function")
     while not wait([future], _POLL_S).done:

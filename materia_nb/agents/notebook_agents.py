@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from materia_nb.agents.background import CALLERS, LoopInbox, can_abandon, run_abandonable
+from materia_nb.agents.background import CALLERS, LoopInbox, run_abandonable
 from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS, CommandAgent, preset_agent
 from materia_nb.agents.interface import (
+    TOKEN_KINDS,
     TURN_FIELDS,
     Agent,
     AgentError,
@@ -36,7 +37,6 @@ from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean, named_error, needs_one_of
 from materia_nb.loadout.graph import Graph
-from materia_nb.platform import Stop
 from materia_nb.registry import mimebundle_from_view
 
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -84,8 +84,6 @@ class FunctionAgent:
         if self._awaited:  # the coroutine is cancelled when the cast must stop
             inbox = LoopInbox(turn.tell)
             return self._answer(turn.reporting_to(inbox.tell), inbox)
-        if not isinstance(turn.stop, Stop) or not can_abandon(turn.stop):
-            return self._answer(turn)
         abandoned = False
 
         def tell(event: AgentEvent) -> None:
@@ -412,15 +410,12 @@ def _entry(who: str, entry: _ScriptEntry) -> Reply:
     return reply_from(entry, who)
 
 
-_COUNTED: Final = ("input", "output", "cached", "reasoning")
-
-
 def _usage(who: str, value: object) -> Usage | None:
     if value is None or isinstance(value, Usage):
         return value
     if not isinstance(value, Mapping):
         raise AgentError(f"{who} has a usage that is not an object", hint='write {"input": 10, "output": 5}')
-    tokens = {"input": 0, "output": 0} | {name: value[name] for name in _COUNTED if name in value}
+    tokens = {"input": 0, "output": 0} | {name: value[name] for name in TOKEN_KINDS if name in value}
     if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in tokens.values()):
         raise AgentError(f"{who} has a usage without whole numbers", hint='write {"input": 10, "output": 5}')
     cost = value.get("cost")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, get_type_hints
 
 from materia_nb import platform
-from materia_nb.agents.background import CALLERS, BackgroundLoop, can_abandon, run_abandonable
+from materia_nb.agents.background import CALLERS, BackgroundLoop, run_abandonable
 from materia_nb.agents.interface import AgentError
 from materia_nb.agents.tools import (
     SCOPES,
@@ -37,7 +37,7 @@ from materia_nb.agents.tools import (
 )
 from materia_nb.errors import MateriaError, named_error, redact_library_logs, register_key_variable, scrubbed_part
 from materia_nb.jsonvalue import JSON, as_list, as_object, compact
-from materia_nb.platform import HeldInterrupts, Stop
+from materia_nb.platform import HeldInterrupts
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -158,9 +158,7 @@ def _call_function(function: Callable[..., Any], arguments: Mapping[str, Any], s
         value = function(**arguments)
         return CALLERS.get().run(value, stop) if inspect.isawaitable(value) else value
 
-    if inspect.iscoroutinefunction(function) or not isinstance(stop, Stop) or not can_abandon(stop):
-        return work()
-    return run_abandonable(work, stop)
+    return work() if inspect.iscoroutinefunction(function) else run_abandonable(work, stop)
 
 
 def _result_text(value: object) -> str:
