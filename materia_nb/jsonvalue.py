@@ -255,6 +255,19 @@ def pretty(value: JSON) -> str:
         return compact(value)
 
 
+def finite_number(digits: str) -> float:
+    """Return a number of a JSON text; raises ValueError if the number is too large for a float."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {digits[:40]} is too large")
+    return number
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN or Infinity, which JSON parsers of Python accept by default."""
+    raise ValueError(f"{name} is not a JSON number")
+
+
 def json_copy(value: JSON) -> JSON:
     """Return a copy of a value, made by writing it as JSON and reading it back.
 

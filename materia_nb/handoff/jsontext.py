@@ -11,9 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import is_
-from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.jsonvalue import JSON, compact
+from materia_nb.jsonvalue import JSON, compact, finite_number, refuse_constant
 
 _Where: TypeAlias = Literal["whole", "fence", "prose"]
 
@@ -40,26 +40,15 @@ class FoundObject(NamedTuple):
     duplicates: tuple[str, ...] = ()
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise NotJson(f"{name} is not a JSON number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise NotJson(f"the number {text[:40]} is too large")
-    return number
-
-
 def _integer(text: str) -> int:
     if len(text) > 300:  # an integer above the largest float is refused like 1e400
-        _finite(text)
+        finite_number(text)
     return int(text)
 
 
 def _long_integer(text: str) -> int:
     if len(text.lstrip("-")) > _MAX_DIGITS:
-        raise NotJson(f"a number has more than {_MAX_DIGITS} digits")
+        raise ValueError(f"a number has more than {_MAX_DIGITS} digits")
     return int(text)
 
 
@@ -88,7 +77,7 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
         NotJson: the text is not strict JSON; it has, for example, NaN, comments, trailing commas, infinite numbers or more than
             ``MAX_DEPTH`` levels.
     """
-    return _parse(text, _finite, _integer)
+    return _parse(text, finite_number, _integer)
 
 
 def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
@@ -126,7 +115,7 @@ def _parse(
         return fields
 
     decoder = json.JSONDecoder(
-        object_pairs_hook=build, parse_float=parse_float, parse_int=parse_int, parse_constant=_refuse_constant
+        object_pairs_hook=build, parse_float=parse_float, parse_int=parse_int, parse_constant=refuse_constant
     )
     try:
         value = decoder.decode(text)
@@ -134,6 +123,8 @@ def _parse(
         raise NotJson(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
+    except ValueError as error:  # a constant, or a number that is too large
+        raise NotJson(str(error)) from None
     if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and too_deep(value):
         raise NotJson(_TOO_DEEP)
     return value, tuple(duplicates)

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, close_match, one_of_words
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.jsonvalue import JSON, REMOVE_COMMENT, json_error_advice
+from materia_nb.jsonvalue import JSON, REMOVE_COMMENT, finite_number, json_error_advice, refuse_constant
 
 _MAX_YAML: Final = 150_000
 """Maximum length of a YAML text, in characters; the parser needs about 20 microseconds per character."""
@@ -55,7 +55,7 @@ def _parse_json(text: str) -> JSON:
         return document
 
     try:
-        document = json.loads(text, object_pairs_hook=pairs, parse_float=_finite, parse_constant=_no_constant)
+        document = json.loads(text, object_pairs_hook=pairs, parse_float=finite_number, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise ParseError(message, _advice(text, error), error.lineno, error.colno) from error
@@ -100,7 +100,8 @@ def parse_yaml(text: str) -> JSON:
         message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
         raise ParseError(f"this is not YAML: {message}", "put unusual values into quotes") from error
     _bounded_json(document, _MAX_YAML_VALUES)
-    return _with_whole_characters(text, document)
+    # a document without escapes has no surrogates
+    return _with_whole_characters(document) if re.search(r"\\u", text, re.IGNORECASE) else document
 
 
 @cache
@@ -194,28 +195,13 @@ def _blank(text_part: str, first: str) -> str:
     return re.sub(r"[^\n\r]", " ", text_part) if text_part.startswith(first) else text_part
 
 
-def _with_whole_characters(text: str, document: JSON) -> JSON:
-    """Join each escaped surrogate pair into one character, as JSON does."""
-    return _joined(document) if re.search(r"\\u", text, re.IGNORECASE) else document
-
-
-def _joined(value: JSON) -> JSON:
+def _with_whole_characters(value: JSON) -> JSON:
+    """Join each surrogate pair into one character, as JSON does."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if isinstance(value, dict):
-        return {_joined(key): _joined(entry) for key, entry in value.items()}
-    return [_joined(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError(f"the number {digits[:40]} is too large")
-    return number
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
+        return {_with_whole_characters(key): _with_whole_characters(entry) for key, entry in value.items()}
+    return [_with_whole_characters(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _advice(text: str, error: json.JSONDecodeError) -> str:
