@@ -8,7 +8,7 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -79,10 +79,15 @@ _PACKAGES: Final = (
     ("pydantic-ai-slim", 'for language models: pip install "materia-nb[models]"'),
 )
 _OPTIONAL: Final = frozenset({"ipykernel", "jupyterlab", "pydantic-ai-slim"})
-_VERSION_CONTROL: Final = (
-    ("git", "install git; some loadouts commit with git or with jj"),
-    ("jj", "install Jujutsu (jj) if your loadouts use it"),
+_PROGRAMS: Final = (
+    ("version control", "git", "git", "install git; some loadouts commit with git or with jj", ""),
+    ("version control", "jj", "jj", "install Jujutsu (jj) if your loadouts use it", ""),
+    *(
+        ("agents' programs", f"{COMMAND_PREFIX}{preset.name}", preset.argv[0], preset.about, preset.tested)
+        for preset in PRESETS.values()
+    ),
 )
+"""The optional programs: area, name, program, advice, and the tested version or ""."""
 
 
 def packages() -> Iterator[Finding]:
@@ -110,38 +115,25 @@ def programs(project: Path) -> list[Finding]:
     Raises:
         KeyboardInterrupt: the checkup was interrupted; all started programs have been ended.
     """
-    rows = [
-        *(("version control", name, (name, "--version"), advice, "") for name, advice in _VERSION_CONTROL),
-        *(
-            (
-                "agents' programs",
-                f"{COMMAND_PREFIX}{preset.name}",
-                (preset.argv[0], "--version"),
-                preset.about,
-                preset.tested,
-            )
-            for preset in PRESETS.values()
-        ),
-    ]
-    results: list[ProcessResult | None] = [None] * len(rows)
+    results: list[ProcessResult | None] = [None] * len(_PROGRAMS)
     if THREADS and PROCESSES:
         stop = Stop()
-        with ThreadPoolExecutor(len(rows)) as pool:
+        with ThreadPoolExecutor(len(_PROGRAMS)) as pool:
             try:
-                results = list(pool.map(lambda row: _run_version(row[2], project, stop), rows))
+                results = list(pool.map(lambda row: _run_version(row[2], project, stop), _PROGRAMS))
             finally:
                 stop.set()
     return [
         _program(area, name, result, advice, tested)
-        for (area, name, _, advice, tested), result in zip(rows, results, strict=True)
+        for (area, name, _, advice, tested), result in zip(_PROGRAMS, results, strict=True)
     ]
 
 
-def _run_version(argv: Sequence[str], project: Path, stop: Stop) -> ProcessResult | None:
-    program = shutil.which(argv[0])
-    if program is None:
+def _run_version(program: str, project: Path, stop: Stop) -> ProcessResult | None:
+    path = shutil.which(program)
+    if path is None:
         return None
-    command, limit = [program, *argv[1:]], VERSION_TIMEOUT_S
+    command, limit = [path, "--version"], VERSION_TIMEOUT_S
     return run_process(command, stdin=b"", cwd=project, timeout_s=limit, capture=Capture(_VERSION_BYTES), stop=stop)
 
 
