@@ -289,11 +289,12 @@ def _find(board: Board, quest: QuestRef) -> Quest:
 
 def _is_unchanged(quest: Quest | None, displayed: Quest) -> bool:
     """Return True if a quest still has the id, status and cast of the displayed quest."""
-    return quest is not None and (quest.id, quest.status, quest.cast) == (
-        displayed.id,
-        displayed.status,
-        displayed.cast,
-    )
+    return quest is not None and run_state(quest) == run_state(displayed)
+
+
+def run_state(quest: Quest) -> tuple[str, QuestStatus, str | None]:
+    """Return the values of a quest that every run changes; a click on a displayed quest is refused if they changed."""
+    return quest.id, quest.status, quest.cast
 
 
 def _outdated(quest: Quest) -> MateriaError:

@@ -10,7 +10,7 @@ import ipywidgets as ui
 
 from materia_nb.cast.views.tables import QUEST_COLUMNS, quest_row, quests_view
 from materia_nb.display.escape import html_lines, html_table, html_text, part
-from materia_nb.quests import STOP_MESSAGES, next_quest
+from materia_nb.quests import STOP_MESSAGES, next_quest, run_state
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class _ButtonRow:
 
     def show(self, quest: Quest | None) -> None:
         """Replace the buttons if they were created for another quest or another status of the quest."""
-        subject = None if quest is None else (quest.id, quest.status, quest.cast)
+        subject = None if quest is None else run_state(quest)
         if subject != self._subject:
             self.close_earlier()
             self._earlier, self.view.children = self.view.children, self._make(quest)
