@@ -29,7 +29,7 @@ INSTRUCTIONS: Final = """\
 Design loadouts: graphs in which agents and utilities pass work to one another. Call loadouts first, then open_loadout. Read
 the loadout with show, and change it with the other tools. Examine it with check, explore and odds. Use require to test the
 properties that must hold for every cast: if a property fails, you get a cast as a counterexample. When the loadout is done,
-call hand_over. A person then accepts or refuses each of your steps. You cannot save the loadout yourself."""
+call hand_over. A person then continues with your draft or discards it. You cannot save the loadout yourself."""
 
 _EDGE: Final = re.compile(r"(.+)#([1-9]\d*)")
 _REQUEST: Final = "a counterexample"
@@ -106,11 +106,11 @@ class DesignServer:
         return "\n".join(
             ["Loadouts:", *(f"- {name}" for name in config.loadout_names)]
             + ["Materia:", *(f"- {name}" for name in config.document.get("materia", {}))]
-            + (["Drafts that wait for review:", *drafts] if drafts else [])
+            + (["Drafts that wait for a person:", *drafts] if drafts else [])
         )
 
     def open_loadout(self, loadout: str, *, new: bool = False, draft: bool = False) -> str:
-        """Open a loadout for design. `new` creates an empty loadout. `draft` continues a draft that was handed over but not reviewed yet."""
+        """Open a loadout for design. `new` creates an empty loadout. `draft` continues a draft that was handed over but not taken up yet."""
         self.close()
         from materia_nb.store.design_autosave import autosave
 
@@ -190,7 +190,7 @@ class DesignServer:
         return "\n".join([*results, *exploration.notes])
 
     def hand_over(self) -> str:
-        """Hand your steps to a person, who accepts or refuses each step in the designer. This ends your work on the loadout."""
+        """Hand your steps to a person, who continues with them in the designer or discards them. This ends your work on the loadout."""
         design = self.design
         if not design.steps:
             raise MateriaError(

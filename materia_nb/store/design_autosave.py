@@ -27,9 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from materia_nb.errors import MateriaError, counted, outgoing_line
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
-from materia_nb.jsonvalue import JSON, Object, as_object, is_object, pointer_keys, whole_number
+from materia_nb.jsonvalue import JSON, Object, as_object, is_object, whole_number
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.document import DesignChange, design_error, exact
+from materia_nb.loadout.design.document import DesignChange, exact
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import CAST_ID, NO_FILE, disk, json_bytes, locked
 from materia_nb.store.rundir import RunDir
@@ -38,8 +38,6 @@ _FOLDER: Final = "drafts"
 _FORMAT: Final = "materia-nb draft 1"
 _FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
-_LOST: Final = ("unknown-endpoint", "unknown-materia", "missing-endpoint")
-"""The kinds of problems that mean that a step of a draft needs a missing part."""
 _MAX_BYTES: Final = 2**25
 """Maximum size of a draft, in bytes; a longer draft is rewritten with only its last act."""
 _MAX_DRAFTS: Final = 5
@@ -90,47 +88,18 @@ class SavedDraft:
             exact(raw) != exact(known.get(id_)) for id_, raw in last.materia.items()
         )
 
-    def do_step(self, number: int, design: Design) -> str:
-        """Apply one step of the draft to a design that may have changed since the draft began; return the summary.
-
-        Args:
-            number: the index of the step, from 0.
-            design: the design of the loadout.
-
-        Raises:
-            MateriaError: the part that the step changes is missing or differs by now (``design``).
-        """
-        import jsonpatch
-
-        step, before = self.steps[number], self.steps[number - 1] if number else None
-        old, now = self.began if before is None else before.document, design.document
-        patch = jsonpatch.make_patch(old, step.document).patch
-        was: Mapping[str, Object | None] = {} if before is None else before.materia
-        edited = {id_: raw for id_, raw in step.materia.items() if exact(raw) != exact(was.get(id_))}
-        same = all(
-            exact(_dependency(old, change["path"])) == exact(_dependency(now, change["path"])) for change in patch
-        )
-        if not same or any(exact(was[id_]) != exact(design.definitions.get(id_)) for id_ in edited if id_ in was):
-            message = f"this step depends on a missing or changed part: {step.summary}"
-            raise design_error(message, "draft", "it depends on a refused step, or you changed the same part")
-        known = {(problem.code, problem.source) for problem in design.report.problems}
-        title = design.apply(DesignChange(as_object(jsonpatch.apply_patch(now, patch)), step.summary, edited))
-        for problem in design.report.problems:
-            if problem.code in _LOST and (problem.code, problem.source) not in known:
-                design.undo()
-                raise design_error(f"{step.summary}, but {problem.message}", "draft", "it depends on a refused step")
-        return title
-
     def continue_in(self, design: Design) -> str:
-        """Apply the steps to a design, which then saves them in its own draft; return a message about the steps.
+        """Apply the steps after those of a design, which then saves them in its own draft; return a message about the steps.
 
         Raises:
             DiskError: this draft cannot be deleted afterwards.
         """
+        message = f"continued with {self}"
+        if design.changed:
+            message += ", which replaces your unsaved edits until you undo its steps"
         design.take_up(self.steps, self.undone)
         if not design.not_kept:
             self.discard()
-        message = f"continued with {self}"
         if self.home not in (None, str(design.home)):
             return f"{message}; it began in {self.home}, which is not loaded now, and would be saved in {design.home}"
         if exact(self.began) != exact(design.began):
@@ -162,16 +131,6 @@ def autosave(design: Design, root: Path, by: str = "") -> Design:
     """
     design.keep = _Autosaver(root, by).on_change
     return design
-
-
-def _dependency(document: Object, path: str) -> JSON:
-    """Return the value that a change at a path depends on: the outermost list on the path, else the value, if any."""
-    value: JSON = document
-    for key in pointer_keys(path):
-        if not isinstance(value, dict):
-            break
-        value = value.get(key)
-    return value
 
 
 def _stem(name: str) -> str:

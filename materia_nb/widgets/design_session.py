@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 from pydantic import StrictBool, StrictInt
@@ -25,7 +25,7 @@ from materia_nb.store.design_autosave import SavedDraft
 from materia_nb.widgets.design_acts import act, handle
 from materia_nb.widgets.design_slices import design_slice, drawn_selection
 from materia_nb.widgets.design_state import LIKELY, DesignQuestion, DesignState, design_messages
-from materia_nb.widgets.frontend import LongText, ShortText, Token, WholeNumber, outdated
+from materia_nb.widgets.frontend import LongText, ShortText, Token, outdated
 from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
@@ -44,7 +44,7 @@ class DesignSession(DesignState):
         """Handle a message; an error is shown in ``note`` and leaves the design unchanged."""
         not_kept, summary = self.design.not_kept, None
         try:
-            if kind not in ("answer", "pick", "news") and not self.reviewing:
+            if kind not in ("answer", "pick", "news"):
                 self.question = None
             summary = handle(self, kind, values)
         except MateriaError as error:
@@ -300,66 +300,6 @@ def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False)
     draft_.discard()
     session.offer_draft()
     return f"discarded {draft_}"
-
-
-@act
-def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept_count: WholeNumber = 0) -> str:
-    """Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept_count`` is the number of kept steps."""
-    draft_ = _draft_named(session, file)
-    left = []
-    for number in range(at, len(draft_.steps)):
-        try:
-            summary = draft_.do_step(number, session.design)
-        except MateriaError as error:
-            left.append(f"step {number + 1} was skipped: {error.what}")
-            continue
-        session.proposed = session.design.now
-        _ask_to_keep(session, draft_, number, kept_count, left)
-        return "; ".join([*left, f"applied, waiting for your decision: {summary}"])
-    draft_.discard()
-    return "; ".join(
-        [*left, f"kept {kept_count} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"]
-    )
-
-
-def _ask_to_keep(
-    session: DesignState, draft: SavedDraft, number: int, kept_count: int, left: Sequence[str] = ()
-) -> None:
-    message = {"kind": "judge", "file": draft.path.name, "at": number, "kept_count": kept_count}
-    answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
-    step = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].summary}."
-    choices = tuple((label, {**message, "verdict": verdict}) for label, verdict in answers.items())
-    session.question = DesignQuestion(f"{step} {'; '.join(left)}".strip(), choices)
-
-
-@act
-def judge(
-    session: DesignState,
-    file: ShortText,
-    at: WholeNumber,
-    kept_count: WholeNumber,
-    verdict: Literal["keep", "refuse", "all", "none"],
-) -> str:
-    """Keep or undo the last step of a draft, then show the next step; or decide all remaining steps the same way."""
-    draft_ = _draft_named(session, file)
-    if verdict in ("refuse", "none"):
-        if session.design.now is not session.proposed:
-            _ask_to_keep(session, draft_, at, kept_count)
-            refusal = "the design has changed since this step"
-            raise design_error(refusal, "draft", "undo your changes, then refuse the step; or keep it")
-        session.design.undo()
-    else:
-        kept_count += 1
-    if verdict == "none":
-        draft_.discard()
-        return f"kept {kept_count} of the {counted(len(draft_.steps), 'step')} by {draft_.by}"
-    if verdict == "all":
-        for number in range(at + 1, len(draft_.steps)):
-            with suppress(MateriaError):
-                draft_.do_step(number, session.design)
-                kept_count += 1
-        at = len(draft_.steps)
-    return review(session, file, at + 1, kept_count)
 
 
 def _draft_named(session: DesignState, file: str) -> SavedDraft:

@@ -125,7 +125,6 @@ class DesignState:
         self.route: tuple[str, ...] = ()
         self.odds: dict[str, float] = {}
         self.estimated: tuple[DesignChange, str] | None = None
-        self.proposed: DesignChange | None = None
         self._offered: set[tuple[Path, int]] = set()
         self.cast_made: Callable[[Cast], object] | None = None
         self.casts_started = 0
@@ -210,11 +209,6 @@ class DesignState:
             return key in self.design.definitions
         return kind == "loadout" or (kind in _KINDS and self.has_part(kind, key))
 
-    @property
-    def reviewing(self) -> bool:
-        """True while a person reviews the steps of a draft."""
-        return self.question is not None and self.question.choices[0][1]["kind"] == "judge"
-
     def offer_draft(self, *, handed_over: bool = False) -> None:
         """Ask whether to continue an unsaved draft, if there is one.
 
@@ -228,11 +222,8 @@ class DesignState:
         if draft is not None and not (handed_over and self.question is not None):
             self._offered.add((draft.path, draft.at))
             take: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
-            choices: list[tuple[str, Mapping[str, JSON]]] = [("Continue with it", take)]
-            if draft.by:
-                choices.insert(0, ("Review each step", {**take, "kind": "review"}))
-            choices.append(("Discard it", {**take, "discard": True}))
-            self.question = DesignQuestion(f"There is {draft}, which was not saved.", tuple(choices))
+            choices = ("Continue with it", take), ("Discard it", {**take, "discard": True})
+            self.question = DesignQuestion(f"There is {draft}, which was not saved.", choices)
 
 
 DesignSlice = dict[str, Any]

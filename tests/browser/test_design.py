@@ -448,22 +448,21 @@ print([result.text for name, given in steps if not (result := robot.call(name, g
 """
 
 
-def test_steps_of_a_coding_agent_can_be_reviewed(lab: Lab):
+def test_draft_of_a_coding_agent_is_taken_up(lab: Lab):
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
     show = "panel = get_ipython().run_line_magic('materia', 'design --new Mine'); panel"
     lab.open(lab.notebook("%load_ext materia_nb", AGENT, show))
     lab.run_all()
     hand = Hand(lab, 2)
-    hand.press("Review each step")
-    hand.said("Step 1 of 3 by robot")
-    lab.screenshot("design-review")
-    lab.screenshot("design-review-dark", dark=True)
-    assert violations(lab, "a step is reviewed") == []
-    hand.press("Keep it")
-    hand.said("Step 2 of 3 by robot")
-    hand.press("Refuse it")
-    hand.said("kept 1 of the 3 steps by robot")
-    hand.there("Socket-1")
+    hand.said("(3 steps), which was not saved.")
+    lab.screenshot("design-handed-over")
+    lab.screenshot("design-handed-over-dark", dark=True)
+    assert violations(lab, "the draft of a coding agent is offered") == []
+    hand.press("Continue with it")
+    hand.said("by robot (3 steps)")
+    hand.there("Socket-2")
+    hand.press("Undo")
+    hand.said("undone: connected Socket-1 to Socket-2")
 
 
 def test_design_survives_its_kernel_and_enter_casts_once(hand: Hand):

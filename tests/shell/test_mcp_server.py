@@ -1,4 +1,4 @@
-"""``materia mcp``: a scripted client builds a loadout, sees casts, and a person judges each step."""
+"""``materia mcp``: a scripted client builds a loadout, sees casts, and a person takes up its draft."""
 
 from __future__ import annotations
 
@@ -141,36 +141,46 @@ def session(server, project):
         yield made
 
 
-def test_person_accepts_or_refuses_each_step(session):
+def test_draft_is_taken_up_by_a_click_only(session):
     assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in session.question.text
-    choose(session, "Review each step")
-    assert session.question.text.startswith("Step 1 of 6 by robot")
-    assert "Socket-2" in session.design.document["sockets"], "it is seen on the graph"
-    choose(session, "Keep it")
-    assert session.question.text.startswith("Step 2 of 6")
-    choose(session, "Refuse it")
-    assert "Socket-3" not in session.design.document["sockets"]
-    choose(session, "Keep it")
-    assert session.question.text.startswith("Step 5 of 6"), "an edge to a socket that was refused is left out"
-    assert "step 4 was skipped" in session.question.text
-    choose(session, "Refuse it")
+    assert [label for label, _ in session.question.choices] == ["Continue with it", "Discard it"]
+    assert session.design.document["sockets"] == {"Socket-1": {"materia": "Plan"}}
+    choose(session, "Continue with it")
     assert session.question is None
-    assert session.note[1].startswith("step 6 was skipped: this step depends on a missing or changed part")
-    assert "kept 2 of the 6 steps by robot" in session.note[1]
-    assert session.design.document["sockets"] == {
-        "Socket-1": {"materia": "Plan", "edges": [{"when": "always", "to": "Socket-2"}]},
-        "Socket-2": {"materia": "Check"},
-    }
+    assert len(session.design.document["sockets"]) == 3
+    assert len(session.design.steps) == 6
+    assert session.bench.loadouts.drafts() == ()
+    for _ in range(6):
+        session.on_message("undo", {})
+    assert session.design.document["sockets"] == {"Socket-1": {"materia": "Plan"}}
+
+
+def test_discarded_draft_leaves_the_design_unchanged(session):
+    choose(session, "Discard it")
+    assert session.question is None
+    assert session.design.document["sockets"] == {"Socket-1": {"materia": "Plan"}}
     assert session.bench.loadouts.drafts() == ()
 
 
-@pytest.mark.parametrize("label, sockets, steps", [("Keep all", 3, 6), ("Refuse all", 1, 0)])
-def test_later_steps_can_be_decided_together(session, label, sockets, steps):
-    choose(session, "Review each step")
-    choose(session, label)
-    assert session.question is None
-    assert len(session.design.document["sockets"]) == sockets
-    assert len(session.design.steps) == steps
+def test_own_edits_come_back_by_undoing_the_draft(session):
+    session.on_message("answer", {"number": -1})
+    session.design.add_edge("Socket-1", "end")
+    session.offer_draft()
+    choose(session, "Continue with it")
+    assert session.note[1].endswith("(6 steps), which replaces your unsaved edits until you undo its steps")
+    assert len(session.design.document["sockets"]) == 3
+    for _ in range(6):
+        session.on_message("undo", {})
+    assert session.design.document["sockets"]["Socket-1"]["edges"] == [{"when": "always", "to": "end"}]
+
+
+def test_replaced_draft_is_refused(session, server):
+    does(server, "open_loadout", loadout="Mine", draft=True)
+    does(server, "add_edge", source="Socket-3", to="end")
+    does(server, "hand_over")
+    session.on_message("answer", {"number": 0, "question": session.question.number})
+    assert session.note == ("alert", "this draft no longer exists: open the design again")
+    assert session.design.steps == ()
 
 
 def test_open_design_asks_once_about_pending_steps(server, project):
@@ -187,28 +197,6 @@ def test_open_design_asks_once_about_pending_steps(server, project):
         made.question = None
         made.on_message("news", {})
         assert made.question is None, "what was offered once is not offered again"
-
-
-def test_step_with_later_edits_is_not_undone(session):
-    choose(session, "Review each step")
-    session.on_message("add", {"materia": "Ship"})
-    assert session.reviewing, "the question stays"
-    session.on_message("answer", {"number": 1})
-    assert session.note[0] == "alert"
-    assert "the design has changed since this step" in session.note[1]
-    assert session.reviewing, "it can be kept still"
-    assert len(session.design.document["sockets"]) == 3
-
-
-def test_edits_of_the_person_are_not_overwritten(session):
-    session.on_message("answer", {"number": -1})
-    session.design.add_edge("Socket-1", "end")
-    session.offer_draft()
-    choose(session, "Review each step")
-    choose(session, "Keep it")
-    choose(session, "Keep it")
-    assert "step 3 was skipped" in session.question.text
-    assert session.design.document["sockets"]["Socket-1"]["edges"] == [{"when": "always", "to": "end"}]
 
 
 # -- over stdio ----------------------------------------------------------------------------

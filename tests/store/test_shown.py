@@ -636,8 +636,6 @@ def test_autosaves_match_their_record(project):
     onto = bench.design()
     shown += tried(
         ("news", lambda: draft.has_changes(onto)),
-        *((f"step {n}", lambda n=n: draft.do_step(n, onto)) for n in (1, 0, 0, 1)),
-        ("no news", lambda: draft.has_changes(onto)),
     )
     taken = bench.design()
     shown += tried(
@@ -764,22 +762,6 @@ def test_unsaved_file_blocks_a_restored_folder(tmp_path):
     (project / "a" / "new").unlink()
     kept.restore(second.commit, first.commit)
     assert (project / "a").read_text() == "a file"
-
-
-def test_autosaved_step_with_a_missing_target_is_dropped(project):
-    bench = Workbench(project)
-    bench.use("Plan-Build-Eval")
-    design = bench.design()
-    design.add_socket("Build")
-    design.add_edge("Socket-5", "Socket-6", "always")
-    design = None
-    [draft] = drafts_in(bench.loadouts.casts_root)
-    other = bench.design()
-    before = other.document
-    with pytest.raises(MateriaError, match="Socket-6"):
-        draft.do_step(1, other)
-    assert other.document == before
-    bench.close()
 
 
 class Naming:

@@ -389,7 +389,7 @@ def test_unavailable_action_says_what_to_do_first(fresh):
     assert "press Explore" in refused(fresh, "witness", outcome="complete")
     assert "check the list again" in refused(fresh, "fix", code="no-effect", source="here")
     assert "the design has 1 problem: fix the problems first" in refused(fresh, "explore")
-    assert "no longer exists" in refused(fresh, "review", file="none.jsonl")
+    assert "no longer exists" in refused(fresh, "draft", file="none.jsonl")
     do(fresh, "estimate")
     assert fresh.estimated[1].startswith("no estimate is available: ")
 

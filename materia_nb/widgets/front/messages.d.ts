@@ -276,8 +276,6 @@ export interface ToDesign {
   fix: { code: string; source: string };
   /** Discard a refused value. */
   forget: { of: [string, string]; field: string };
-  /** Keep or undo the last step of a draft, then show the next step; or decide all remaining steps the same way. */
-  judge: { file: string; at: number; kept_count: number; verdict: "keep" | "refuse" | "all" | "none" };
   /** Set the maximum number of traversals of an edge (R18); None removes the limit */
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
   /** Create a loop of sockets over the items of the generator that leads into it. */
@@ -328,8 +326,6 @@ export interface ToDesign {
   rename_loop: { old: string; new: string };
   /** Rename a socket, and change every reference to it in the entry, edges, loops, exits and layout */
   rename_socket: { old: string; new: string };
-  /** Apply the next possible step of an agent's draft, and ask whether to keep it; ``kept_count`` is the number of kept steps. */
-  review: { file: string; at?: number; kept_count?: number };
   /** Save the design to its current location, or elsewhere; ask first if something would be lost. */
   save: { to?: string | null; anyway?: boolean };
   /** Set one field of a part; a refused value stays in its field, with the reason. */
