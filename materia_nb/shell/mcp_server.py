@@ -114,11 +114,14 @@ class DesignServer:
         self.close()
         from materia_nb.store.design_autosave import autosave
 
-        if draft:
-            self._design = self.bench.design(loadout, draft=True)
-        else:
-            self._design = self.bench.design(loadout, new=new)
-            autosave(self._design, self.bench.loadouts.casts_root, by=outgoing_line(self.by))
+        drafts = self.bench.loadouts.drafts(loadout) if draft else ()
+        if draft and not drafts:
+            raise MateriaError(f"{loadout} has no draft.", hint="call loadouts for the list of drafts", kind="no_draft")
+        is_unsaved = draft and loadout not in self.bench.loadouts.config.loadout_names
+        self._design = self.bench.design(loadout, new=new or is_unsaved)
+        autosave(self._design, self.bench.loadouts.casts_root, by=outgoing_line(self.by))
+        if drafts:
+            drafts[0].continue_in(self._design)
         return self.show()
 
     def show(self) -> str:

@@ -181,6 +181,8 @@ def test_replaced_draft_is_refused(session, server):
     session.on_message("answer", {"number": 0, "question": session.question.number})
     assert session.note == ("alert", "this draft no longer exists: open the design again")
     assert session.design.steps == ()
+    session.on_message("news", {})
+    assert "by robot\N{SYMBOL FOR ESCAPE} (7 steps)" in session.question.text
 
 
 def test_open_design_asks_once_about_pending_steps(server, project):
