@@ -217,12 +217,12 @@ def inspector_state(
         return _state(("about",), tab, _title_of(now, selected), tabs)
     current = _here(now)
     socket = selected.id if selected is not None else current
-    at_present = socket == current
+    is_current = socket == current
     element = Element("socket", socket) if socket in now.graph.sockets else None
-    record = now.latest if at_present else next((step for step in reversed(now.steps) if step.socket == socket), None)
-    tabs = _Tabs(now, record, now, element, busy=busy, at_present=at_present)
+    record = now.latest if is_current else next((step for step in reversed(now.steps) if step.socket == socket), None)
+    tabs = _Tabs(now, record, now, element, busy=busy, is_current=is_current)
     several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
-    return _state((only,) if only else several, tab, _socket_title(now, element, at_present=at_present), tabs)
+    return _state((only,) if only else several, tab, _socket_title(now, element, is_current=is_current), tabs)
 
 
 def _here(cast: Snapshot) -> str:
@@ -262,7 +262,7 @@ class _Tabs:
     _: KW_ONLY
     busy: bool
     present: bool = True  # True if the tabs show the present
-    at_present: bool = False
+    is_current: bool = False
 
     def content(self, name: str) -> dict[str, Any]:
         """Return the content of a tab except the state tab."""
@@ -277,7 +277,7 @@ class _Tabs:
         return content
 
     def _answer(self) -> dict[str, Any]:
-        if self.at_present:
+        if self.is_current:
             return answer_state(self.now, busy=self.busy)
         assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
         parts: list[Block] = []
@@ -291,16 +291,16 @@ class _Tabs:
         cast, record = self.snapshot, self.record
         can_edit = cast.writable and not self.busy and not cast.lanes_go_on
         waiting = cast.prompt or cast.prompt_cut_short
-        if self.present and self.at_present and waiting is not None:
+        if self.present and self.is_current and waiting is not None:
             turn = cast.engine.at.turn if cast.engine.at else 0
             title = (
                 f"The prompt. Changes are for this turn only. {against_last_visit(cast.steps, cast.steps[-1], waiting)}"
             )
             key = f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}"
             return prompt_content(title.rstrip(), waiting, key, edit=can_edit)
-        is_preview = self.present and (record is None or not self.at_present or cast.status == "ready")
+        is_preview = self.present and (record is None or not self.is_current or cast.status == "ready")
         if is_preview and self.element is not None:
-            return self._preview(self.element.id, edit=can_edit and self.at_present and cast.status == "ready")
+            return self._preview(self.element.id, edit=can_edit and self.is_current and cast.status == "ready")
         if record is None or record.prompt is None:
             return blocks_content([Line(_NO_PROMPT, "quiet")])
         against = against_last_visit(cast.steps, record, record.prompt)
@@ -341,7 +341,7 @@ def _changed_last(last: StepRecord | None) -> list[Block]:
     return diff_blocks(dict(last.before.data), dict(last.after.data), f"step {last.number} changed")
 
 
-def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) -> dict[str, Any]:
+def _socket_title(cast: Snapshot, element: Element | None, *, is_current: bool) -> dict[str, Any]:
     if element is None:
         name = "the end" if cast.next_socket == END else "the cast"
         chips = [*_lane(cast), cast.status]
@@ -349,7 +349,7 @@ def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) 
     socket, pinned = cast.graph.sockets[element.id], cast.pinned_at(element.id)
     chips = [*_lane(cast), part(element.id, 40), _who(cast, element.id, pinned)]
     at = cast.engine.at
-    if at_present and at is not None and at.socket == element.id and cast.status != "ready":
+    if is_current and at is not None and at.socket == element.id and cast.status != "ready":
         chips.append(f"visit {at.visit}" + (f" · {at.item.key} {part(at.item.label, 40)}" if at.item else ""))
     elif visits := cast.visits.get(element.id, 0):
         chips.append(f"{visits} visit{'s' * (visits > 1)}")
@@ -358,7 +358,7 @@ def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) 
         "name": cast.names[element.id],
         "chips": [chip for chip in chips if chip],
         "id": element.id,
-        "present": at_present,
+        "present": is_current,
         "stops": _stops(cast, element),
         "pinned": pinned is not None,
         "answered": element.id in cast.visits
