@@ -601,7 +601,7 @@ class Table(Shown):
 
     def _without_empty_columns(self) -> tuple[list[str], list[tuple[Cell, ...]]]:
         """Return headers and rows without empty columns."""
-        columns = [column for column in range(len(self.headers)) if any(row[column] != "" for row in self.rows)]
+        columns = sorted({column for row in self.rows for column, cell in enumerate(row) if cell != ""})
         return [self.headers[column] for column in columns], [tuple(row[n] for n in columns) for row in self.rows]
 
 

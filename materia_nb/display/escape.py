@@ -92,6 +92,8 @@ def _near_changes(text: str, *, first: bool, last: bool) -> str:
 
 ELLIPSIS: Final = "…"
 _SPACE: Final = re.compile(r"\s+")
+_HARMLESS: Final = re.compile(r"(?:[!-~]+(?: [!-~]+)*)?")
+"""Pattern of text that is safe and on one line: printable ASCII words with single blanks."""
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
 
 
@@ -155,6 +157,8 @@ def cut_off(line: str, at: int) -> str:
 
 def part(text: object, limit: int = 64) -> str:
     """Return a piece of foreign text, shortened and made safe, for use inside our own text."""
+    if type(text) is str and len(text) <= limit and _HARMLESS.fullmatch(text):
+        return text
     return plain(shorten(text, limit))
 
 

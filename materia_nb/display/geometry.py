@@ -8,7 +8,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final, TypeAlias
 
 from materia_nb.display.escape import cut_off
@@ -77,12 +76,15 @@ _CACHED_TEXTS: Final = 2_000
 @lru_cache(maxsize=_CACHED_TEXTS)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Estimate the width in pixels of one line of text."""
-    return _in_pixels(sum(_char_widths(text)), size, bold=bold)
+    ends = _char_ends(text, size, bold=bold)
+    return ends[-1] if ends else 0.0
 
 
-def _char_widths(text: str) -> list[int]:
-    """Return the width of each character in thousandths of the font size."""
-    widths = []
+def _char_ends(text: str, size: float, *, bold: bool) -> list[float]:
+    """Return the position of the end of each character, in pixels."""
+    weight = 1.08 if bold else 1.0
+    ends: list[float] = []
+    end = 0  # in thousandths of the font size
     for char in text:
         width = _WIDTHS.get(char)
         if width is None:
@@ -92,18 +94,15 @@ def _char_widths(text: str) -> list[int]:
                 width = 0
             else:
                 width = 1060 if unicodedata.east_asian_width(char) in "WF" else 760
-        widths.append(width)
-    return widths
-
-
-def _in_pixels(width: int, size: float, *, bold: bool) -> float:
-    return width * size * (1.08 if bold else 1.0) / 1000
+        end += width
+        ends.append(end * size * weight / 1000)
+    return ends
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """Cut one line of text so that it takes at most ``room`` pixels."""
-    ends = [_in_pixels(width, size, bold=bold) for width in accumulate(_char_widths(text))]
+    ends = _char_ends(text, size, bold=bold)
     if not ends or ends[-1] <= room:
         return text
     return cut_off(text, bisect_right(ends, room - size * 0.86))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -89,7 +90,7 @@ END_SIGN: Final = "\x00end"
 """Key of the end sign."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Link:
     """A line between ``source`` and ``target``, which are socket ids, :data:`START_SIGN` or :data:`END_SIGN`.
 
@@ -108,7 +109,7 @@ class Link:
     loop: str | None = None
     lanes: Literal["", "fork", "join"] = ""
 
-    @property
+    @cached_property
     def route(self) -> Route | None:
         """The route of this line, as in :class:`Marks`."""
         if self.kind == "edge" and self.edge_index is not None:
@@ -492,7 +493,7 @@ def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
     else:
         label = link_label(first, marks, short=True)
     only = next((has for link in links if link.route and (has := marks.only_routes.get(link.route))), "")
-    return " · ".join(text for text in (label, only) if text)
+    return " · ".join(filter(None, (label, only)))
 
 
 def label_size(links: Sequence[Link], level: int, *, stub: bool) -> tuple[float, float]:

@@ -119,8 +119,9 @@ def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: st
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{extra}>{safe}</text>'
 
 
-def svg_image(piece: str, w: float, h: float) -> str:
-    """Return a complete SVG image of ``w`` by ``h`` pixels that contains SVG elements drawn from (0, 0)."""
+def svg_image(piece: str, box: Box) -> str:
+    """Return a complete SVG image of a box and the space around it; the SVG elements in it are drawn from (0, 0)."""
+    w, h = box.w + 2 * EDGE, box.h + 2 * EDGE
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
         f'font-family="{CARD_FONT}">{piece}</svg>'
@@ -199,7 +200,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
         state = fit_text(status, SMALL_SIZE, box.w - 2 * PAD)
         parts.append(svg_text(right, box.y + 35.5, state, SMALL_SIZE, ink, f'{end} font-weight="600"') if state else "")
         room = box.w - 2 * PAD - (text_width(state, SMALL_SIZE, bold=True) + 8 if state else 0)
-        below = " · ".join(text for text in (answerer_badge(socket, marks), part(socket.id)) if text)
+        below = " · ".join(filter(None, (answerer_badge(socket, marks), part(socket.id))))
         parts.append(svg_text(left, box.y + 35.5, fit_text(below, SMALL_SIZE, room), SMALL_SIZE, colours["soft"]))
     if level > 2 and (lines := card_lines(socket, marks, box.w - 2 * PAD)):
         parts.append(

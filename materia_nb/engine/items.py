@@ -158,7 +158,8 @@ def standing(state: StateView, item: ItemId) -> Standing:
     cursor, index, outer = item
     if item in state.joined:
         return "done"
-    if (lane := _lane_of(state, cursor)) is not None:
+    lane = state.lane
+    if lane is not None and lane.cursor == cursor:
         at = state.cursors.get(cursor, 0)
         earlier = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
         return "done" if index in earlier else "being worked on" if item in state.items else "open"

@@ -282,7 +282,7 @@ class PromptContext(NamedTuple):
             f"[{entry.socket} {entry.label}] {text}" if entry.socket else f"({entry.label}) {text}"
             for entry, text in chosen
         ]
-        values = tuple(("handoff", str(entry.step)) for entry, _ in chosen)
+        values = tuple([("handoff", str(entry.step)) for entry, _ in chosen])
         return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, values)
 
     def _chosen(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
@@ -293,18 +293,16 @@ class PromptContext(NamedTuple):
         The newest loses its middle if it is longer than ``bound``. The others are complete, as many as ``room`` allows.
         """
         mine = self.visit.item.id if self.visit.item else None
-        order = sorted(
-            range(len(entries) - 1),
-            key=lambda at: (
-                0 if mine and entries[at].item == mine else 1 if entries[at].item is None else 2,
-                -at,
-            ),
-        )
-        newest = entries[-1]
-        texts = {len(entries) - 1: middle(newest.text, max(bound - _label_size(newest), NOTICE_CHARS))}
-        room -= _label_size(newest) + len(texts[len(entries) - 1])
-        for at in order:
-            size = _label_size(entries[at]) + len(entries[at].text)
+        label_sizes = [len(entry.socket) + len(entry.label) + 6 for entry in entries]
+        last = len(entries) - 1
+        of_item, of_none, others = list[int](), list[int](), list[int]()
+        for at in reversed(range(last)):
+            item = entries[at].item
+            (of_item if mine and item == mine else of_none if item is None else others).append(at)
+        texts = {last: middle(entries[last].text, max(bound - label_sizes[last], NOTICE_CHARS))}
+        room -= label_sizes[last] + len(texts[last])
+        for at in (*of_item, *of_none, *others):
+            size = label_sizes[at] + len(entries[at].text)
             if size > room:
                 break
             texts[at] = entries[at].text
@@ -478,10 +476,6 @@ class PromptContext(NamedTuple):
 def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
     """Return the records of ``state.context``, at most the newest 500, oldest first."""
     return records(state.handoffs, context_of(state.data))[-SCANNED:]
-
-
-def _label_size(entry: Handoff) -> int:
-    return len(entry.socket) + len(entry.label) + 6
 
 
 _STANDING: Final = {

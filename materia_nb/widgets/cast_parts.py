@@ -77,12 +77,12 @@ class Frame:
     activity: Activity
     compares: Callable[[Snapshot], Sequence[Block]] | None
 
-    @property
+    @cached_property
     def now(self) -> Snapshot:
         """Current snapshot of the shown cast."""
         return self.casts[self.index]
 
-    @property
+    @cached_property
     def here(self) -> Snapshot:
         """Current snapshot of the cast or lane in the inspector."""
         return lane_of(self.now, self.lane)

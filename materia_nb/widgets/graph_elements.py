@@ -5,7 +5,7 @@ Plain JSON. The page fills the colours of its theme into the pictures (:data:`~m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -231,11 +231,11 @@ class GraphElements:
     def _sign_look(self, key: str, box: Box, marks: Marks) -> dict[str, str]:
         reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
         svg = terminal_sign(key, Box(EDGE, EDGE, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
-        return {"classes": "taken" if reached else "", "words": "", "svg": _picture(svg, box)}
+        return {"classes": "taken" if reached else "", "words": "", "svg": svg_image(svg, box)}
 
     def _chip_look(self, element_id: str, line: DrawnLine, box: Box, marks: Marks) -> dict[str, str]:
         drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
-        return {"classes": "", "words": self._looks[element_id]["words"], "svg": _picture(drawn, box)}
+        return {"classes": "", "words": self._looks[element_id]["words"], "svg": svg_image(drawn, box)}
 
     def _name(self, key: str) -> str:
         if key in _SIGNS:
@@ -253,7 +253,7 @@ class GraphElements:
         return {
             "classes": "current" if is_current else "",
             "words": title_words + part(loop_label(self.graph, loop, marks.progress.get(loop_id)), 200),
-            "svg": _picture(drawn, box),
+            "svg": svg_image(drawn, box),
         }
 
     def _socket_look(self, socket: Socket, box: Box, about: str, marks: Marks) -> dict[str, str]:
@@ -269,13 +269,13 @@ class GraphElements:
         return {
             "classes": " ".join(name for name, applies in classes.items() if applies),
             "words": "\n".join((about, *_socket_now(socket, marks, state))),
-            "svg": _picture(drawn, box),
+            "svg": svg_image(drawn, box),
         }
 
     def _line_look(self, line: DrawnLine, title: str, marks: Marks) -> dict[str, str]:
         link = line.link
         use = colour_role(link, marks)
-        labels = "\n".join(link_label(link_, marks) for link_ in (link, *line.shared)) or (
+        labels = "\n".join([link_label(link_, marks) for link_ in (link, *line.shared)]) or (
             "no edges: the cast ends" if link.kind == "implied" else "always"
         )
         stops = link.route in marks.break_routes
@@ -343,20 +343,12 @@ def _about_socket(socket: Socket, *, entry: bool) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _socket_now(socket: Socket, marks: Marks, state: str) -> Iterator[str]:
-    """Yield the lines of a card's tooltip about the current moment of a cast."""
+def _socket_now(socket: Socket, marks: Marks, state: str) -> Iterable[str]:
+    """Return the lines of a card's tooltip about the current moment of a cast."""
     visits = marks.visits.get(socket.id, 0)
-    yield from filter(None, [answered_by(socket.id, marks)])
-    if visits:
-        yield f"visited {TIMES_SIGN}{short_number(visits)}"
-    if state:
-        yield state
-    if socket.id in marks.breakpoints:
-        yield "breakpoint"
-
-
-def _picture(drawn: str, box: Box) -> str:
-    return svg_image(drawn, box.w + 2 * EDGE, box.h + 2 * EDGE)
+    visited = f"visited {TIMES_SIGN}{short_number(visits)}" if visits else ""
+    stops = "breakpoint" if socket.id in marks.breakpoints else ""
+    return filter(None, (answered_by(socket.id, marks), visited, state, stops))
 
 
 def _sendable(pick: Selection | None) -> list[str] | None:
