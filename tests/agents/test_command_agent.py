@@ -58,7 +58,7 @@ def test_name_of_a_command_agent_is_its_program():
     assert CommandAgent(["pi"], name="my pi").name == "my pi"
 
 
-def test_unread_prompt_does_not_block(turn):
+def test_program_that_ignores_its_prompt_does_not_block(turn):
     big = dataclasses.replace(turn, prompt="x" * 5_000_000)
     assert agent("print('short')").answer(big).text == "short"
 
@@ -81,7 +81,7 @@ def test_lone_surrogate_in_a_prompt_is_sent(turn):
         ("import sys; sys.stdout.write('x' * 9_000_000)", {}, "agent_reply_too_long", "8,388,608 bytes"),
     ],
 )
-def test_command_failures_have_their_kinds(turn, code, more, kind, said):
+def test_each_command_failure_has_its_own_kind(turn, code, more, kind, said):
     with pytest.raises(AgentError, match=said) as caught:
         agent(code, **more).answer(turn)
     assert caught.value.kind == kind

@@ -97,7 +97,7 @@ class TestAnswers:
     def test_dict_reply_is_encoded_as_json(self):
         assert ask(lambda: {"satisfied": True, "context": "é"}) == '{"satisfied":true,"context":"é"}'
 
-    def test_reply_object_is_kept(self):
+    def test_reply_object_is_returned_unchanged(self):
         reply = Reply("x", Usage(1, 2), {"model": "m"})
         assert FunctionAgent(lambda: reply).answer(TURN) is reply
 
@@ -221,7 +221,7 @@ class TestCoroutines:
         assert ask(read) == "mine"
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-    def test_abandoning_a_call_keeps_the_loop_for_others(self, error):
+    def test_event_loop_is_usable_after_a_call_that_raised_an_error(self, error):
         async def leave():
             raise error
 
@@ -267,7 +267,7 @@ class TestCoroutines:
             ask(long)
         assert cleaned.is_set()
 
-    def test_closed_loop_is_started_again(self):
+    def test_closed_event_loop_is_replaced(self):
         ask(slow_echo)
         SHARED.close()
         assert ask(slow_echo) == "again"
@@ -298,7 +298,7 @@ class TestLeaving:
         thread.join(30)
         assert isinstance(came[0].__cause__, KeyError)
 
-    def test_abandoned_blocking_agent_is_ignored(self):
+    def test_late_answer_of_an_abandoned_blocking_agent_is_ignored(self):
         begun, go_on, over, heard = (threading.Event(), threading.Event(), threading.Event(), [])
 
         def held(turn):

@@ -54,7 +54,7 @@ def pieces_of_key(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("library", sorted(LIBRARIES))
-def test_records_of_a_library_are_one_line_without_keys(library, stream):
+def test_library_log_records_are_one_line_without_keys(library, stream):
     redact_library_logs()
     logger = logging.getLogger(f"{library}.some.module")
     logger.info("HTTP Request: POST https://host/v1?key=%s\n  and more", KEY)
@@ -67,19 +67,19 @@ def test_records_of_a_library_are_one_line_without_keys(library, stream):
     assert pieces_of_key(stream.getvalue()) == []
 
 
-def test_records_of_other_loggers_are_unchanged(stream):
+def test_log_records_of_other_loggers_are_unchanged(stream):
     redact_library_logs()
     logging.getLogger("mine").error("failed", exc_info=ValueError("two\nlines"))
     assert stream.getvalue() == "mine failed\nValueError: two\nlines\n"
 
 
-def test_a_record_that_cannot_be_formatted_is_still_one_line(stream):
+def test_log_record_that_cannot_be_formatted_is_still_one_line(stream):
     redact_library_logs()
     logging.getLogger("httpx").warning("%d items", "many")
     assert stream.getvalue() == "httpx %d items\n"
 
 
-def test_warnings_of_a_library_become_records(stream):
+def test_library_warnings_become_log_records(stream):
     from pydantic_ai.exceptions import UsageLimitExceeded
 
     odd = type("OddWarning", (UserWarning,), {"__module__": UsageLimitExceeded.__module__})
@@ -90,7 +90,7 @@ def test_warnings_of_a_library_become_records(stream):
     assert stream.getvalue() == "pydantic_ai OddWarning: usage of *** cannot be read\n"
 
 
-def test_other_warnings_are_shown_as_before(stream):
+def test_warnings_of_other_modules_are_shown_as_usual(stream):
     redact_library_logs()
     with pytest.warns(UserWarning, match="mine"):
         warnings.warn("mine", stacklevel=1)
@@ -119,7 +119,7 @@ for line in sys.stdin:
 """
 
 
-def test_server_printing_non_messages_is_reported_in_one_line(tmp_path, stream):
+def test_server_that_prints_invalid_messages_is_reported_in_one_line(tmp_path, stream):
     variable = {"CANARY_API_KEY": "${CANARY_API_KEY}"}
     spec = {"command": sys.executable, "args": ["-S", "-c", LEAKY], "env": variable}
     try:

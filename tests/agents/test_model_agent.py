@@ -68,7 +68,7 @@ def test_reply_has_text_tokens_and_origin():
     assert "tools" not in server.asked[0]
 
 
-def test_streamed_text_is_notified_in_the_asking_thread():
+def test_streamed_text_is_reported_on_the_calling_thread():
     heard, threads = Heard(), set()
 
     def tell(thing):
@@ -81,7 +81,7 @@ def test_streamed_text_is_notified_in_the_asking_thread():
     assert threads == {threading.get_ident()}
 
 
-def test_text_is_notified_before_the_answer_is_complete():
+def test_text_is_reported_before_the_answer_is_complete():
     slow = Slow(("first",))
     told = threading.Event()
     with serving(slow) as server:
@@ -116,7 +116,7 @@ def test_settings_and_thinking_reach_the_server():
     assert server.asked[1]["reasoning_effort"] in ("none", "minimal")
 
 
-def test_unknown_thinking_level_is_noted_and_ignored():
+def test_unknown_thinking_level_is_reported_and_ignored():
     heard = Heard()
     with serving(says("x")) as server:
         agent(server).answer(turn(heard, thinking="hihg"))
@@ -124,7 +124,7 @@ def test_unknown_thinking_level_is_noted_and_ignored():
     assert "reasoning_effort" not in server.asked[0]
 
 
-def test_answer_at_the_token_limit_is_noted():
+def test_answer_that_reaches_the_token_limit_is_reported():
     heard = Heard()
     with serving(says("half an ans", finish="length")) as server:
         reply = agent(server).answer(turn(heard))
@@ -132,7 +132,7 @@ def test_answer_at_the_token_limit_is_noted():
     assert "cut off at its maximum number of tokens" in heard.notes[0]
 
 
-def test_turn_continued_after_calls_works_without_stored_thinking(monkeypatch, tmp_path):
+def test_turn_continued_after_its_calls_does_not_need_stored_thinking(monkeypatch, tmp_path):
     """Anthropic accepts tool calls of an earlier turn only with their thinking, or without thinking."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-your-business")
     fields = {"tools": "readOnly", "thinking": "high", "project": tmp_path}
@@ -272,7 +272,7 @@ def test_conversation_contains_the_tool_calls_of_each_answer():
 # -- tools ----------------------------------------------------------------------------
 
 
-def test_tools_of_the_materia_run_and_are_notified(tmp_path):
+def test_tools_of_the_materia_run_and_are_reported(tmp_path):
     (tmp_path / "a.txt").write_text("what it says")
     heard = Heard()
     with serving(calls(("read", {"path": "a.txt"}), said="I look."), says("done", tokens=(20, 1))) as server:
@@ -296,7 +296,7 @@ def test_tools_of_the_materia_run_and_are_notified(tmp_path):
     assert heard[3].fresh
 
 
-def test_calls_of_one_answer_are_one_round(tmp_path):
+def test_calls_of_one_answer_belong_to_the_same_round(tmp_path):
     heard = Heard()
     with serving(calls(("ls", {}), ("find", {"pattern": "*"})), calls(("ls", {})), says("done")) as server:
         agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
@@ -339,7 +339,7 @@ def test_invalid_call_is_answered_with_its_error(tmp_path, asked, told):
     assert told in server.messages()[-1]["content"]
 
 
-def test_unknown_tool_is_noted_once_and_others_run(tmp_path):
+def test_unknown_tool_is_reported_once_and_other_tools_are_offered(tmp_path):
     heard = Heard()
     with serving(calls(("ls", {})), says("x")) as server:
         agent(server).answer(turn(heard, tools=("raed", "ls"), project=tmp_path))
@@ -369,7 +369,7 @@ def test_retried_turn_has_a_fresh_limit_of_tool_rounds(tmp_path):
     assert [one.round for one in heard.calls] == [1, 2, 3, 4]
 
 
-def test_usage_of_an_answer_is_notified_before_its_tools_run(tmp_path):
+def test_usage_of_an_answer_is_reported_before_its_tools_run(tmp_path):
     told = []
 
     def tell(one):
@@ -394,7 +394,7 @@ def _thinks(exchange):
 
 
 @pytest.mark.parametrize("answer", [says(*["x" * 50] * 30), calls(("read", {"path": "z" * 1500})), _thinks])
-def test_endless_answer_ends_the_turn(tmp_path, monkeypatch, answer):
+def test_overlong_answer_fails_the_turn(tmp_path, monkeypatch, answer):
     monkeypatch.setattr(requests, "MAX_ANSWER_CHARS", 1_000)
     heard = Heard()
     with serving(answer, says("x" * 1_000)) as server:
@@ -442,7 +442,7 @@ def test_overlong_arguments_are_neither_run_nor_stored(tmp_path):
 # -- leave ----------------------------------------------------------------------------
 
 
-def test_call_that_changes_something_waits_for_approval_and_others_run(tmp_path):
+def test_changing_call_waits_for_approval_while_other_calls_run(tmp_path):
     heard = Heard()
     script = (calls(("bash", {"command": "touch made"}), ("ls", {}), said="Both."), says("done"))
     with serving(*script) as server:
@@ -473,7 +473,7 @@ def _fields(one: ToolCall) -> dict:
     return {name: getattr(one, name) for name in one.__slots__}
 
 
-def test_model_sees_a_denied_call_as_denied(tmp_path):
+def test_model_is_told_about_a_denied_call_and_the_reason(tmp_path):
     heard = Heard()
     denied = call(1, "bash", decided="denied", args={"command": "touch made"})
     reasoned = call(2, "bash", "Not on a Sunday.", decided="denied", args={"command": "touch made"}, ok=False)
@@ -513,7 +513,7 @@ def test_deceptive_command_or_path_needs_approval_although_its_tool_is_allowed(t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_approved_write_may_have_any_content(tmp_path):
+def test_approved_write_can_have_any_content(tmp_path):
     call = ("write", {"path": "файл.txt", "content": "\U0001f469\u200d\U0001f4bb"})
     with serving(calls(call), says("done")) as server:
         made = agent(server)
@@ -539,7 +539,7 @@ def test_approval_lets_its_exact_command_run_once(tmp_path):
 
 
 @pytest.mark.parametrize("set_back", [10.0, 86_400.0])
-def test_clock_going_back_does_not_prolong_an_approval(tmp_path, monkeypatch, set_back):
+def test_setting_the_clock_back_does_not_prolong_an_approval(tmp_path, monkeypatch, set_back):
     wall, steady = [1_700_000_000.0], [50.0]
     approval = Approval("P-" + "0" * 32, "touch made", wall[0] + 3600)
     clocks = SimpleNamespace(time=lambda: wall[0], monotonic=lambda: steady[0], perf_counter=perf_counter)
@@ -558,7 +558,7 @@ def test_clock_going_back_does_not_prolong_an_approval(tmp_path, monkeypatch, se
 
 
 @pytest.mark.parametrize("other", ["echo x >> made ", "echo y >> made", ""])
-def test_approval_covers_no_other_command(tmp_path, other):
+def test_approval_does_not_cover_a_different_command(tmp_path, other):
     approval = Approval("P-" + "0" * 32, "echo x >> made", 2.0**60)
     with serving(calls(("bash", {"command": other}))) as server:
         answer = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, approval=approval))
@@ -566,7 +566,7 @@ def test_approval_covers_no_other_command(tmp_path, other):
     assert not (tmp_path / "made").exists()
 
 
-def test_interrupted_turn_continues_after_its_calls(tmp_path):
+def test_interrupted_turn_continues_after_its_finished_calls(tmp_path):
     heard = Heard()
     before = (call(1, "ls", "a", round=1), call(2, "ls", "b", round=2))
     with serving(calls(("ls", {})), says("done")) as server:
@@ -597,7 +597,7 @@ def test_structured_output_is_the_reply():
         assert agent(server).answer(turn(schema=SCHEMA)).text == "no JSON at all"
 
 
-def test_open_schema_is_not_strict():
+def test_schema_with_an_unrestricted_field_is_not_strict():
     free = {
         **SCHEMA,
         "properties": {**SCHEMA["properties"], "plan": {}},
@@ -665,7 +665,7 @@ def test_stop_cancels_the_request_and_reports_usage():
     assert heard.said == ["so far"]
 
 
-def test_stop_ends_the_wait_before_a_retry():
+def test_stop_interrupts_the_wait_before_a_retry():
     stop, heard = threading.Event(), Heard()
 
     def tell(thing):
@@ -743,7 +743,7 @@ def test_model_agent_works_inside_a_running_loop():
         assert asyncio.run(cell()) == "from a cell"
 
 
-def test_a_function_agent_may_ask_a_model():
+def test_function_agent_can_ask_a_model():
     with serving(says("inner")) as server:
         inner = agent(server)
 
@@ -772,7 +772,7 @@ def test_model_answers_a_cast_and_repairs_a_refused_answer(tmp_path):
     assert cast.now.usage.tokens == 5 * 15
 
 
-def test_drafts_have_no_schema(tmp_path):
+def test_schema_is_sent_for_the_final_result_but_not_for_drafts(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Plan", ("satisfied", "end"), parse="json")},
         {"Plan": h.agent("Plan {{request}}", multiTurn=True)},
@@ -795,7 +795,7 @@ def test_model_failure_fails_the_cast_and_a_retry_continues(tmp_path):
     assert server.asked[0] == server.asked[1]
 
 
-def test_cast_waits_for_approval_and_continues_with_the_decision(tmp_path):
+def test_cast_waits_for_approval_and_continues_after_the_decision(tmp_path):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools="coding")})
     script = (
         calls(("ls", {}), ("bash", {"command": "echo one >> made"})),
@@ -822,7 +822,7 @@ def test_cast_waits_for_approval_and_continues_with_the_decision(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_turn_failed_after_its_calls_continues_after_them(tmp_path):
+def test_retried_turn_continues_after_its_finished_calls(tmp_path):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools="coding")})
     script = (calls(("bash", {"command": "echo x >> made"})), refuses(401, "Wrong key"), says("done"))
     with serving(*script) as server:
@@ -848,7 +848,7 @@ def test_misspelt_model_name_gets_a_suggestion():
         agent_from("zzzzzz:gpt-5")
 
 
-def test_models_with_a_configured_provider_are_offered(monkeypatch):
+def test_only_models_of_configured_providers_are_offered(monkeypatch):
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     assert ready_models() == ()

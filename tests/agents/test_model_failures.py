@@ -138,7 +138,7 @@ TRIED_AGAIN = {
 
 
 @pytest.mark.parametrize("way", FAILURES)
-def test_each_failure_has_kind_message_and_hint(way):
+def test_each_failure_has_a_kind_a_message_and_a_hint(way):
     answer, what, hint = FAILURES[way]
     heard = Heard()
     with serving(*[answer] * 4) as server:
@@ -153,7 +153,7 @@ def test_each_failure_has_kind_message_and_hint(way):
     assert ("in 2 tries" in error.what) == (tries == 2)
 
 
-def test_unstreamed_reply_is_used(tmp_path):
+def test_unstreamed_reply_is_accepted(tmp_path):
     heard = Heard()
     call = {"id": "call-1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     asks = whole(completion({"content": "I look.", "tool_calls": [call]}, "tool_calls"))
@@ -166,7 +166,7 @@ def test_unstreamed_reply_is_used(tmp_path):
     assert [said.text for said in heard.of(Said)] == ["I look.", "<think>so</think>Hello."]
 
 
-def test_truncated_unstreamed_reply_is_noted():
+def test_truncated_unstreamed_reply_is_marked_as_truncated():
     heard = Heard()
     with serving(whole(completion({"content": "Hel"}, "length"))) as server:
         reply = agent(server).answer(turn(heard))
@@ -207,7 +207,7 @@ def test_reply_in_another_protocol_is_one_clear_error(monkeypatch, body, kind, w
         ("ALL_PROXY", "socks5://127.0.0.1:9", "not_installed", "proxy that the environment names"),
     ],
 )
-def test_invalid_environment_setting_is_named(monkeypatch, name, value, kind, what):
+def test_error_names_the_invalid_environment_variable(monkeypatch, name, value, kind, what):
     monkeypatch.setenv(name, value)
     with serving(says("hi")) as server:
         error = failed(agent(server), turn())
@@ -247,7 +247,7 @@ def test_tokens_of_a_request_that_timed_out_are_unknown():
     assert heard.spent == [Usage(None, None)]
 
 
-def test_stream_of_anthropic_without_an_end_was_cut_off(monkeypatch):
+def test_anthropic_stream_without_an_end_event_is_retried_as_incomplete(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
     heard, events = Heard(), anthropic_stream("claude-x", StubAnswer("Half an ans"))
 
@@ -269,7 +269,7 @@ def test_stream_of_anthropic_without_an_end_was_cut_off(monkeypatch):
 # -- trying again ---------------------------------------------------------------------
 
 
-def test_each_retry_of_a_request_is_notified():
+def test_each_retry_of_a_request_is_reported():
     heard = Heard()
     with serving(
         refuses(429, "Slow down", retry_after_ms="2"), refuses(500, "Oops"), breaks_off("lost"), says("there")
@@ -286,13 +286,13 @@ def test_each_retry_of_a_request_is_notified():
     assert len({json.dumps(asked) for asked in server.asked}) == 1, "the same is asked again"
 
 
-def test_provider_client_does_not_retry_on_its_own():
+def test_provider_client_does_not_retry_by_itself():
     with serving(refuses(500, "Oops"), says("there")) as server:
         assert failed(agent(server, attempts=1), turn()).kind == "transport"
     assert len(server.asked) == 1
 
 
-def test_overlong_retry_after_ends_the_turn():
+def test_too_long_retry_after_fails_the_turn_without_a_retry():
     with serving(refuses(429, "Come back tomorrow", retry_after="86400")) as server:
         error = failed(agent(server), turn())
     assert error.kind == "rate_limited"
@@ -300,7 +300,7 @@ def test_overlong_retry_after_ends_the_turn():
 
 
 @pytest.mark.parametrize("says_so, tries", [("true", 2), ("false", 1)])
-def test_provider_controls_retries(says_so, tries):
+def test_should_retry_header_of_the_provider_decides_about_a_retry(says_so, tries):
     with serving(refuses(500, "Oops", x_should_retry=says_so), says("there")) as server:
         made = agent(server, attempts=2)
         if tries == 2:

@@ -22,7 +22,7 @@ BOUNDS = {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_ex
 """How a cast may fail when its model says nothing sensible (R18, R19)."""
 
 
-def test_local_model_outcomes_are_documented_and_the_server_ends(tmp_path):
+def test_cast_with_a_local_model_has_a_documented_outcome_and_its_server_ends(tmp_path):
     with local_model.local_model() as served:
         url = urlsplit(served.url)
         socket.create_connection((url.hostname, url.port)).close()
@@ -44,7 +44,7 @@ def test_local_model_outcomes_are_documented_and_the_server_ends(tmp_path):
     assert open_cast(cast.run_dir).route == cast.route
 
 
-def test_missing_local_model_packages_are_named(monkeypatch):
+def test_error_names_the_missing_packages_of_the_local_model(monkeypatch):
     monkeypatch.setattr(local_model, "PACKAGES", ("no_such_package",))
     with pytest.raises(local_model.NoLocalModelError, match=r"no_such_package.*materia-nb\[local-model\]"):
         local_model.local_model().__enter__()

@@ -56,7 +56,7 @@ def price(part: str, count: Annotated[int, Field(ge=1, description="how many")] 
     return {"euros": 2.5 * count}
 
 
-def test_a_function_is_described_by_its_signature_and_its_docstring():
+def test_function_tool_is_described_by_its_signature_and_docstring():
     tool = function_tool(price)
     assert (tool.name, tool.description, tool.changes, tool.free) == (
         "price",
@@ -86,7 +86,7 @@ def test_argument_errors_are_passed_to_the_model(tmp_path, args, ok, said):
     assert said in result.text
 
 
-def test_parameters_of_any_kind_are_passed_unchanged(tmp_path):
+def test_keyword_only_and_underscore_parameters_are_passed_unchanged(tmp_path):
     async def where(schema: Literal["a", "b"], *, _under: int = 2, copy: list[str] | None = None) -> str:
         return f"{schema} {_under} {copy}\x1b[31m"
 
@@ -168,7 +168,7 @@ def test_mcp_server_answers_a_model(tmp_path):
     assert not heard.notes
 
 
-def test_unusable_server_tools_are_noted(tmp_path):
+def test_server_tool_with_an_invalid_name_is_reported_and_omitted(tmp_path):
     heard = Heard()
     with serving(says("done")) as server:
         agent(server).answer(
@@ -207,7 +207,7 @@ def test_server_results_are_shortened_and_escaped(tmp_path):
     assert not wrong.ok
 
 
-def test_server_runs_as_long_as_its_cast_and_is_restarted_if_it_ends(tmp_path):
+def test_server_runs_until_its_cast_ends_and_is_restarted_if_it_stops(tmp_path):
     box, _ = found(tmp_path, SPEC)
     assert [box.call("own.count", {}).text for _ in range(2)] == ["now 1", "now 2"]
     other, _ = found(tmp_path, SPEC, "own.count")
@@ -221,7 +221,7 @@ def test_server_runs_as_long_as_its_cast_and_is_restarted_if_it_ends(tmp_path):
     assert box.call("own.count", {}).text == "now 1"
 
 
-def test_server_receives_only_its_variables(tmp_path, monkeypatch):
+def test_server_receives_only_its_configured_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("SERVICE_WORD", "opensesame9")
     monkeypatch.setenv("OTHER_WORD", "plain")
     box, _ = found(tmp_path, {**SPEC, "env": {"WORD": "${SERVICE_WORD}"}})
@@ -239,7 +239,7 @@ def test_server_receives_only_its_variables(tmp_path, monkeypatch):
         ({"url": "http://127.0.0.1:9/mcp"}, "cannot be used"),
     ],
 )
-def test_unusable_server_fails_the_turn_with_its_name_and_message(tmp_path, spec, said):
+def test_unusable_server_fails_the_turn_with_an_error_that_names_it(tmp_path, spec, said):
     more = MoreTools(servers={"own": spec})
     with pytest.raises(AgentError, match=said) as error, serving() as server:
         agent(server).answer(turn(tools=("own.count",), project=tmp_path, more_tools=more))
@@ -293,7 +293,7 @@ def test_server_can_be_reached_over_http(tmp_path, monkeypatch):
 # -- in a cast ------------------------------------------------------------------------
 
 
-def test_a_call_is_in_the_journal_before_it_runs_and_a_resumed_cast_does_not_repeat_it(tmp_path):
+def test_call_is_journalled_before_it_runs_and_not_repeated_after_a_resume(tmp_path):
     made = tmp_path / "made"
     document = h.config(
         {"Socket-1": h.at("Build")},
@@ -318,7 +318,7 @@ def test_a_call_is_in_the_journal_before_it_runs_and_a_resumed_cast_does_not_rep
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_end_of_a_cast_keeps_servers_of_another_cast(tmp_path):
+def test_end_of_a_cast_does_not_stop_servers_of_another_cast(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Build")},
         {"Build": h.agent("Build", tools=["own.count", "own.append"])},

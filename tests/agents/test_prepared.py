@@ -46,13 +46,13 @@ def test_every_prepared_agent_satisfies_the_protocol():
     assert all(isinstance(agent, Agent) and agent.name for agent in agents)
 
 
-def test_agents_can_be_sent_to_another_process():
+def test_agents_can_be_pickled():
     for agent in (PersonAgent(), ScriptedAgent({"a": "b"}), CommandAgent(["x"]), FunctionAgent(json.dumps)):
         assert pickle.loads(pickle.dumps(agent)).name == agent.name  # noqa: S301 - our own bytes
 
 
 class TestScripted:
-    def test_script_gives_the_nth_reply_to_the_nth_turn(self):
+    def test_script_answers_the_nth_turn_with_the_nth_reply(self):
         agent = ScriptedAgent({"Socket-1": ["one", {"workItems": []}]})
         assert agent.answer(turn(index=1)).text == '{"workItems":[]}'
         assert agent.answer(turn(index=0, materia_index=7, visit=9)).text == "one"
@@ -61,7 +61,7 @@ class TestScripted:
         agent = ScriptedAgent({"Build": ["one", "two"]})
         assert agent.answer(turn("Socket-4", index=0, materia_index=1)).text == "two"
 
-    def test_script_of_a_socket_precedes_that_of_its_materia(self):
+    def test_script_of_a_socket_takes_precedence_over_the_script_of_its_materia(self):
         agent = ScriptedAgent({"Build": ["materia"], "Socket-1": ["socket"]})
         assert agent.answer(turn()).text == "socket"
         assert agent.answer(turn("Socket-2")).text == "materia"
@@ -72,15 +72,15 @@ class TestScripted:
         assert agent.answer(turn()) == Reply("a", Usage(50, 2, 0.5))
         assert agent.answer(turn(index=1)) == Reply("b")
 
-    def test_an_object_with_a_text_among_other_fields_is_an_output(self):
+    def test_object_with_unknown_fields_next_to_text_is_an_output(self):
         output = {"text": "x", "context": "y"}
         assert json.loads(ScriptedAgent({"Socket-1": [output]}).answer(turn()).text) == output
 
-    def test_single_reply_needs_no_list(self):
+    def test_single_scripted_reply_can_be_given_without_a_list(self):
         assert ScriptedAgent({"Socket-1": "a"}).answer(turn()).text == "a"
         assert ScriptedAgent({"Socket-1": {"satisfied": True}}).answer(turn()).text == '{"satisfied":true}'
 
-    def test_exhausted_script_names_socket_and_count(self):
+    def test_exhausted_script_error_names_the_socket_and_the_number_of_replies(self):
         with pytest.raises(AgentError, match=r"Turn 3 of Socket-1 .* the script gives 2") as caught:
             ScriptedAgent({"Socket-1": ["a", "b"]}).answer(turn(index=2))
         assert caught.value.kind == "scripted_exhausted"
@@ -100,7 +100,7 @@ class TestScripted:
 
     @settings(max_examples=30)
     @given(st.lists(st.text(max_size=5), min_size=1, max_size=5), st.data())
-    def test_position_in_a_script_depends_only_on_the_turn(self, replies, data):
+    def test_scripted_reply_depends_only_on_the_index_of_the_turn(self, replies, data):
         """A resumed cast asks a new agent and gets the same answer."""
         index = data.draw(st.integers(0, len(replies) - 1))
         used = ScriptedAgent({"Socket-1": replies})
@@ -110,7 +110,7 @@ class TestScripted:
 
 
 class TestRecorded:
-    def test_recorded_agent_answers_the_same_turn_of_the_same_visit(self):
+    def test_recorded_agent_repeats_the_answer_of_each_turn_of_a_visit(self):
         turns = {"broken": None, "repaired": Usage(1, 2)}
         agent = RecordedAgent({("Socket-1", 2): [RecordedTurn(Reply(text, usage)) for text, usage in turns.items()]})
         assert agent.answer(turn(visit=2)).text == "broken"
@@ -127,7 +127,7 @@ class TestRecorded:
             ),
         ],
     )
-    def test_recorded_agent_does_not_invent_answers(self, asked, said):
+    def test_recorded_agent_refuses_turns_that_were_not_recorded(self, asked, said):
         with pytest.raises(AgentError, match=said) as caught:
             RecordedAgent({("Socket-1", 2): [RecordedTurn(Reply("a"))]}).answer(asked)
         assert caught.value.kind == "recorded_exhausted"
@@ -143,7 +143,7 @@ class TestTable:
         assert table.for_turn("Socket-2", "Build") is materia
         assert isinstance(table.for_turn("Socket-2", "Plan"), PersonAgent)
 
-    def test_default_can_be_changed_and_names_removed(self):
+    def test_default_agent_can_be_changed_and_agents_can_be_removed(self):
         table = AgentTable({"Build": ["a"]})
         table.set("Socket-1", "person")
         table.default = ["pi", "-p"]
@@ -157,7 +157,7 @@ class TestTable:
         table.set("Bulid", "person")
         assert table.describe() == [("Build", "script"), ("Bulid", "person"), (None, "person")]
 
-    def test_copy_is_independent(self):
+    def test_changes_of_a_copied_agent_table_do_not_affect_the_original(self):
         table = AgentTable()
         other = table.copy()
         other.set("Build", {"Build": "x"})
@@ -165,7 +165,7 @@ class TestTable:
         assert isinstance(table.for_turn("Socket-1", "Build"), PersonAgent)
         assert isinstance(table.default, PersonAgent)
 
-    def test_agent_needs_a_name(self):
+    def test_agent_with_an_empty_name_is_refused(self):
         with pytest.raises(AgentError):
             AgentTable().set("", "person")
 
@@ -179,7 +179,7 @@ class TestAgentFrom:
         assert len(caught.value.what.splitlines()) == 1
         assert len(caught.value.what) < 120
 
-    def test_agent_like_values_become_agents(self):
+    def test_values_that_describe_an_agent_become_agents(self):
         agent = PersonAgent()
         assert agent_from(agent) is agent
         assert isinstance(agent_from("person"), PersonAgent)

@@ -67,17 +67,17 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
         ("pi", ["-p", "--mode", "json", "--model", "m", "--tools", "read,bash,edit,write,grep,find,ls"]),
     ],
 )
-def test_preset_places_the_model_argument(programs, turn, name, args):
+def test_preset_inserts_the_model_argument_in_the_right_position(programs, turn, name, args):
     assert called(f"command:{name}", dataclasses.replace(turn, model="m"))["args"] == args
 
 
-def test_model_of_the_agent_precedes_that_of_the_materia(programs, turn):
+def test_model_of_the_agent_takes_precedence_over_the_model_of_the_materia(programs, turn):
     asked = dataclasses.replace(turn, model="theirs")
     assert called("command:llm:mine", asked)["args"][1] == "mine"
     assert called("command:llm", asked)["args"][1] == "theirs"
 
 
-def test_reply_names_the_program(programs, turn):
+def test_reply_records_the_program_and_its_number_of_arguments(programs, turn):
     reply = agent_from("command:llm:mine").answer(turn)
     assert (reply.meta["program"], reply.meta["arguments"]) == ("llm", 2)
 
@@ -96,7 +96,7 @@ def test_invalid_model_is_refused_when_set():
         agent_from("command:claude:--yes")
 
 
-def test_an_unknown_preset_is_refused_with_the_nearest_and_the_list():
+def test_unknown_preset_error_suggests_the_nearest_and_lists_all():
     with pytest.raises(AgentError) as caught:
         preset_agent("command:cluade")
     assert caught.value.kind == "unknown_preset"

@@ -70,7 +70,7 @@ def turn(tmp_path):
 
 class TestEachPreset:
     @pytest.mark.parametrize("name", USED)
-    def test_output_gives_answer_tokens_cost_and_session(self, name):
+    def test_answer_tokens_cost_and_session_are_read_from_the_output(self, name):
         said = PRESETS[name].reads(printed(name))
         assert (said.text, said.session, said.error) == ("The page is written.", SESSIONS.get(name, ""), "")
         assert said.usage.cost == (USED[name].cost and pytest.approx(USED[name].cost))
@@ -97,14 +97,14 @@ class TestEachPreset:
         known = {"claude": Usage(9, 0, 0.001, 0), "pi": Usage(0, 0, 0, 0)}
         assert heard == [Spent(known.get(name, Usage(None, None)))]
 
-    def test_error_on_stderr_is_one_line_in_the_words_of_the_provider(self, stand_in, turn):
+    def test_error_on_stderr_is_reported_in_one_line_with_the_provider_message(self, stand_in, turn):
         stand_in("gemini", "", 144, stderr=printed("gemini-stderr"))
         with pytest.raises(AgentError) as caught:
             preset_agent("command:gemini").answer(turn)
         assert caught.value.what == "Command gemini failed: the stub refuses with 400"
 
     @pytest.mark.parametrize("name", ["aider", "opencode", "pi"])
-    def test_answer_that_was_cut_off_is_reported(self, name, stand_in, turn):
+    def test_truncated_answer_of_a_program_is_marked_as_truncated(self, name, stand_in, turn):
         text = {
             "aider": lambda: printed("aider-cut"),
             "opencode": lambda: printed("opencode").replace('"reason":"stop"', '"reason":"length"'),
@@ -117,11 +117,11 @@ class TestEachPreset:
             "its maximum number of tokens",
         )
 
-    def test_error_before_the_answer_was_tried_again(self, stand_in, turn):
+    def test_error_that_the_program_recovered_from_is_ignored(self, stand_in, turn):
         stand_in("pi", printed("pi-failed") + printed("pi"))
         assert preset_agent("command:pi").answer(turn).text == "The page is written."
 
-    def test_partial_answers_of_pi_are_dropped_while_it_runs(self, stand_in, turn):
+    def test_large_partial_answers_of_pi_do_not_hide_its_final_answer(self, stand_in, turn):
         update = json.dumps({"type": "message_update", "text": "x" * 20_000}, separators=(",", ":")) + "\n"
         stand_in("pi", printed("pi").replace('{"type":"turn_end"', update * 1_000 + '{"type":"turn_end"'))
         assert preset_agent("command:pi").answer(turn).text == "The page is written."
@@ -136,7 +136,7 @@ class TestEachPreset:
             ("plain text", Usage(None, None)),
         ],
     )
-    def test_usage_is_counted_without_an_answer_and_unknown_if_missing(self, printed, used, stand_in, turn):
+    def test_usage_without_an_answer_is_counted_and_missing_usage_is_unknown(self, printed, used, stand_in, turn):
         stand_in("claude", printed)
         heard = []
         with pytest.raises(AgentError, match=r"error_max_turns|not JSON") as caught:
@@ -144,7 +144,7 @@ class TestEachPreset:
         assert caught.value.kind == "malformed"
         assert heard == [Spent(used)]
 
-    def test_totals_of_a_cast_agree_to_the_cent(self, stand_in, tmp_path):
+    def test_usage_totals_of_a_cast_are_the_sums_of_all_programs(self, stand_in, tmp_path):
         for name in USED:
             stand_in(name, printed(name))
         sockets = {
@@ -178,7 +178,7 @@ class TestHowItIsCalled:
         [("none", "none"), ((), "none"), ("readOnly", "readOnly"), (("read", "grep"), "readOnly")],
     )
     @pytest.mark.parametrize("name", PRESETS)
-    def test_program_that_cannot_enforce_tools_is_refused_unless_allowed(self, name, tools, scope, turn):
+    def test_program_that_cannot_enforce_tool_limits_is_refused_unless_allowed(self, name, tools, scope, turn):
         preset, turn = PRESETS[name], dataclasses.replace(turn, tools=tools, model="small")
         allowed = preset_agent(f"command:{name}+tools")
         if scope in preset.scopes:
@@ -207,7 +207,7 @@ class TestHowItIsCalled:
         assert (tmp_path / "made.txt").exists()
 
     @pytest.mark.parametrize("preset, lane", [("claude", ""), ("claude+tools", ""), ("claude", "docs")])
-    def test_write_with_tools_that_only_read_fails_the_turn(self, preset, lane, tmp_path, stand_in, turn):
+    def test_file_change_by_a_read_only_program_fails_the_turn(self, preset, lane, tmp_path, stand_in, turn):
         stand_in("claude", printed("claude"))
         writes = "\nfor name in ('b/new.txt', 'old.txt', 'lesson.ipynb', '.git/index'): open(name, 'w').write('more')\n"
         writes += "__import__('os').remove('gone.txt')\n"
@@ -229,7 +229,7 @@ class TestHowItIsCalled:
         assert "back N --files" in caught.value.hint
         assert [spent.usage for spent in heard] == [agent.reads(printed("claude")).usage]
 
-    def test_write_of_a_program_that_fails_is_named(self, tmp_path, stand_in, turn):
+    def test_file_written_by_a_failed_read_only_program_is_reported(self, tmp_path, stand_in, turn):
         stand_in("claude", printed("claude"))
         program, project = tmp_path / "bin" / "claude", tmp_path / "project"
         project.mkdir()
@@ -265,12 +265,12 @@ class TestHowItIsCalled:
             ((), "mcp__none"),
         ],
     )
-    def test_pi_gets_exactly_the_tools_that_the_materia_names(self, tools, argument, turn):
+    def test_pi_receives_exactly_the_tools_that_the_materia_names(self, tools, argument, turn):
         command = preset_agent("command:pi").command(dataclasses.replace(turn, tools=tools))
         assert command[command.index("--tools") + 1] == argument
 
     @pytest.mark.parametrize("tools", ["coding", ("read", "edit"), ("bash",)])
-    def test_tools_that_change_files_set_the_options_for_changes(self, tools, turn):
+    def test_tools_that_change_files_enable_the_edit_options_of_the_program(self, tools, turn):
         turn = dataclasses.replace(turn, tools=tools)
         assert preset_agent("command:claude").command(turn)[-2:] == ("--permission-mode", "acceptEdits")
         assert preset_agent("command:codex").command(turn) == (
@@ -363,7 +363,7 @@ class TestAnyOtherProgram:
     def agent(self, text, **paths):
         return CommandAgent([sys.executable, "-S", "-c", f"print({text!r})"], reads=JsonOutput(**paths))
 
-    def test_output_fields_are_read_by_paths(self, turn):
+    def test_output_fields_are_read_through_the_configured_paths(self, turn):
         reply = self.agent(PRINTED, answer="$.out.said", **PATHS).answer(turn)
         assert (reply.text, reply.usage) == ("Fine.", Usage(3, 4, 0.25))
 
@@ -380,7 +380,7 @@ class TestAnyOtherProgram:
             self.agent(text, answer="$.a").answer(turn)
         assert caught.value.kind == "malformed"
 
-    def test_json_on_stderr_is_read_only_as_an_error_without_keys(self, turn):
+    def test_json_on_stderr_is_read_only_as_an_error_and_redacted(self, turn):
         def agent(report):
             code = f"import sys; sys.stderr.write({report!r})"
             argv = [sys.executable, "-S", "-c", code, "--api-key", "hunter2secret"]
@@ -426,11 +426,11 @@ class TestAider:
         assert said.text == "It is."
         assert said.usage == Usage(2400, 25, pytest.approx(0.03))
 
-    def test_without_a_price_the_cost_is_unknown(self):
+    def test_aider_cost_is_unknown_if_it_reports_no_price(self):
         assert read_aider("Yes.\nTokens: 2.4k sent, 33 received.\n").usage == Usage(2400, 33, None)
         assert read_aider("Yes.\n") == ProgramAnswer("Yes.")
 
-    def test_aider_answer_may_quote_its_own_limit_message(self):
+    def test_aider_answer_that_quotes_the_limit_message_is_not_truncated(self):
         quote = "The log says:\nModel foo has hit a token limit!\nSo ask again.\n"
         answer = read_aider(f"{quote}Tokens: 2.4k sent, 33 received.\n")
         assert answer == ProgramAnswer(quote.strip(), Usage(2400, 33, None))

@@ -61,7 +61,7 @@ def test_verdict_inside_thinking_is_ignored(way, tmp_path):
     assert step.thinking == THOUGHT.strip()
 
 
-def test_text_is_passed_on_without_the_thinking(tmp_path):
+def test_text_without_the_thinking_is_passed_to_the_next_agent(tmp_path):
     with serving(says("<think>a secret plan</think>\n\nThe work."), says("done")) as server:
         cast = h.start(tmp_path, h.chain_config(2), agent(server))
         assert cast.run() == "complete"
@@ -77,7 +77,7 @@ def thinks(tmp_path, **config):
     return cast
 
 
-def test_thinking_stays_with_its_turn_after_open_resume_and_fork(tmp_path):
+def test_thinking_of_a_turn_is_preserved_by_open_resume_fork_and_replay(tmp_path):
     cast = thinks(tmp_path)
     cast.close()
     assert open_cast(cast.run_dir).steps.at(1).thinking == THOUGHT.strip()
@@ -89,7 +89,7 @@ def test_thinking_stays_with_its_turn_after_open_resume_and_fork(tmp_path):
     assert replayed.steps.at(1).thinking == THOUGHT.strip()
 
 
-def test_thinking_is_shown_with_why_and_never_as_output(tmp_path):
+def test_thinking_is_shown_by_why_but_not_stored_in_the_output_file(tmp_path):
     cast = thinks(tmp_path)
     why = cast.why(1)
     for shown in (repr(why), why._repr_mimebundle_()["text/html"], cast_page_html(cast.now)):
@@ -104,7 +104,7 @@ def test_config_can_turn_off_storing_thinking(tmp_path):
     assert "Is it done?" not in cast.run_dir.joinpath("events.jsonl").read_text()
 
 
-def test_stored_thinking_is_redacted_and_bounded(tmp_path, monkeypatch):
+def test_stored_thinking_is_redacted_and_truncated(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "sk-canary-0123456789")
     long = "ü sk-canary-0123456789 " * 20_000
     cast = h.start(tmp_path, h.one_config(), lambda turn: Reply("done", thinking=long))
@@ -116,7 +116,7 @@ def test_stored_thinking_is_redacted_and_bounded(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_thinking_parts_of_a_provider_are_stored(tmp_path, field):
+def test_thinking_fields_of_a_provider_are_stored_separately_from_the_output(tmp_path, field):
     def answer(exchange):
         exchange.begin()
         exchange.event({field: "let me "})
@@ -142,7 +142,7 @@ def test_text_next_to_a_call_contains_no_thinking(tmp_path):
     assert turn.thinking == "which file?\n\ngood"
 
 
-def test_thinking_of_a_program_is_separated(tmp_path):
+def test_thinking_of_a_program_is_separated_from_its_output(tmp_path):
     code = f"print({WHOLE!r})"
     cast = h.start(tmp_path, judged(), CommandAgent([sys.executable, "-I", "-S", "-c", code]))
     assert cast.run() == "complete"
@@ -199,7 +199,7 @@ def test_unclosed_thinking_leaves_no_answer(text):
 
 
 @given(st.lists(st.sampled_from(["a", "<think>", "</think>", "</Reasoning>", "`", "\n```\n", "{}", " "])).map("".join))
-def test_split_answer_and_thinking_are_parts_of_the_original_text(text):
+def test_separated_answer_and_thinking_occur_in_the_original_text(text):
     split_response = split_thinking(text)
     assert split_response.text in text
     assert split_response.thinking in text
@@ -213,7 +213,7 @@ def test_long_text_is_separated_quickly(unit):
     split_thinking(unit * (400_000 // len(unit)) + "</think>x")
 
 
-def test_function_calling_a_model_passes_on_no_thinking(tmp_path):
+def test_thinking_in_the_text_of_a_function_agent_is_separated(tmp_path):
     draft = 'The draft {"satisfied": false} is wrong.\n</think>\n\n{"satisfied": true}'
     cast = h.start(tmp_path, judged(), lambda _: draft)
     cast.run()
@@ -232,7 +232,7 @@ def test_a_function_without_a_model_can_return_any_text(tmp_path):
 # -- answers that were cut (R52) ------------------------------------------------------
 
 
-def test_truncation_is_the_first_issue_in_repair_and_failure(tmp_path):
+def test_repair_prompt_and_failure_name_truncation_as_the_first_issue(tmp_path):
     half = says('{"satisfied": tr', finish="length")
     with serving(half, half) as server:
         cast = h.start(tmp_path, judged(), agent(server, settings={"max_tokens": 25}))

@@ -40,7 +40,7 @@ def test_empty_file_is_reported(box, project):
     assert box.call("read", {"path": "a.txt"}).text == "a.txt is empty."
 
 
-def test_parts_of_a_long_file_fit_together(box, project):
+def test_parts_of_a_long_file_add_up_to_the_whole_file(box, project):
     lines = [f"line {n}" for n in range(1, 2_501)]
     (project / "a.txt").write_text("\n".join(lines))
     first = box.call("read", {"path": "a.txt", "limit": 400}).text
@@ -54,7 +54,7 @@ def test_parts_of_a_long_file_fit_together(box, project):
     assert whole == lines
 
 
-def test_parts_of_long_lines_fit_together(box, project):
+def test_parts_of_a_file_with_long_lines_add_up_to_the_whole_file(box, project):
     lines = [f"{n} " + "x" * 1_500 for n in range(1, 101)]
     (project / "a.txt").write_text("\n".join(lines))
     whole, offset = [], 1
@@ -67,7 +67,7 @@ def test_parts_of_long_lines_fit_together(box, project):
     assert whole == lines
 
 
-def test_overlong_line_is_cut_with_its_size(box, project):
+def test_overlong_line_is_truncated_and_its_size_is_reported(box, project):
     (project / "a.txt").write_text("x" * 300_000 + "\nlast\n")
     long, last = box.call("read", {"path": "a.txt"}).text.split("\n")
     assert long == "x" * 2_000 + "… [a line of 300,001 bytes; the rest is left out]"
@@ -80,14 +80,14 @@ def test_offset_after_the_end_is_reported(box, project):
     assert (result.ok, result.text) == (False, "a.txt has only 2 lines; line 3 does not exist.")
 
 
-def test_a_huge_file_is_not_read_to_its_end(box, project):
+def test_first_lines_of_a_huge_file_can_be_read(box, project):
     sparse(project / "a.txt", b"one\ntwo\n", 1 << 40)
     result = box.call("read", {"path": "a.txt", "limit": 2})
     assert result.text == "one\ntwo\n(lines 1-2; continue with offset 3)"
     assert "binary (1,099,511,627,776 bytes)" in box.call("read", {"path": "a.txt"}).text
 
 
-def test_line_deep_in_a_huge_file_is_read(box, project, monkeypatch):
+def test_line_beyond_the_scan_limit_is_refused(box, project, monkeypatch):
     monkeypatch.setattr(file_tools, "MAX_SCANNED_BYTES", 1_000)
     (project / "a.txt").write_text("line\n" * 10_000)
     assert "lies more than 1,000 bytes into the file" in box.call("read", {"path": "a.txt", "offset": 900}).text
@@ -104,7 +104,7 @@ def test_binary_file_is_reported_with_its_size(box, project, data):
     assert (project / "a.bin").read_bytes() == data
 
 
-def test_non_utf8_and_control_characters_are_escaped(box, project):
+def test_invalid_utf8_and_control_characters_are_escaped(box, project):
     (project / "a.txt").write_bytes(b"caf\xe9 \x1b[31mred\x07\n")
     assert box.call("read", {"path": "a.txt"}).text == "caf\\xe9 \\x1b[31mred\\x07"
 
@@ -170,7 +170,7 @@ def test_existing_file_is_replaced_and_keeps_its_mode(box, project):
     assert [entry.name for entry in project.iterdir()] == ["run.sh"]
 
 
-def test_writing_one_hard_link_leaves_the_other_unchanged(box, project, tmp_path):
+def test_writing_a_file_does_not_change_its_other_hard_link(box, project, tmp_path):
     (tmp_path / "other.txt").write_text("other")
     os.link(tmp_path / "other.txt", project / "a.txt")
     assert box.call("write", {"path": "a.txt", "content": "new"}).ok
@@ -292,7 +292,7 @@ FEW = st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=2)
 
 
 @given(lines=LINES, old=FEW, new=LINES, end=st.sampled_from(["\n", "\r\n"]), every=st.booleans())
-def test_edit_gives_the_same_result_with_any_line_endings(tmp_path_factory, lines, old, new, end, every):
+def test_edit_has_the_same_result_with_any_line_endings(tmp_path_factory, lines, old, new, end, every):
     folder = tmp_path_factory.mktemp("edit")
     plain, old_text, new_text = "\n".join(["z", *lines, "z"]), "\n".join(old), "\n".join(new)
     (folder / "a.txt").write_bytes(plain.replace("\n", end).encode())
@@ -364,14 +364,14 @@ def test_stop_ends_a_read(project):
 @pytest.mark.parametrize(
     "path", ["a/b/c/../../../../x", "q/" * 101 + "x", "a/b/" + "v" * 256, "kept/a/.git/x", "a/b/.."]
 )
-def test_a_refused_write_leaves_no_directories(box, project, path):
+def test_refused_write_creates_no_directories(box, project, path):
     (project / "kept").mkdir()
     before = sorted(project.rglob("*"))
     assert not box.call("write", {"path": path, "content": "x"}).ok
     assert sorted(project.rglob("*")) == before
 
 
-def test_unused_directories_are_not_created(box, project):
+def test_write_creates_only_the_directories_of_its_final_path(box, project):
     assert box.call("write", {"path": "a/../b/c/x", "content": "x"}).ok
     assert [str(one.relative_to(project)) for one in sorted(project.rglob("*"))] == ["b", "b/c", "b/c/x"]
 

@@ -121,7 +121,7 @@ def test_absolute_paths_must_be_in_the_project(places, tool):
     assert tree(outside) == before
 
 
-def test_errors_reveal_nothing_outside_the_project(places):
+def test_error_does_not_reveal_whether_an_outside_file_exists(places):
     """The answer does not reveal whether something exists outside."""
     box = Toolbox(places[0])
     assert [box.call("read", {"path": f"../{name}"}).text for name in ("outside", "gone")] == [
@@ -156,7 +156,7 @@ def test_project_may_be_reached_through_a_link(places, tmp_path):
         assert box.call("read", {"path": path}).text == "inside"
 
 
-def test_searches_do_not_follow_links_outside(places):
+def test_searches_do_not_follow_links_out_of_the_project(places):
     box = Toolbox(places[0])
     assert box.call("grep", {"pattern": "canary"}).text == "(nothing matches)"
     assert box.call("grep", {"pattern": "inside"}).text == "a/x.txt:1: inside"
@@ -377,7 +377,7 @@ def shared(tmp_path_factory):
 @given(path=PATHS)
 @example(path="a/up/outside/secret.txt")
 @example(path="chain/secret.txt")
-def test_no_path_reaches_a_file_outside_the_project(shared, tool, path):
+def test_no_file_tool_can_access_a_file_outside_the_project(shared, tool, path):
     project, outside = shared
     before = tree(outside)
     path = path.replace("{project}", str(project)).replace("{outside}", str(outside))
@@ -391,7 +391,7 @@ def test_no_path_reaches_a_file_outside_the_project(shared, tool, path):
 @pytest.mark.parametrize("tool", ["find", "grep"])
 @settings(max_examples=25)
 @given(path=PATHS)
-def test_no_search_reaches_a_file_outside_the_project(shared, tool, path):
+def test_no_search_tool_can_access_a_file_outside_the_project(shared, tool, path):
     project, outside = shared
     path = path.replace("{project}", str(project)).replace("{outside}", str(outside))
     result = Toolbox(project).call(tool, {**TOOLS[tool], "path": path})

@@ -84,7 +84,7 @@ SEGMENT = st.sampled_from(["a", "b", "ab", "*", "**", "a*", "?"])
     globs=st.lists(SEGMENT, min_size=2, max_size=6),
     names=st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=6),
 )
-def test_globs_match_as_documented(globs, names):
+def test_globs_match_like_their_recursive_definition(globs, names):
     def fits(globs, names):
         if not globs:
             return not names
@@ -95,7 +95,7 @@ def test_globs_match_as_documented(globs, names):
     assert search.glob_test("/".join(globs))(names) == fits(globs, names)
 
 
-def test_globs_match_without_backtracking():
+def test_globs_with_many_stars_match_quickly():
     assert not search.glob_test("/".join(["**"] * 30) + "/x")(["a"] * 60)
 
 
@@ -167,7 +167,7 @@ def test_very_deep_tree_is_searched(box, project, monkeypatch):
 # -- without end ------------------------------------------------------------------------
 
 
-def test_endless_expression_is_stopped_and_matches_are_kept(box, project, monkeypatch):
+def test_search_with_a_catastrophic_expression_is_stopped_and_returns_earlier_matches(box, project, monkeypatch):
     monkeypatch.setattr(file_tools, "SECONDS", 0.7)
     (project / "a.txt").write_text("xxy\n" + "x" * 5_000 + "\n")
     result = box.call("grep", CATASTROPHE)
@@ -196,7 +196,7 @@ def test_a_stop_ends_a_search(box, project, monkeypatch):
     assert_gone(started[0].pid)
 
 
-def test_interrupt_ends_a_search_and_propagates(box, project, monkeypatch):
+def test_interrupt_stops_a_search_and_is_raised(box, project, monkeypatch):
     (project / "a.txt").write_text("x" * 5_000 + "\n")
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the timer may fire before the search begins
@@ -225,7 +225,7 @@ def test_search_program_needs_only_the_standard_library():
     assert done.stdout == "False\n"
 
 
-def test_search_program_stays_in_its_folder(box, project):
+def test_search_program_refuses_to_run_in_another_folder(box, project):
     here = (project / "src").stat()
     asked = {
         "pattern": None,

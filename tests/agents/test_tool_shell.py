@@ -43,7 +43,7 @@ def test_command_that_looks_like_an_option_is_run(box):
     assert "not found" in text
 
 
-def test_shell_is_bash_or_sh(box, monkeypatch):
+def test_shell_is_bash_if_installed_and_sh_otherwise(box, monkeypatch):
     assert run(box, "echo $0")[1].endswith("bash")
     monkeypatch.setattr(file_tools.shutil, "which", lambda _: None)
     assert run(box, "echo $0")[1].endswith("\nsh")
@@ -57,7 +57,7 @@ def test_control_characters_are_escaped(box):
     )
 
 
-def test_a_signal_is_named(box):
+def test_result_names_the_signal_that_ended_the_command(box):
     assert run(box, "kill -9 $$") == (False, "ended by SIGKILL")
 
 
@@ -68,7 +68,7 @@ def test_unstartable_command_is_reported(box, command):
     assert text.startswith("The command could not be started: ")
 
 
-def test_long_output_keeps_both_ends(box):
+def test_long_output_is_truncated_in_the_middle(box):
     ok, text = run(box, "seq 1000000; seq 1000000 >&2")
     assert ok
     assert len(text) <= MAX_RESULT_CHARS

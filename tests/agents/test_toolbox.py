@@ -37,13 +37,13 @@ def names(scope):
     return [tool.name for tool in tools], list(unknown)
 
 
-def test_each_scope_allows_its_tools():
+def test_each_tool_scope_contains_its_tools():
     assert names("none") == ([], [])
     assert names("readOnly") == (LOOKING, [])
     assert names("coding") == ([*LOOKING, *CHANGING], [])
 
 
-def test_every_scope_of_a_config_is_known():
+def test_every_tool_scope_of_the_config_is_known():
     assert [names(scope)[1] for scope in TOOL_SCOPES] == [[], [], []]
 
 
@@ -128,13 +128,13 @@ def test_control_characters_are_escaped_and_line_endings_are_kept():
 
 
 @given(st.text(st.characters(codec=None)))
-def test_any_text_is_free_of_control_characters(text):
+def test_readable_text_has_no_control_characters(text):
     made = readable(text)
     assert all(sign in "\n\t" or (sign >= " " and not "\x7f" <= sign <= "\x9f") for sign in made)
     made.encode()
 
 
-def test_long_text_keeps_both_ends_and_the_size_of_the_gap():
+def test_long_text_is_truncated_in_the_middle_with_the_number_of_omitted_characters():
     text = "first " + "x" * 100_000 + " last"
     short = cut_middle(text)
     assert len(short) <= MAX_RESULT_CHARS
@@ -156,7 +156,7 @@ def test_huge_tool_name_is_shortened_in_the_error(box):
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_no_tool_runs_after_the_cast_was_stopped(project, name):
+def test_no_tool_runs_after_the_cast_has_been_stopped(project, name):
     (project / "a.txt").write_text("a")
     stop = threading.Event()
     stop.set()

@@ -78,7 +78,7 @@ def test_text_is_streamed_and_a_command_waits_for_approval(lab: Lab):
     assert lab.page.evaluate("window.__owned") is None
 
 
-def test_a_model_streams_into_a_cell_that_blocks_and_is_interrupted(lab: Lab):
+def test_model_streams_into_a_blocked_cell_and_can_be_interrupted(lab: Lab):
     slow = Slow(("I begin with ", f"the hinges {HOSTILE}"))
     with serving(slow, says("The door hangs.")) as server:
         lab.open(

@@ -165,7 +165,7 @@ def has_the_shape(document: dict[str, Any]) -> None:
     assert retry["when"] == "not_satisfied"
 
 
-def test_eight_sockets_two_loops_and_two_exits_by_mouse_alone(hand: Hand):
+def test_eight_sockets_two_loops_and_two_exits_can_be_built_by_mouse_alone(hand: Hand):
     """In a cell 848 pixels wide all sockets are visible at once; one more is created at the end of a dropped edge."""
     hand.page.set_viewport_size({"width": 1280, "height": 800})
     for number, materia in enumerate(MATERIA, 1):
@@ -341,7 +341,7 @@ class Keys(Hand):
         self.said(words)
 
 
-def test_a_loop_and_its_exit_by_keyboard_alone(hand: Hand):
+def test_loop_and_its_exit_can_be_built_by_keyboard_alone(hand: Hand):
     keys = Keys(hand.lab, 1)
     keys.panel.locator(".mnb-d-find").focus()  # as Tab from the cell above leads there
     for number, materia in enumerate(MATERIA[:5], 1):
@@ -378,7 +378,7 @@ def test_a_loop_and_its_exit_by_keyboard_alone(hand: Hand):
 # -- what is typed -----------------------------------------------------------------------------
 
 
-def test_typed_text_is_complete_and_reaches_its_part(hand: Hand):
+def test_quickly_typed_text_is_complete_and_applied_to_the_right_part(hand: Hand):
     page, panel = hand.page, hand.panel
     find = panel.locator(".mnb-d-find")
     find.focus()
@@ -465,7 +465,7 @@ def test_draft_of_a_coding_agent_is_taken_up(lab: Lab):
     hand.said("undone: connected Socket-1 to Socket-2")
 
 
-def test_design_survives_its_kernel_and_enter_casts_once(hand: Hand):
+def test_design_survives_a_kernel_restart_and_pressing_enter_casts_it_once(hand: Hand):
     page, panel, lab = hand.page, hand.panel, hand.lab
     for number, materia in enumerate(("Plan", "Build", "Eval"), 1):
         hand.add(materia, f"Socket-{number}")
@@ -509,7 +509,7 @@ GraphPanel(Workbench(".").loadouts.define("Row", {"sockets": {**row, ids[-1]: {"
 """
 
 
-def test_fit_shows_a_row_of_two_hundred_sockets_whole(lab: Lab):
+def test_fit_shows_all_of_a_row_of_two_hundred_sockets(lab: Lab):
     lab.open(lab.notebook(ROW))
     lab.run_all()
     seen, whole = "cy.extent()", "cy.nodes().boundingBox()"
@@ -523,7 +523,7 @@ def test_fit_shows_a_row_of_two_hundred_sockets_whole(lab: Lab):
 # -- hostile text -----------------------------------------------------------------------------
 
 
-def test_hostile_text_is_text_in_every_part(lab: Lab):
+def test_hostile_text_is_shown_as_text_in_every_part(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 900})
     lab.page.set_default_timeout(30_000)
     loadout = {

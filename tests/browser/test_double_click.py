@@ -90,7 +90,7 @@ def printed(lab: Lab, cell: int) -> str:
     return lab.cell_text(cell).strip()
 
 
-def test_double_press_judges_only_one_item(lab: Lab):
+def test_double_click_on_a_verdict_judges_only_one_item(lab: Lab):
     lab.open(lab.notebook(JUDGES, "%materia show", JUDGED))
     lab.run_cell(0)
     lab.run_cell(1)
@@ -126,7 +126,7 @@ def test_double_press_judges_only_one_item(lab: Lab):
     was_judged_once("in two views")
 
 
-def test_a_double_click_allows_one_command(lab: Lab):
+def test_double_click_approves_only_one_command(lab: Lab):
     lab.open(lab.notebook(APPROVES, RAN))
     lab.run_cell(0)
     panel = Surface(lab, 0)
@@ -140,7 +140,7 @@ def test_a_double_click_allows_one_command(lab: Lab):
         assert printed(lab, 1).endswith(str(commands[:number])), f"{gap} ms"
 
 
-def test_quick_presses_make_one_step_each(lab: Lab):
+def test_each_quick_click_on_step_runs_one_step(lab: Lab):
     back = "wb.current.back(2); wb.current.run()\n" + JUDGED
     lab.open(lab.notebook(JUDGES, "print(len(wb.current.steps))", back, JUDGED))
     lab.run_cell(0)

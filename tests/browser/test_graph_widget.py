@@ -158,7 +158,7 @@ def cast(lab: Lab) -> Lab:
     return lab
 
 
-def test_draws_a_loop_in_both_themes_and_for_readers_without_a_kernel(cast: Lab):
+def test_graph_with_a_loop_is_drawn_in_both_themes_and_without_a_kernel(cast: Lab):
     _, words, drawn = cast.outputs(2)
     assert "Socket-3" in words.text
     assert drawn.data["image/svg+xml"].startswith("<svg")
@@ -221,7 +221,7 @@ def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
     assert picture.ask("cy.zoom()") >= 0.69, "and so large that its name can be read"
 
 
-def test_resized_canvas_is_filled(cast: Lab):
+def test_graph_fills_a_resized_canvas(cast: Lab):
     picture = Picture(cast)
     assert picture.ask(SEEN)
     for width in (900, 1250):

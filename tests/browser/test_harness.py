@@ -17,7 +17,7 @@ display(SVG('<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40"><re
             ' fill="#3b6ea8"/><text x="10" y="25">socket</text></svg>'))"""
 
 
-def test_runs_a_notebook_and_sees_its_outputs_in_both_themes(lab: Lab):
+def test_notebook_is_run_and_its_outputs_are_seen_in_both_themes(lab: Lab):
     lab.open(lab.notebook("md:# Title", SVG, "print('said'); 6 * 7", "raise ValueError('no such socket')", "1"))
     lab.run_all()
 
@@ -58,7 +58,7 @@ def test_notebook_runs_in_the_requested_kernel(lab: Lab, kernel: str):
     assert Version(version) == Version(release)
 
 
-def test_offers_completions_and_interrupts_a_running_cell(lab: Lab):
+def test_completions_are_offered_and_a_running_cell_can_be_interrupted(lab: Lab):
     waiting = "import threading; print('waiting'); threading.Event().wait()"
     lab.open(lab.notebook("socket_first = socket_second = 1", "", waiting))
     lab.run_cell(0)

@@ -22,7 +22,7 @@ def places(lesson: Path) -> dict[str, int]:
     return {cell.id: place for place, cell in enumerate(cells)}
 
 
-def test_a_guess_is_corrected_and_its_verdict_stays_in_the_saved_notebook(lab: Lab):
+def test_verdict_on_a_guess_stays_in_the_saved_notebook(lab: Lab):
     """A wrong guess, the right one, a double click: the question, the cells below and the record stay unchanged."""
     lesson = NOTEBOOKS / "03-loops.ipynb"
     at = places(lesson)
@@ -73,7 +73,7 @@ def test_a_guess_is_corrected_and_its_verdict_stays_in_the_saved_notebook(lab: L
     assert cell.locator(".jp-OutputArea-child").nth(2).locator("svg, img").first.is_visible()
 
 
-def test_wrong_answer_is_diagnosed_and_unanswered_questions_have_no_tick(lab: Lab):
+def test_wrong_answer_is_diagnosed_and_unanswered_questions_are_not_ticked(lab: Lab):
     lesson = NOTEBOOKS / "01-edges.ipynb"
     at = places(lesson)
     lab.open(lesson)
@@ -92,7 +92,7 @@ def test_wrong_answer_is_diagnosed_and_unanswered_questions_have_no_tick(lab: La
     lab.screenshot("lesson-check", cell=at["cell-14"], dark=True)
 
 
-def test_visible_buttons_do_not_break_later_cells(lab: Lab):
+def test_use_of_a_panel_does_not_break_later_cells(lab: Lab):
     """Go back in the timeline before running the cells that go back themselves."""
     lesson = NOTEBOOKS / "07-debugging.ipynb"
     at = places(lesson)

@@ -133,7 +133,7 @@ def test_lesson_1_runs_and_a_guess_is_answered(lite: Lite, capsys: pytest.Captur
 
 
 @pytest.mark.timeout(400)
-def test_a_loop_steps_by_magic_and_by_button_and_is_explored_and_simulated(lite: Lite):
+def test_loop_can_be_stepped_by_magic_and_button_explored_and_simulated(lite: Lite):
     lite.open("03-loops.ipynb")
     lite.run_all()
     lite.cell(4).get_by_text("item WI-1 (Roses)").first.wait_for()

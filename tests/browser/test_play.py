@@ -55,7 +55,7 @@ def wait_until_at(page: Page, place: str) -> None:
     page.get_by_role("heading", name=place, exact=True).wait_for()
 
 
-def test_taps_lead_to_the_end_and_back(phone: Page):
+def test_cast_can_be_played_to_the_end_and_restarted_by_taps(phone: Page):
     wait_until_at(phone, "Plan (Socket-1)")
     answer(phone, "lists 2 items")
     wait_until_at(phone, "Build (Socket-2), the first item")
@@ -81,14 +81,14 @@ def test_taps_lead_to_the_end_and_back(phone: Page):
     wait_until_at(phone, "Plan (Socket-1)")
 
 
-def test_link_holds_the_state(phone: Page, address: str):
+def test_link_contains_the_state_of_the_cast(phone: Page, address: str):
     phone.goto(f"{address}#0.0.1")
     wait_until_at(phone, "Build (Socket-2), the first item")
     phone.goto(f"{address}#0.9.x")
     wait_until_at(phone, "Build (Socket-2), the first item")
 
 
-def test_keyboard_alone_plays_to_the_end(phone: Page):
+def test_cast_can_be_played_to_the_end_by_keyboard_alone(phone: Page):
     phone.keyboard.press("1")
     wait_until_at(phone, "Build (Socket-2), the first item")
     assert phone.evaluate("document.activeElement.textContent") == "answers"
@@ -101,7 +101,7 @@ def test_keyboard_alone_plays_to_the_end(phone: Page):
     assert phone.evaluate("document.activeElement.textContent") == "Back"
 
 
-def test_dark_pages_have_dark_pictures(phone: Page):
+def test_picture_is_dark_on_a_dark_page(phone: Page):
     background = "getComputedStyle(document.querySelector('#picture svg > rect')).fill"
     assert phone.evaluate(background) == "rgb(255, 255, 255)"
     phone.emulate_media(color_scheme="dark")

@@ -87,7 +87,7 @@ def test_bundled_loadout_fits_the_designer_at_first_sight(lab: Lab):
     assert said.evaluate_all(cut) == [], "names in the palette and states in the bar are whole"
 
 
-def test_theme_and_dock_do_not_move_the_graph(lab: Lab):
+def test_changing_the_theme_or_the_bottom_panel_does_not_move_the_graph(lab: Lab):
     """The dock does not move it, neither at the first step nor when the inspector uses the full height."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     names = ("Hello-Utility", "Plan-Build-Eval", "Parallel-Build")
@@ -204,7 +204,7 @@ ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, height=0).view], layout=size)
 """
 
 
-def test_graph_in_little_space_is_panned_without_a_map(lab: Lab):
+def test_small_graph_view_can_be_panned_and_has_no_map(lab: Lab):
     lab.open(lab.notebook(SMALL))
     lab.run_all()
     all_of_them = settled(lab)

@@ -66,7 +66,7 @@ def reopen(lab: Lab, saved: str, *, trusted: bool) -> None:
     lab.open(path)
 
 
-def test_a_record_is_hidden_while_its_panel_lives_and_shows_picture_and_outcome_afterwards(lab: Lab, cast: Path):
+def test_stored_output_is_hidden_by_the_live_panel_and_shown_after_a_reload(lab: Lab, cast: Path):
     assert pictures(lab) == 0
     assert not record(lab).is_visible()
     panel = Surface(lab, 2)
@@ -103,7 +103,7 @@ def test_a_record_is_hidden_while_its_panel_lives_and_shows_picture_and_outcome_
             lab.screenshot(f"record-{'trusted' if trusted else 'untrusted'}", dark=dark)
 
 
-def test_a_saved_notebook_of_eight_cells_is_small(lab: Lab):
+def test_saved_notebook_of_eight_cells_is_small(lab: Lab):
     path = lab.notebook(*CELLS[:3], *LOOKS)
     lab.open(path)
     lab.run_all()
@@ -112,7 +112,7 @@ def test_a_saved_notebook_of_eight_cells_is_small(lab: Lab):
     assert path.stat().st_size < 150_000
 
 
-def test_record_replaces_the_panel_after_a_restart(lab: Lab, cast: Path):
+def test_stored_output_replaces_the_panel_after_a_kernel_restart(lab: Lab, cast: Path):
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     record(lab).wait_for(state="visible")
     assert not lab.cell(2).get_by_role("button", name="Step", exact=True).is_visible()

@@ -270,7 +270,7 @@ c
 """
 
 
-def test_parts_are_tabs_and_can_be_shown_alone(lab: Lab):
+def test_parts_of_the_panel_are_tabs_and_can_be_shown_separately(lab: Lab):
     names = {
         "made-up": "dock",
         "items": "dock",

@@ -46,7 +46,7 @@ def speak(*words):
 # -- who answers ----------------------------------------------------------------------------------------
 
 
-def test_r47_an_agent_set_for_one_cast_answers_in_no_other(wb):
+def test_r47_agent_set_for_one_cast_does_not_answer_in_other_casts(wb):
     for name, agent in speak("bench").items():
         wb.agent(name, agent)
     one, other = wb.cast("a"), wb.cast("b")
@@ -77,7 +77,7 @@ def test_r47_fork_changes_neither_its_cast_nor_the_workbench(wb):
     assert fork.steps[0].output == "late"
 
 
-def test_r47_star_agent_is_the_default_of_casts_and_workbench(wb):
+def test_r47_agent_set_under_a_star_is_the_default_agent(wb):
     cast = wb.cast("c")
     cast.agents.set("*", lambda: "everyone")
     assert cast.agents.default.name == "<lambda>"
@@ -90,7 +90,7 @@ def test_r47_star_agent_is_the_default_of_casts_and_workbench(wb):
 
 
 @pytest.mark.parametrize("name", ["Nosuch", "Socket-99", ""])
-def test_r47_unknown_name_is_refused_everywhere(wb, name):
+def test_r47_agent_for_an_unknown_name_is_refused_by_every_method(wb, name):
     told = []
     cast = wb.cast("c")
     for refuse in (
@@ -128,7 +128,7 @@ def test_r47_agents_of_a_cast_survive_later_changes_of_the_workbench(wb, name):
     assert [cast.step().output for cast in (told, set_later, follows)] == ["told", "told", "late"]
 
 
-def test_r47_rows_of_a_sweep_and_links_have_separate_agents(wb):
+def test_r47_sweep_rows_and_linked_casts_have_separate_agents(wb):
     wb.agent("*", lambda turn: YES if turn.socket_id == "Socket-2" else "bench")
     link = wb.link("T", "T", request="r")
     link.agents.set("Socket-3", lambda: "linked")
@@ -161,7 +161,7 @@ def test_r47_quest_uses_the_agents_of_its_workbench(wb):
 # -- from where a fork goes on --------------------------------------------------------------------------
 
 
-def test_r55_fork_has_the_edits_made_before_its_moment(wb):
+def test_r55_fork_contains_only_edits_made_before_the_forked_step(wb):
     cast = wb.cast("c", agents=speak("said"))
     cast.step()
     cast.edit.state({"mood": "wet"})
@@ -175,7 +175,7 @@ def test_r55_fork_has_the_edits_made_before_its_moment(wb):
         h.assert_same(wb.open(fork.id), fork)
 
 
-def test_r55_fork_of_a_waiting_step_waits(wb):
+def test_r55_fork_of_a_waiting_cast_is_waiting(wb):
     cast = wb.cast("c", agents={"Say": "person"})
     cast.run()
     cast.edit.set("meanwhile", 1)

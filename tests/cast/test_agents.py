@@ -60,7 +60,7 @@ def test_any_exception_of_an_agent_fails_the_cast_and_retry_asks_again(tmp_path,
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
-def test_an_interrupt_leaves_the_socket_waiting(tmp_path, error):
+def test_interrupted_socket_is_still_waiting(tmp_path, error):
     agent = Foreign("one", error, "two")
     cast = h.start(tmp_path, h.chain_config(2), agent)
     with pytest.raises(type(error)):
@@ -88,7 +88,7 @@ def test_an_interrupt_leaves_the_socket_waiting(tmp_path, error):
         Reply("x", meta=7),
     ],
 )
-def test_invalid_reply_fails_the_cast_and_not_the_journal(tmp_path, answer):
+def test_invalid_reply_fails_the_cast_without_damaging_the_journal(tmp_path, answer):
     cast = h.start(tmp_path, h.chain_config(1), Foreign(answer, "fine"))
     assert cast.run() == "failed"
     assert cast.failure.kind == "agent_error"
@@ -103,7 +103,7 @@ def test_text_and_objects_are_replies(tmp_path):
     assert [step.output for step in cast.steps] == ["text", '{"a":1}']
 
 
-def test_usage_and_meta_are_stored(tmp_path):
+def test_usage_and_metadata_are_stored(tmp_path):
     reply = Reply("x", Usage(True, 2, None), {"model": "m\ud800"})
     cast = h.start(tmp_path, h.chain_config(1), Foreign(reply))
     cast.run()
@@ -114,7 +114,7 @@ def test_usage_and_meta_are_stored(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_lone_surrogates_are_the_same_in_memory_and_on_disk(tmp_path):
+def test_lone_surrogates_are_replaced_both_in_memory_and_on_disk(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "a\ud800b")
     cast.run()
     assert cast.steps[0].output == "a\ufffdb"
@@ -136,7 +136,7 @@ def test_r42_malformed_answer_of_a_person_is_refused_and_the_socket_waits(tmp_pa
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r42_answer_of_a_person_does_not_use_up_a_repair(tmp_path):
+def test_r42_refused_answer_of_a_person_does_not_use_up_a_repair(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), h.Until("not json"))
     assert cast.run() == "person"
     assert (cast.now.waiting_at.mode, cast.now.waiting_at.repairs) == ("repair", 1)
@@ -147,7 +147,7 @@ def test_r42_answer_of_a_person_does_not_use_up_a_repair(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_r42_a_refused_answer_that_was_recorded_before_stays_refused(tmp_path):
+def test_r42_recorded_refusal_is_kept_when_the_answer_becomes_valid(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), h.Until("not json"))
     cast.run()
     cast.close()
@@ -161,7 +161,7 @@ def test_r42_a_refused_answer_that_was_recorded_before_stays_refused(tmp_path):
 
 
 @pytest.mark.parametrize("fields", [{"multiTurn": True}, {}])
-def test_r42_only_the_result_is_validated_not_a_draft(tmp_path, fields):
+def test_r42_drafts_are_not_validated_but_the_result_is(tmp_path, fields):
     cast = h.start(tmp_path, h.one_config(h.agent(**fields), parse="json"))
     cast.run()
     if fields:
@@ -173,7 +173,7 @@ def test_r42_only_the_result_is_validated_not_a_draft(tmp_path, fields):
     assert cast.run() == "complete"
 
 
-def test_reply_enters_its_socket_but_cannot_replace_a_process(tmp_path):
+def test_reply_answers_the_next_agent_but_not_a_utility(tmp_path):
     document = h.config(
         {"Socket-1": h.at("M", ("always", "Socket-2")), "Socket-2": h.at("U")},
         {"M": h.agent(), "U": h.python("print(1)", parse="text")},
@@ -235,7 +235,7 @@ def test_failing_listeners_are_removed(tmp_path):
     unwatch()
 
 
-def test_turn_of_an_agent_is_read_only(tmp_path):
+def test_agents_cannot_change_their_turn(tmp_path):
     def meddle(turn):
         if turn.wants:
             turn.wants.clear()
