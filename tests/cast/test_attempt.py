@@ -36,7 +36,7 @@ def at_eval(cast):
     return cast
 
 
-def test_attempts_show_cost_validity_and_target_side_by_side(at_eval):
+def test_attempts_are_shown_side_by_side_with_cost_validity_and_target(at_eval):
     tried = at_eval.attempt("Socket-3", n=3, agents=[Counting()])
     assert [(one.valid, one.to) for one in tried] == [(True, "Socket-4"), (False, None), (True, "Socket-4")]
     assert [one.usage.tokens for one in tried] == [11, 21, 31]
@@ -110,7 +110,7 @@ def test_any_attempt_can_be_pinned(at_eval):
     assert json.loads(at_eval.steps[-1].output)["context"] == "try 3"
 
 
-def test_failed_attempts_are_rows_and_people_are_not_asked(at_eval):
+def test_failed_attempts_are_listed_and_people_are_not_asked(at_eval):
     def broken():
         raise ValueError("no luck")
 
@@ -121,7 +121,7 @@ def test_failed_attempts_are_rows_and_people_are_not_asked(at_eval):
     assert tried[2].leads == "Socket-2 (WI-1)"
 
 
-def test_attempt_that_would_fail_the_cast_shows_it_as_target(tmp_path):
+def test_attempt_that_would_fail_the_cast_has_failure_as_its_target(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": asks(edge("A", "not_satisfied", 1))}))
     cast = wb.cast("r", agents={"*": lambda: {"satisfied": False}})
@@ -178,7 +178,7 @@ def test_only_the_waiting_turn_can_be_attempted(at_eval, socket, told):
         at_eval.attempt(socket)
 
 
-def test_draft_must_be_judged_before_an_attempt(tmp_path):
+def test_cast_that_waits_with_a_draft_cannot_be_attempted(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": at("M")}))
     cast = wb.cast("r", agents={"*": lambda: "a draft"})

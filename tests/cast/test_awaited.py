@@ -35,7 +35,7 @@ async def ended(task):
         await task
 
 
-def test_awaited_cast_takes_the_route_of_a_blocking_cast(tmp_path):
+def test_awaited_cast_takes_the_same_route_as_a_blocking_cast(tmp_path):
     blocking = h.start(tmp_path / "one", h.loop_config(), h.loop_agents(2, refuse=[2]))
     awaited = h.start(tmp_path / "two", h.loop_config(), coroutines(h.loop_agents(2, refuse=[2])))
     assert blocking.run() == asyncio.run(awaited.arun()) == "complete"
@@ -101,7 +101,7 @@ def test_cancelled_cast_has_a_complete_journal_and_can_continue(tmp_path):
     assert [step.output for step in again.steps] == ["one", "two"]
 
 
-def test_cast_cancelled_before_it_begins_ends(tmp_path):
+def test_run_cancelled_before_it_begins_stops_and_leaves_the_cast_unfinished(tmp_path):
     async def at_once():
         cast = h.start(tmp_path, h.one_config(), asyncio.Event().wait)
         going = asyncio.create_task(cast.arun())
@@ -115,7 +115,7 @@ def test_cast_cancelled_before_it_begins_ends(tmp_path):
     assert asyncio.run(at_once()).status in ("ready", "waiting")
 
 
-def test_abandoned_function_loses_its_answer(tmp_path):
+def test_late_answer_of_an_abandoned_function_is_ignored(tmp_path):
     asked, free, answered = asyncio.Event(), threading.Event(), threading.Event()
 
     async def cancelled():
@@ -218,7 +218,7 @@ def test_leaving_a_stream_cancels_pending_calls_of_lanes(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_abandoned_stream_writes_its_files_and_can_continue(tmp_path):
+def test_cast_of_a_closed_stream_has_its_files_and_can_continue(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3), lambda: "text")
 
     async def first():
@@ -232,7 +232,7 @@ def test_abandoned_stream_writes_its_files_and_can_continue(tmp_path):
     assert asyncio.run(cast.arun()) == "complete"
 
 
-def test_failures_and_waits_are_reported_as_without_an_event_loop(tmp_path):
+def test_awaited_casts_report_failures_and_waits_like_blocking_casts(tmp_path):
     async def fails():
         raise ValueError("no")
 

@@ -47,7 +47,7 @@ def test_case_reports_a_missing_answer(case):
     assert "It needs an answer: Socket-1 answered only 1 time." in changed(case, again)
 
 
-def test_case_can_follow_a_config_file_and_reports_differences(cast, tmp_path):
+def test_case_that_follows_a_config_file_reports_differences(cast, tmp_path):
     cast.run()
     document = json.loads((cast.run_dir / "config.resolved.json").read_text())
     config = tmp_path / "mine.json"
@@ -59,7 +59,7 @@ def test_case_can_follow_a_config_file_and_reports_differences(cast, tmp_path):
     assert any("The loadouts differ there: edge 2" in line for line in case.check())
 
 
-def test_case_contains_edits_and_corrections(cast, tmp_path):
+def test_case_of_a_cast_with_edits_and_corrections_passes(cast, tmp_path):
     cast.run(steps=1)
     cast.edit.items(items("other"))
     cast.run(steps=2)
@@ -68,7 +68,7 @@ def test_case_contains_edits_and_corrections(cast, tmp_path):
     assert read_case(cast.export.test(tmp_path / "edited")).check() == []
 
 
-def test_waiting_cast_is_a_case_of_its_route_so_far(cast, tmp_path):
+def test_unfinished_cast_can_be_saved_as_a_passing_case(cast, tmp_path):
     cast.run(steps=3)
     cast.step(ask=False)
     assert read_case(cast.export.test(tmp_path / "half")).check() == []

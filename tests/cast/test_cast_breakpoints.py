@@ -139,7 +139,7 @@ def test_a_refused_output_stops_a_run_before_its_repair_turn(tmp_path):
         ({"socket": "A"}, 1),
     ],
 )
-def test_only_the_chosen_refusal_stops_a_run(tmp_path, given, turns):
+def test_breakpoint_on_refused_output_stops_only_at_the_chosen_refusal(tmp_path, given, turns):
     cast = one_judge(tmp_path)
     cast.breakpoints.add(refused=True, **given)
     assert cast.run() == "breakpoint"
@@ -148,7 +148,7 @@ def test_only_the_chosen_refusal_stops_a_run(tmp_path, given, turns):
     assert cast.run() == "complete"
 
 
-def test_single_step_passes_a_refusal_but_waits_for_a_person(tmp_path):
+def test_single_step_continues_after_a_refusal_but_waits_for_a_person(tmp_path):
     document = h.config({"A": h.at("M", ("always", "B"), parse="json"), "B": h.at("M")}, {"M": h.agent("x")})
     said = iter(["no JSON", h.YES])
     cast = h.start(tmp_path, document, {"A": lambda: next(said)})
@@ -168,7 +168,7 @@ def test_single_step_passes_a_refusal_but_waits_for_a_person(tmp_path):
         ((1, "seconds"), []),
     ],
 )
-def test_soft_limit_stops_a_run_per_used_amount(tmp_path, limit, behind):
+def test_soft_limit_stops_a_run_each_time_the_amount_is_used(tmp_path, limit, behind):
     def paying(one):
         wanted = one.__code__.co_varnames[: one.__code__.co_argcount]
         return lambda turn: Reply(one(*(getattr(turn, name) for name in wanted)), Usage(7, 3, 0.1))
@@ -180,7 +180,7 @@ def test_soft_limit_stops_a_run_per_used_amount(tmp_path, limit, behind):
     assert cast.status == "complete"
 
 
-def test_unreported_usage_reaches_no_soft_limit(checked):
+def test_soft_limit_is_never_reached_without_reported_usage(checked):
     checked.breakpoints.every(1, "tokens")
     assert stops(checked) == []
 
@@ -242,7 +242,7 @@ def test_breakpoint_text_survives_a_round_trip(checked):
         {"kind": "changed", "path": "a", "socket": "A"},
     ],
 )
-def test_invalid_breakpoint_is_refused(value):
+def test_malformed_breakpoint_is_refused(value):
     with pytest.raises(MateriaError, match="not a breakpoint"):
         breakpoint_of(value)
 
@@ -381,7 +381,7 @@ def another_kernel(bench):
     return made
 
 
-def test_next_kernel_keeps_breakpoints(bench, cast):
+def test_breakpoints_are_kept_for_the_next_kernel(bench, cast):
     bench.breakpoints.add("Socket-2", after=True, nth=2)
     bench.breakpoints.add("Socket-4", "steps > 2")
     bench.breakpoints.watch("plan")
@@ -440,7 +440,7 @@ def test_valid_breakpoints_of_a_damaged_list_are_kept(bench):
     assert "more than 200" in cast.now.messages[0]
 
 
-def test_disk_error_of_breakpoints_is_reported_once(bench, cast):
+def test_disk_error_while_breakpoints_are_saved_is_reported_once(bench, cast):
     (bench.casts.root / FILE).mkdir()
     bench.breakpoints.add("Socket-2")
     bench.breakpoints.add("Socket-3")

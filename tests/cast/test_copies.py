@@ -72,7 +72,7 @@ def test_copy_keeps_the_rest_of_the_file(wb, file):
 
 
 @pytest.mark.parametrize("new", ["Ask", "Mine", "Own", "", "1st", "a/b", "x" * 65])
-def test_copy_refuses_taken_and_invalid_names(wb, file, new):
+def test_copy_refuses_existing_and_invalid_names(wb, file, new):
     file.parent.mkdir()
     file.write_text('{"loadouts": {"Own": null}}')
     wb.loadouts.define("Mine", {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Build"}}})
@@ -110,7 +110,7 @@ def test_unwritable_file_is_reported(wb, project):
     assert (project / ".pi").read_text() == "no directory"
 
 
-def test_copy_finds_scripts_next_to_the_config(wb, project, tmp_path):
+def test_copied_loadout_finds_scripts_next_to_the_original_config(wb, project, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "tell.py").write_text('print(\'{"state": {"told": true}}\')')
@@ -170,7 +170,7 @@ def test_verbs_show_the_layer_of_each_field_r33(shell, project):
     assert fields["sockets"].startswith("bundled (")
 
 
-def test_workbench_stays_in_its_project(tmp_path):
+def test_project_of_a_workbench_cannot_be_changed(tmp_path):
     bench = materia_nb.Workbench(tmp_path)
     with pytest.raises(AttributeError, match="project"):
         bench.project = tmp_path / "other"

@@ -48,7 +48,7 @@ def test_valid_handoff_in_a_draft_is_still_a_draft(tmp_path):
 
 
 @pytest.mark.parametrize("go_on", ["run", "step"])
-def test_only_a_person_continues_from_a_draft(tmp_path, go_on):
+def test_running_again_does_not_continue_from_a_draft(tmp_path, go_on):
     """Running again neither finishes the draft nor asks, and pays, again."""
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
@@ -65,7 +65,7 @@ def test_only_a_person_continues_from_a_draft(tmp_path, go_on):
     assert [turn.kind for turn in turns] == ["work", "finalize"]
 
 
-def test_person_may_write_drafts(tmp_path):
+def test_person_can_write_drafts(tmp_path):
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
     cast.reply(DONE)
@@ -117,7 +117,7 @@ def test_failed_refinement_continues_with_the_drafts(tmp_path, go_on):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_aborted_draft_waits_again_after_a_retry(tmp_path):
+def test_draft_of_an_aborted_cast_waits_again_after_a_retry(tmp_path):
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
     cast.abort()
@@ -129,7 +129,7 @@ def test_aborted_draft_waits_again_after_a_retry(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_budget_shows_use_and_limit_of_its_cast(tmp_path):
+def test_budget_shows_usage_and_limit_of_its_cast(tmp_path):
     document = h.chain_config(2) | {"budget": {"maxTokens": 100}}
     one, other = (
         h.start(tmp_path, document, {"M": {"M": [{"text": "x", "usage": {"input": 20, "output": 5}}] * 2}})

@@ -42,7 +42,7 @@ def test_items_are_edited_between_steps(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_r46_done_items_come_first_and_inserted_items_are_next(cast):
+def test_r46_done_items_stay_first_and_inserted_items_are_next(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     said = cast.edit.items([item("x"), *PLAN])
     assert titles(cast) == ["a", "x", "b", "c"], "a is done; x was put before the others"
@@ -67,7 +67,7 @@ def test_removing_all_items_leaves_the_loop(cast):
     assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
 
 
-def test_retries_and_follow_up_move_with_the_item(cast):
+def test_used_retries_and_follow_up_move_with_their_item(cast):
     cast.run(steps=3)
     assert cast.now.next_socket == "Socket-2"
     assert cast.now.engine.follow_up[0].item == ("workItemIndex", 0, ())
@@ -262,7 +262,7 @@ def test_edited_prompt_applies_to_one_turn(bench, cast):
     assert "Build it in one file." in kept.read_text()
 
 
-def test_state_edit_restores_the_original_prompt(bench, cast):
+def test_undoing_a_state_edit_restores_the_prompt_that_was_current_before(bench, cast):
     cast.step()
     cast.step(ask=False)
     reworded = cast.edit.prompt("task", "Otherwise.")
@@ -274,7 +274,7 @@ def test_state_edit_restores_the_original_prompt(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_uneditable_prompt_is_refused(bench, cast, tmp_path):
+def test_edit_of_a_prompt_that_cannot_be_edited_is_refused(bench, cast, tmp_path):
     with pytest.raises(MateriaError, match="no part 'taks'") as found:
         cast.edit.prompt("taks", "x")
     assert "did you mean 'task'" in str(found.value).lower()
@@ -290,7 +290,7 @@ def test_uneditable_prompt_is_refused(bench, cast, tmp_path):
 # -- one value ----------------------------------------------------------------------------
 
 
-def test_setting_a_value_keeps_work_items(bench, cast):
+def test_setting_a_value_preserves_the_work_items(bench, cast):
     cast.run(steps=1)
     cast.edit.set("plan.approved", True)
     assert cast.state["plan"] == {"approved": True}
@@ -316,14 +316,14 @@ def test_an_item_cannot_be_set_before_there_is_a_list(cast):
     assert cast.now.work_items == []
 
 
-def test_aborted_cast_can_be_shown(cast):
+def test_snapshot_of_an_aborted_cast_shows_its_next_socket(cast):
     cast.run(steps=1)
     cast.abort()
     assert cast.now.upcoming_item is None
     assert cast.now.next_socket == "Socket-2"
 
 
-def test_a_long_list_is_edited_in_time_that_grows_with_its_length(tmp_path):
+def test_editing_a_long_list_takes_linear_time(tmp_path):
     """The old position of each of 20,000 items is found without comparing it with all others."""
     cast = start(tmp_path, one_config())
     cast.edit.items([item(f"old {n}") for n in range(20_000)])
@@ -356,7 +356,7 @@ def test_a_state_that_is_nested_too_deeply_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", float("nan"), {"a": lambda: 1}], ids=type)
-def test_non_json_edit_is_refused(tmp_path, value):
+def test_edit_that_is_not_json_is_refused(tmp_path, value):
     cast = start(tmp_path, one_config())
     for act in (lambda: cast.edit.set("a", value), lambda: cast.edit.state({"a": value})):
         with pytest.raises(MateriaError, match="not JSON"):
@@ -396,7 +396,7 @@ def test_going_back_applies_newer_edits_again(bench, cast):
 
 
 @pytest.mark.parametrize("act", [lambda cast: cast.retry(limit=True), lambda cast: cast.skip("no", item=True)])
-def test_continuing_actions_keep_edits(bench, cast, act):
+def test_actions_that_continue_a_cast_keep_edits(bench, cast, act):
     at_eval_limit(bench, cast)
     cast.edit.set("note", "mine")
     act(cast)
@@ -439,7 +439,7 @@ def test_edit_that_no_longer_applies_needs_confirmation(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_losing_a_corrected_output_needs_confirmation(bench, cast):
+def test_going_back_before_a_corrected_output_needs_confirmation(bench, cast):
     cast.run(steps=1)
     cast.edit.output({"workItems": [item("z")]})
     with pytest.raises(MateriaError, match="your correction of the output of step 1"):
@@ -468,7 +468,7 @@ def test_correction_conflicting_with_an_edit_needs_confirmation(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_losing_a_raised_limit_needs_confirmation(bench, cast):
+def test_going_back_before_a_raised_limit_needs_confirmation(bench, cast):
     bench.agent("Eval", lambda: {"satisfied": False, "context": "no"})
     cast.run()
     assert cast.failure.kind == "edge_traversals_exhausted"
@@ -488,7 +488,7 @@ def test_losing_a_raised_limit_needs_confirmation(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_losing_an_edited_prompt_needs_confirmation(bench, cast):
+def test_going_back_before_an_edited_prompt_needs_confirmation(bench, cast):
     cast.run(steps=1)
     cast.step(ask=False)
     cast.edit.prompt("task", "Build it in blue.")

@@ -74,7 +74,7 @@ def test_r48_failure_message_is_the_error_then_context_then_message(tmp_path, sa
         {"satisfied": False, "push": PUSH},
     ],
 )
-def test_r48_other_outputs_continue(tmp_path, said):
+def test_r48_cast_continues_after_an_output_that_reports_no_failure(tmp_path, said):
     assert cast_of(tmp_path, said, ALWAYS).run() == "complete"
 
 
@@ -108,7 +108,7 @@ def test_r48_not_satisfied_exit_handles_the_failure(tmp_path):
 
 
 @pytest.mark.parametrize("again", [{}, {"limit": True}])
-def test_r48_retry_works_on_the_same_item(tmp_path, again):
+def test_r48_retry_repeats_the_visit_for_the_same_item(tmp_path, again):
     cast = looped(tmp_path, "always")
     assert cast.run() == "failed"
     assert (cast.failure.kind, cast.failure.message) == ("utility_failed", "at 0")
@@ -123,7 +123,7 @@ def test_r48_retry_works_on_the_same_item(tmp_path, again):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_r48_failure_after_the_budget_shows_on_retry(tmp_path):
+def test_r48_reported_failure_is_shown_after_the_exhausted_budget_is_raised(tmp_path):
     made = reporting({"satisfied": False, "state": {"push": PUSH}}, ALWAYS)
     cast = h.start(tmp_path, {**made, "budget": {"maxTokens": 0}})
     cast.run()
@@ -164,7 +164,7 @@ def test_r54_live_and_reopened_casts_are_equal(tmp_path):
     assert resumed.now.engine.last_artifact == "sockets/Socket-1/1.md"
 
 
-def test_r54_useless_retry_is_not_offered(tmp_path):
+def test_r54_retry_that_would_fail_again_is_not_offered(tmp_path):
     cast = unassignable(tmp_path)
     cast.run()
     assert [one.name for one in offers(cast.now)] == ["skip"]

@@ -101,7 +101,7 @@ def test_a_generator_can_be_finalized():
 
 
 @pytest.mark.parametrize("value", ["yes", 1, [], {}])
-def test_finalize_must_be_a_boolean(value):
+def test_finalize_field_must_be_a_boolean(value):
     found = check_config(config({"A": asks(finalize=value)}), "T").problems
     assert [(one.code, one.source) for one in found] == [("invalid-socket", "A.finalize")]
 
@@ -114,7 +114,7 @@ def test_finalize_must_be_a_boolean(value):
         (asks(materia="M", finalize=True), "drafts"),
     ],
 )
-def test_ignored_finalize_is_hinted(socket, why):
+def test_ignored_finalize_field_gets_a_hint(socket, why):
     report = check_config(config({"Socket-1": socket}), "T")
     assert report.ok
     found = [one for one in report.hints if one.source == "Socket-1.finalize"]
@@ -122,7 +122,7 @@ def test_ignored_finalize_is_hinted(socket, why):
     assert why in found[0].message
 
 
-def test_effective_finalize_has_no_hint():
+def test_finalize_field_with_an_effect_has_no_hint():
     for socket in (asks(finalize=True), asks(materia="G", finalize=True), at("P", finalize=False)):
         hints = check_config(config({"Socket-1": socket}), "T").hints
         assert [one for one in hints if "finalize" in one.source] == []
@@ -279,7 +279,7 @@ def test_prompt_and_answer_of_each_turn_are_shown(tmp_path):
 # -- the other protocols ---------------------------------------------------------------------
 
 
-def test_envelope_is_requested_after_the_work(tmp_path):
+def test_envelope_is_requested_in_a_turn_after_the_work(tmp_path):
     good = json.dumps(envelope(summary__evidence__artifacts_produced=[]))
     agent = scripted("worked", "no envelope", good)
     cast = h.start(tmp_path, h.one_config(**ONE, handoff="envelope"), agent)
@@ -289,7 +289,7 @@ def test_envelope_is_requested_after_the_work(tmp_path):
     assert "VERIFIED" in agent.turns[1].prompt
 
 
-def test_unfinished_contract_works_and_is_asked_again(tmp_path):
+def test_unfinished_contract_continues_work_and_is_requested_again(tmp_path):
     """Work in progress is continued and handed over in a separate turn again."""
     me = {"agent_status__agent_id": agent_id("the widget", "Socket-1")}
     on = contract(**me, agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})

@@ -50,7 +50,7 @@ def test_step_table_shows_verdict_and_context(bench):
     assert outputs[-1] == "told"
 
 
-def test_step_frame_has_one_row_per_step(done):
+def test_data_frame_of_steps_has_one_row_per_step(done):
     pytest.importorskip("pandas")
     frame = done.steps.frame()
     assert list(frame.columns) == list(STEP_FIELDS)
@@ -60,7 +60,7 @@ def test_step_frame_has_one_row_per_step(done):
     assert str(frame["started"].dtype).endswith("UTC]")
 
 
-def test_cast_frame_has_one_row_per_cast(bench, done):
+def test_data_frame_of_casts_has_one_row_per_cast(bench, done):
     pytest.importorskip("pandas")
     frame = bench.casts().frame()
     assert list(frame.columns) == list(CAST_FIELDS)
@@ -68,7 +68,7 @@ def test_cast_frame_has_one_row_per_cast(bench, done):
     assert frame.loc[0, "cast"] == done.id
 
 
-def test_empty_frame_has_its_columns(bench):
+def test_empty_data_frame_has_its_columns(bench):
     pytest.importorskip("pandas")
     assert list(bench.casts().frame().columns) == list(CAST_FIELDS)
 

@@ -110,7 +110,7 @@ def test_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
 
 
 @each(MISTAKES)
-def test_fix_of_a_mistake_is_folded(card):
+def test_fix_of_a_mistake_is_collapsed(card):
     cells = notebook_of(card)["cells"]
     fixing = [cell for cell in cells if f"loadout {card.loadout}-Fixed" in "".join(cell["source"])]
     assert [cell["metadata"] for cell in fixing] == [{"jupyter": {"source_hidden": True}}]

@@ -199,7 +199,7 @@ def test_r47_returned_values_cannot_change_cast_or_workbench(wb, tmp_path):
     assert without_ids(cast) == without_ids(untouched) == without_ids(later)
 
 
-def test_r47_n7_state_is_readable_but_frozen(wb):
+def test_r47_returned_state_can_be_read_but_not_changed(wb):
     cast = begun(wb)
     with pytest.raises(MateriaError, match=r"cast\.edit\.set") as refused:
         cast.state["workItems"][0]["title"] = "X"

@@ -37,7 +37,7 @@ def sockets(cast):
     "given, then",
     [(say("VERIFIED", "CONTINUE"), "Done"), (say("UNVERIFIED", "LOOP"), "Work")],
 )
-def test_route_follows_the_edges(tmp_path, given, then):
+def test_route_follows_the_status_of_the_envelope(tmp_path, given, then):
     cast = start(tmp_path, "envelope", [given])
     cast.run(steps=2)
     assert cast.now.next_socket == then
@@ -46,7 +46,7 @@ def test_route_follows_the_edges(tmp_path, given, then):
     same_when_opened(cast)
 
 
-def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
+def test_blocked_envelope_holds_the_cast_until_a_person_answers(tmp_path):
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
     assert cast.run() == "person"
     assert cast.status == "held"
@@ -110,7 +110,7 @@ def test_decision_for_an_unknown_socket_is_refused(tmp_path):
     assert cast.status == "held"
 
 
-def test_the_loop_is_capped_by_the_edge(tmp_path):
+def test_envelope_loop_is_limited_by_its_edge(tmp_path):
     """The limit is that of the edge (envelope rules, section 4)."""
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "LOOP")] * 3)
     cast.run()
@@ -138,7 +138,7 @@ def test_detour_of_unfinished_work_returns_to_its_socket(tmp_path):
     same_when_opened(cast)
 
 
-def test_endless_detour_is_bounded(tmp_path):
+def test_endless_detour_is_stopped_by_the_edge_limit(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix")] * 30)
     assert cast.run() == "failed"
     assert cast.failure.kind == "edge_traversals_exhausted"
@@ -186,7 +186,7 @@ def test_fallback_envelope_names_files_changed_by_the_agent(tmp_path):
     same_when_opened(cast)
 
 
-def test_changes_during_a_hold_are_not_evidence_of_the_agent(tmp_path):
+def test_file_changes_during_a_hold_are_not_evidence_of_the_agent(tmp_path):
     replies = [say("BLOCKED", "ESCALATE"), "no", "no", "no"]
     cast = start(tmp_path, "envelope", replies)
     cast.run()
@@ -195,7 +195,7 @@ def test_changes_during_a_hold_are_not_evidence_of_the_agent(tmp_path):
     assert cast.now.held.reading.value["summary"]["evidence"]["artifacts_produced"] == []
 
 
-def test_changes_are_tracked_only_if_a_protocol_needs_them(tmp_path, monkeypatch):
+def test_file_changes_are_tracked_only_if_a_protocol_needs_them(tmp_path, monkeypatch):
     monkeypatch.setattr("materia_nb.cast.work.take_snapshot", lambda *_: 1 / 0)
     assert start(tmp_path, "sparse", ['{"satisfied": true}']).run() == "complete"
 
@@ -222,7 +222,7 @@ def test_envelope_may_use_the_id_of_its_socket(tmp_path):
     assert json.loads((folder / "Socket_1-M.json").read_text())["meta"]["step_id"] == "Socket-1"
 
 
-def test_envelope_missing_after_a_crash_is_written_on_resume(tmp_path):
+def test_envelope_file_missing_after_a_crash_is_written_on_resume(tmp_path):
     here = {"parse": "json", "handoff": "envelope"}
     document = h.config({"A": h.at("M", ("always", "B"), **here), "B": h.at("M", **here)}, {"M": h.agent()})
     cast = h.start(tmp_path, document, lambda: say("VERIFIED", "CONTINUE"))
@@ -258,7 +258,7 @@ def test_file_names_of_steps_are_unique_and_parsable(sockets):
 # -- the agent contract --------------------------------------------------------------------
 
 
-def test_work_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
+def test_agent_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
     """A third IN_PROGRESS in a row is refused (agent contract rules, section 11)."""
     cast = start(tmp_path, "agent-contract", [report("IN_PROGRESS"), report("COMPLETE")])
     assert cast.run() == "complete"
@@ -270,7 +270,7 @@ def test_work_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
     assert "3 times in a row" in cast.now.held.reason
 
 
-def test_needs_input_is_answered_and_requires_progress(tmp_path):
+def test_agent_that_needs_input_is_answered_and_cannot_return_to_in_progress(tmp_path):
     cast = start(
         tmp_path,
         "agent-contract",
@@ -357,7 +357,7 @@ def test_r44_used_approval_does_not_return(tmp_path):
     assert resume_cast(cast.run_dir).approvals.current is None
 
 
-def test_r44_approval_expires_and_is_revoked_by_abort_and_fork(tmp_path, monkeypatch):
+def test_r44_approval_expires_and_does_not_survive_an_abort_or_a_fork(tmp_path, monkeypatch):
     cast = resume_cast(cut_off_after_consent(tmp_path).run_dir)
     assert cast.fork().approvals.current is None
     with monkeypatch.context() as later:
@@ -390,7 +390,7 @@ def test_denial_is_passed_on_with_its_reason(tmp_path):
     same_when_opened(cast)
 
 
-def test_approval_after_a_day_is_too_late(tmp_path, monkeypatch):
+def test_approval_request_cannot_be_approved_after_a_day(tmp_path, monkeypatch):
     cast, _ = asking(tmp_path)
     day_later = cast.steps[-1].ended + 24 * 3_600_000
     monkeypatch.setattr("materia_nb.cast.runner.now", lambda: day_later)
@@ -491,7 +491,7 @@ def test_a_damaged_project_context_is_one_clear_error(tmp_path):
     assert [path.name for path in (tmp_path / "casts").iterdir()] == ["project-context.json"]
 
 
-def test_unwritable_side_file_is_reported_without_stopping(tmp_path):
+def test_damaged_project_context_does_not_stop_the_cast(tmp_path):
     cast, _ = informed(tmp_path, update("stack", {"a": 1}), writableSections=["stack"])
     (tmp_path / "casts" / "project-context.json").write_text("{")
     cast.run()
@@ -500,7 +500,7 @@ def test_unwritable_side_file_is_reported_without_stopping(tmp_path):
     assert (tmp_path / "casts" / "project-context.json").read_text() == "{"
 
 
-def test_envelopes_are_files_and_drafts_until_the_socket_is_completed(tmp_path):
+def test_envelope_file_is_a_draft_until_its_socket_is_completed(tmp_path):
     """Envelope rules, section 6."""
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
     cast.run()
@@ -546,7 +546,7 @@ def test_output_of_a_held_socket_can_be_corrected(tmp_path):
     assert cast.now.held is None
 
 
-def test_aborted_held_cast_is_asked_again(tmp_path):
+def test_retry_after_aborting_a_held_cast_asks_the_agent_again(tmp_path):
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
     cast.run()
     cast.abort()
@@ -558,7 +558,7 @@ def test_aborted_held_cast_is_asked_again(tmp_path):
     same_when_opened(cast)
 
 
-def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
+def test_target_chosen_before_a_budget_stop_is_taken_after_a_retry(tmp_path):
     cast = start(tmp_path, "envelope", [{"text": say("UNVERIFIED", "ESCALATE"), "usage": {"input": 9, "output": 1}}])
     cast.edit.budget(5)
     cast.run()

@@ -54,7 +54,7 @@ def test_waiting_cast_is_answered_by_number_in_another_kernel(wb, project):
     wb.close()
 
 
-def test_unreadable_cast_does_not_hide_others(wb, monkeypatch):
+def test_unreadable_cast_does_not_hide_other_waiting_casts(wb, monkeypatch):
     waiting_cast(wb, "one")
     broken = waiting_cast(wb, "two")
     wb.close()

@@ -53,7 +53,7 @@ def test_loop_with_retries_is_rebuilt_from_its_journal(tmp_path):
     check_everywhere(cast, tmp_path)
 
 
-def test_utilities_with_real_processes_are_rebuilt(tmp_path):
+def test_cast_with_real_processes_is_rebuilt(tmp_path):
     code = "import json, sys; d = json.load(sys.stdin); print(json.dumps({'state': {'n': d['state'].get('n', 0) + 1}}))"
     document = h.config(
         {
@@ -71,7 +71,7 @@ def test_utilities_with_real_processes_are_rebuilt(tmp_path):
     check_everywhere(cast, tmp_path)
 
 
-def test_drafts_refinements_and_repairs_are_rebuilt(tmp_path):
+def test_cast_with_drafts_refinements_and_repairs_is_rebuilt(tmp_path):
     answers = iter(["first", "second", "not json", '{"context": "final"}'])
     cast = watched(tmp_path, h.one_config(h.agent("D", multiTurn=True), parse="json"), lambda: next(answers))
     cast.run()
@@ -91,7 +91,7 @@ def test_drafts_refinements_and_repairs_are_rebuilt(tmp_path):
         ({}, "edge_traversals_exhausted"),
     ],
 )
-def test_continuation_after_a_limit_is_rebuilt(tmp_path, limits, kind, go_on):
+def test_cast_continued_after_a_limit_is_rebuilt(tmp_path, limits, kind, go_on):
     document = h.loop_config(limits=limits)
     edge = document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]
     edge.pop("maxTraversals") if "maxNoAdvanceCycles" in limits else edge.update(maxTraversals=1)
@@ -108,7 +108,7 @@ def test_continuation_after_a_limit_is_rebuilt(tmp_path, limits, kind, go_on):
     check_everywhere(cast, tmp_path)
 
 
-def test_budget_stop_and_retry_are_rebuilt(tmp_path):
+def test_cast_with_a_budget_stop_and_a_retry_is_rebuilt(tmp_path):
     cast = watched(
         tmp_path,
         h.chain_config(3) | {"budget": {"maxTokens": 20}},
@@ -129,7 +129,7 @@ def test_budget_stop_and_retry_are_rebuilt(tmp_path):
 
 @pytest.mark.parametrize("between", [False, True])
 @pytest.mark.parametrize("go_on", [{}, {"limit": True}])
-def test_abort_and_continuation_are_rebuilt(tmp_path, between, go_on):
+def test_cast_continued_after_an_abort_is_rebuilt(tmp_path, between, go_on):
     cast = watched(tmp_path, h.chain_config(3), {"Socket-1": lambda: "1", "Socket-3": lambda: "3"})
     cast.run(steps=1)
     if not between:
@@ -142,7 +142,7 @@ def test_abort_and_continuation_are_rebuilt(tmp_path, between, go_on):
     check_everywhere(cast, tmp_path)
 
 
-def test_failed_agents_and_interrupts_are_rebuilt(tmp_path):
+def test_cast_with_failed_agents_and_interrupts_is_rebuilt(tmp_path):
     answers = iter([RuntimeError("a"), KeyboardInterrupt(), "x", RuntimeError("b"), "y"])
 
     def agent():

@@ -38,7 +38,7 @@ def test_label_is_in_the_list_and_in_a_resumed_cast(done):
     assert open_cast(done.run_dir).labels.of() == wanted
 
 
-def test_later_events_repeat_labels_for_the_list(tmp_path):
+def test_cast_list_shows_a_label_set_early_in_a_long_journal(tmp_path):
     cast = h.start(tmp_path, h.chain_config(30), lambda: "x" * 2_000)
     cast.labels.add(name="early")
     cast.run()
@@ -47,7 +47,7 @@ def test_later_events_repeat_labels_for_the_list(tmp_path):
     cast.close()
 
 
-def test_label_changes_can_be_undone_and_name_their_author(done):
+def test_label_changes_can_be_undone_and_record_their_author(done):
     done.labels.add(name="one")
     done.labels.add(3, verdict="bad", by="Ana")
     done.labels.undo()
@@ -62,7 +62,7 @@ def test_label_changes_can_be_undone_and_name_their_author(done):
     assert told == [("person", False), ("Ana", False), ("person", True), ("person", True)]
 
 
-def test_a_label_changes_nothing_else(done):
+def test_label_does_not_change_the_rest_of_the_cast(done):
     before = done.runner.session
     done.labels.add(2, note="odd")
     done.labels.undo()
@@ -86,7 +86,7 @@ def test_label_is_shown_in_status_steps_and_why(done):
     assert "judged bad; note: It should have asked. (by Ana)" in str(done.why(3))
 
 
-def test_fork_drops_the_name_and_keeps_notes_of_steps(done):
+def test_fork_keeps_notes_of_steps_but_not_the_name_of_the_cast(done):
     done.labels.add(name="mine", tag="t")
     done.labels.add(1, note="of the plan")
     done.labels.undo()
@@ -137,7 +137,7 @@ def three(bench):
     return casts
 
 
-def test_name_is_accepted_in_place_of_an_id(bench, three):
+def test_cast_can_be_found_by_its_name(bench, three):
     assert bench.open("my run").id == three[0].id
     assert bench.resume("my run").now.writable
     assert bench.compare("my run", three[1].id).first is None

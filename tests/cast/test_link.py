@@ -50,7 +50,7 @@ def test_agent_of_a_socket_answers_it_under_its_new_id(bench):
     ]
 
 
-def test_agent_of_an_equally_named_socket_does_not_answer(bench):
+def test_agent_set_for_a_socket_of_another_loadout_does_not_answer(bench):
     bench.agent("Socket-3", lambda: "of another loadout")
     bench.agent("*", lambda: {"satisfied": True, "context": "by everyone"})
     cast = bench.link("Hello", "Teach-Rework", request="r")
@@ -58,7 +58,7 @@ def test_agent_of_an_equally_named_socket_does_not_answer(bench):
     assert "by everyone" in cast.steps[2].turns[-1].text
 
 
-def test_agents_set_later_answer_too(bench):
+def test_agents_set_after_the_link_also_answer(bench):
     cast = bench.link("Ask", "Ask", request="r")
     bench.agent("*", lambda: "late")
     assert cast.run() == "complete"
@@ -80,7 +80,7 @@ def test_invalid_link_starts_no_cast(bench):
 # -- what an earlier cast tells ---------------------------------------------------------------
 
 
-def test_earlier_cast_is_in_the_state(bench, project):
+def test_state_contains_a_summary_of_the_earlier_cast(bench, project):
     bench.agent("Eval", lambda: {"satisfied": True, "context": "found a well"})
     earlier = bench.cast("dig")
     earlier.run()
@@ -111,7 +111,7 @@ class Workbench_(Workbench):  # noqa: N801 - only to be closed
         self.close()
 
 
-def test_summary_of_an_earlier_cast_is_bounded(bench):
+def test_summary_of_an_earlier_cast_has_a_maximum_length(bench):
     bench.agent("Plan", lambda: {"workItems": h.items(*["t" * 900] * 80), "context": "c" * 9000 + "END"})
     earlier = bench.cast("r" * 9000)
     earlier.run(steps=1)
@@ -124,7 +124,7 @@ def test_summary_of_an_earlier_cast_is_bounded(bench):
     assert len(json.dumps(told)) < 25_000
 
 
-def test_cast_without_an_earlier_cast_has_no_summary(bench):
+def test_linked_cast_without_an_earlier_cast_has_no_summary(bench):
     cast = bench.link("Ask", request="r")
     assert dict(cast.state) == {}
     assert "state" not in h.lines_of(cast)[0]["data"]
@@ -133,7 +133,7 @@ def test_cast_without_an_earlier_cast_has_no_summary(bench):
 # -- the verb -----------------------------------------------------------------------------------
 
 
-def test_link_verb_takes_parts_and_a_request_after_two_dashes(shell, bench):
+def test_link_verb_accepts_parts_and_a_request_after_two_dashes(shell, bench):
     first = line(shell, "link Ask Plan-Build-Eval -- ship -- the widget")
     assert first.now.engine.request == "ship -- the widget"
     assert len(first.graph.sockets) == 6
@@ -151,7 +151,7 @@ def test_incomplete_line_shows_the_usage(shell, text):
     assert caught.value.kind == "usage"
 
 
-def test_completion_offers_parts_until_the_dashes(bench):
+def test_completion_offers_loadouts_until_the_two_dashes(bench):
     bench.loadouts.define_materia("Ask", {"tools": "none", "prompt": "p"})
     offered = candidates(lambda: bench, ["link"])
     assert {"Full-Auto", "Detect-VCS", "loadout:Ask", "materia:Ask", "--from"} <= set(offered)

@@ -64,7 +64,7 @@ def test_invalid_number_of_a_suggestion_is_an_error(tmp_path):
     assert read_context(cast.run_dir.parent) == {}
 
 
-def test_non_list_section_is_not_changed(tmp_path):
+def test_memory_section_that_is_not_a_list_is_not_changed(tmp_path):
     cast = suggesting(tmp_path)
     change_context(cast.run_dir.parent, lambda _: {"memory": {"a": 1}})
     with pytest.raises(MateriaError, match="is not a list"):
@@ -102,7 +102,7 @@ def claiming(tmp_path, *artifacts, **changes):
     return cast
 
 
-def test_missing_files_are_reported_without_stopping(tmp_path):
+def test_missing_evidence_files_are_reported_but_do_not_stop_the_cast(tmp_path):
     (tmp_path / "made.py").write_text("x")
     cast = claiming(tmp_path, "made.py", "gone.py", "gone.py", "../made.py", "https://example.org/x")
     assert cast.status == "complete"
@@ -117,7 +117,7 @@ def test_missing_files_are_reported_without_stopping(tmp_path):
     assert open_cast(cast.run_dir).steps[1].missing == ("gone.py", "../made.py"), "as it was then"
 
 
-def test_complete_files_have_no_report(tmp_path):
+def test_existing_evidence_files_are_not_reported_as_missing(tmp_path):
     (tmp_path / "made").mkdir()
     cast = claiming(tmp_path, "made", str(tmp_path / "made"))
     assert cast.steps[1].missing == ()
@@ -127,7 +127,7 @@ def test_complete_files_have_no_report(tmp_path):
     assert "evidence_missing" not in h.types_of(cast)
 
 
-def test_status_of_a_held_cast_reports_missing_files(tmp_path):
+def test_status_of_a_held_cast_reports_missing_evidence_files(tmp_path):
     cast = claiming(tmp_path, "<b>", status="BLOCKED")
     assert cast.status == "held"
     assert "not on the disk, though named as made: <b>" in repr(cast)
@@ -138,7 +138,7 @@ def test_status_of_a_held_cast_reports_missing_files(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["\0", "n" * 5000, "\ud800", "/" + "n" * 5000, "x\0y"])
-def test_invalid_path_counts_as_missing(tmp_path, text):
+def test_invalid_evidence_path_is_reported_as_missing(tmp_path, text):
     cast = claiming(tmp_path, "x")
     reading = cast.steps[1].reading
     value = envelope(summary__evidence={"artifacts_produced": [text, "  "]})

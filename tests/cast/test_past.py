@@ -12,7 +12,7 @@ def sockets(steps):
     return [(step.number, step.socket, step.item_key) for step in steps]
 
 
-def test_past_snapshot_equals_the_earlier_cast(cast):
+def test_snapshot_of_a_past_step_equals_the_cast_at_that_time(cast):
     seen = [
         (
             cast.now.engine,
@@ -37,7 +37,7 @@ def test_past_snapshot_equals_the_earlier_cast(cast):
     assert cast.now.loop_progress != cast.at(1).loop_progress
 
 
-def test_abandoned_branch_begins_with_its_shared_steps(cast):
+def test_abandoned_branch_includes_the_steps_it_shares_with_the_current_branch(cast):
     cast.run(steps=4)
     first = sockets(cast.now.line())
     cast.back(2)
@@ -54,7 +54,7 @@ def test_abandoned_branch_begins_with_its_shared_steps(cast):
     assert [one["title"] for one in left.work_items] == ["a", "b", "c"]
 
 
-def test_missing_step_is_refused(cast):
+def test_snapshot_of_a_missing_step_is_refused(cast):
     cast.run(steps=2)
     with pytest.raises(MateriaError, match="no step 3"):
         cast.at(3)
@@ -68,7 +68,7 @@ def test_conversation_of_a_past_step_is_available(bench, cast):
     assert said == ["user", "assistant"]
 
 
-def test_snapshot_of_the_present_does_not_change(cast):
+def test_snapshot_does_not_change_when_the_cast_continues(cast):
     cast.breakpoints.add("Socket-2")
     then = cast.now
     assert (then.status, len(then.steps), len(then.breakpoints)) == ("ready", 0, 1)

@@ -47,7 +47,7 @@ def test_pinned_non_json_text_fails_like_stdout(bench):
     assert cast.failure.kind == "invalid_output"
 
 
-def test_pinned_text_is_one_write_and_a_function_is_announced(bench, monkeypatch):
+def test_pinned_text_is_journalled_in_one_write_and_a_function_in_two(bench, monkeypatch):
     writes, append = [], Journal.append
     monkeypatch.setattr(
         Journal,
@@ -61,7 +61,7 @@ def test_pinned_text_is_one_write_and_a_function_is_announced(bench, monkeypatch
     assert writes == [["socket_start", "socket_complete"], ["socket_start"], ["socket_complete"]]
 
 
-def test_pin_of_a_socket_precedes_that_of_its_materia(bench):
+def test_pin_of_a_socket_takes_precedence_over_the_pin_of_its_materia(bench):
     cast = bench.cast("go", pins={"Tell": "by materia", "Socket-2": "by socket"})
     cast.run()
     assert cast.steps[1].output == "by socket"
@@ -117,7 +117,7 @@ def test_socket_without_an_output_cannot_be_pinned(bench):
     assert caught.value.kind == "no_output"
 
 
-def test_pin_to_another_cast_answers_visit_by_visit(bench):
+def test_pin_to_another_cast_repeats_the_output_of_each_visit(bench):
     earlier = bench.cast("go", pins={"Count": PIN})
     earlier.run()
     cast = bench.cast("again", pins={"Count": earlier, "Socket-2": f"recorded:{earlier.id}"})
@@ -152,7 +152,7 @@ def test_a_recording_file_can_be_pinned(bench, project):
     assert cast.steps[1].pinned == "the recording r.json"
 
 
-def test_journal_and_record_show_the_pin(bench):
+def test_pin_is_recorded_in_the_journal_and_the_step(bench):
     cast = bench.cast("go", pins={"Count": PIN})
     cast.run()
     pinned = next(line["data"] for line in lines_of(cast) if line["type"] == "pinned")
@@ -163,7 +163,7 @@ def test_journal_and_record_show_the_pin(bench):
     assert cast.steps[1].pinned is None
 
 
-def test_why_status_and_steps_show_the_pin(bench):
+def test_pin_is_shown_by_why_status_and_steps(bench):
     from materia_nb.cast.views.status import status_lines, steps_view
 
     cast = bench.cast("go", pins={"Count": PIN})
@@ -175,7 +175,7 @@ def test_why_status_and_steps_show_the_pin(bench):
     assert [row[-1] for row in table.rows] == ["a text", ""]
 
 
-def test_cast_without_pins_has_no_pin_column(bench):
+def test_steps_of_a_cast_without_pins_have_no_pin_column(bench):
     from materia_nb.cast.views.status import steps_view
 
     cast = bench.cast("go")
@@ -300,7 +300,7 @@ def test_pin_of_the_workbench_applies_to_current_and_new_casts(bench):
     assert third.state["by"] == "process"
 
 
-def test_a_pinned_socket_belongs_to_its_loadout(bench):
+def test_pin_of_a_socket_applies_only_to_its_loadout(bench):
     bench.pin("Socket-2", "told")
     bench.loadouts.define("Other", {"sockets": {"Socket-2": {"materia": "Tell"}}, "entry": "Socket-2"})
     assert not bench.cast("go").pins
@@ -325,7 +325,7 @@ def magic(bench, verb, body=None, /, **given):
     return find_verb(verb).handler(Call(bench, given, body, {}))
 
 
-def test_pin_verb_pins_a_cell_and_lists_pins(bench):
+def test_pin_verb_pins_the_text_of_a_cell_and_lists_pins(bench):
     bench.cast("go")
     shown = magic(bench, "pin", json.dumps(PIN), name="Count")
     assert shown.rows == [("Count", "a text", "this cast and later ones", json.dumps(PIN))]
@@ -352,7 +352,7 @@ def test_pin_source_without_an_answer_is_refused(bench):
 
 
 @pytest.mark.parametrize("name", ["Count", "Socket-1"])
-def test_an_agent_for_a_utility_is_an_error_with_the_hint_to_pin(bench, name):
+def test_agent_for_a_utility_is_refused_with_a_hint_to_pin(bench, name):
     with pytest.raises(MateriaError) as caught:
         bench.agent(name, lambda: PIN)
     assert caught.value.kind == "not_an_agent"
@@ -360,7 +360,7 @@ def test_an_agent_for_a_utility_is_an_error_with_the_hint_to_pin(bench, name):
 
 
 @pytest.mark.parametrize("name", ["Count", "Socket-1"])
-def test_an_agent_for_a_utility_is_an_error_for_one_cast_too(bench, name):
+def test_agent_for_a_utility_is_also_refused_for_one_cast(bench, name):
     with pytest.raises(MateriaError) as caught:
         bench.cast("go", agents={name: lambda: PIN})
     assert caught.value.kind == "not_an_agent"

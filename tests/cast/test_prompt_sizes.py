@@ -35,14 +35,14 @@ def told(tmp_path, name, count, context=450):
     return prompts
 
 
-def test_prompt_sizes_of_full_auto_are_bounded_for_ten_and_forty_items(tmp_path):
+def test_prompts_of_full_auto_stay_within_their_size_limits_for_ten_and_forty_items(tmp_path):
     ten = sum(len(prompt) for _, prompt in told(tmp_path, "Full-Auto", 10))
     forty = sum(len(prompt) for _, prompt in told(tmp_path, "Full-Auto", 40))
     assert ten < 112_000
     assert forty <= 5 * ten
 
 
-def test_last_prompt_of_twelve_items_contains_the_twelfth(tmp_path):
+def test_last_prompt_for_a_list_of_twelve_items_contains_the_twelfth_item(tmp_path):
     socket, last = told(tmp_path, "Plan-Build-Eval", 12)[-1]
     assert socket == "Socket-5"
     assert "HANDOFF Socket-4 WI-12." in last

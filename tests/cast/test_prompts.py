@@ -94,7 +94,7 @@ def test_step_without_an_agent_has_no_prompt(bench):
         bench.prompts()[99]
 
 
-def test_single_socket_can_be_asked(bench):
+def test_single_socket_can_be_asked_without_a_cast(bench):
     def judge(item, state, request):
         return {"satisfied": item["title"] == "Moss" and state["kept"] == 3, "context": request}
 
@@ -120,7 +120,7 @@ def test_refused_answer_of_a_single_socket_states_the_reason(bench):
     assert "refused" in asked._repr_mimebundle_()["text/html"]
 
 
-def test_person_sees_the_prompt_of_a_single_socket(bench):
+def test_prompt_of_a_single_socket_is_shown_to_a_person(bench):
     asked = bench.agents.ask("Socket-1", request="moss")
     assert (asked.text, asked.accepted) == (None, False)
     assert "moss" in repr(asked)
@@ -131,13 +131,13 @@ def test_person_sees_the_prompt_of_a_single_socket(bench):
     "socket, given, kind",
     [("Socket-9", {}, "unknown_socket"), ("Socket-1", {"item": "x"}, "no_item")],
 )
-def test_unaskable_sockets_are_refused(bench, socket, given, kind):
+def test_socket_that_cannot_be_asked_alone_is_refused(bench, socket, given, kind):
     with pytest.raises(MateriaError) as caught:
         bench.agents.ask(socket, **given)
     assert caught.value.kind == kind
 
 
-def test_prompt_form_comes_from_socket_then_model_profile(tmp_path):
+def test_prompt_form_of_the_socket_takes_precedence_over_the_model_profile(tmp_path):
     bench = Workbench(tmp_path)
     config = {
         "entry": "Ask",

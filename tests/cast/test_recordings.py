@@ -137,7 +137,7 @@ DONE = '{"context": "done"}'
 HANDED_OVER = {"finalize": True, "parse": "json"}
 
 
-def test_recorded_usage_before_an_answer_is_counted_again(tmp_path):
+def test_usage_recorded_before_an_answer_is_counted_in_a_replay(tmp_path):
     first = h.start(tmp_path, h.chain_config(2), Lines(None, "one", None, "two"))
     for _ in range(2):
         assert first.run() == "failed"
@@ -154,7 +154,7 @@ def test_recorded_usage_before_an_answer_is_counted_again(tmp_path):
     h.assert_same(open_cast(again.run_dir), again)
 
 
-def test_only_turns_after_a_retry_are_replayed(tmp_path):
+def test_replay_uses_only_the_turns_after_a_retry(tmp_path):
     first = h.start(tmp_path, h.one_config(**HANDED_OVER), Lines("work one", None, "work two", DONE))
     assert first.run() == "failed"
     first.retry()
@@ -181,7 +181,7 @@ def test_drafts_before_a_retry_are_not_the_final_answer(tmp_path):
     assert said(again) == [("draft", "b"), ("draft", "c"), ("final", "THE FINAL")]
 
 
-def test_draft_accepted_early_is_followed_by_the_final_answer(tmp_path):
+def test_replay_of_a_draft_that_is_accepted_early_continues_with_the_final_answer(tmp_path):
     first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "THE FINAL"))
     first.run()
     first.refine("once more")
@@ -208,7 +208,7 @@ def test_replayed_cast_can_be_retried(tmp_path):
     assert [text for _, text in said(again)] == ["a", "a", "b", "c", "THE FINAL"]
 
 
-def test_additionally_granted_repair_is_replayed(tmp_path):
+def test_repairs_allowed_by_a_retry_are_replayed(tmp_path):
     tries = ["no", "still no", "no again", DONE]
     config = h.one_config(parse="json")
     first = h.start(tmp_path, config, Lines(*tries))
@@ -226,7 +226,7 @@ def test_additionally_granted_repair_is_replayed(tmp_path):
     assert said(again) == said(first)
 
 
-def test_only_harmless_metadata_is_recorded(tmp_path):
+def test_recording_contains_no_commands_or_paths_of_an_agent(tmp_path):
     class Tells(Lines):
         def answer(self, turn):
             told = {"model": "m", "provider": "p", "finish": "stop"}

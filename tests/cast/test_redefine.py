@@ -81,7 +81,7 @@ def test_unknown_materia_is_an_error(shell, failed):
     assert "Count" in caught.value.hint
 
 
-def test_failed_retry_shows_the_number_of_tries(shell, failed):
+def test_failed_cast_shows_the_number_of_tries_after_a_retry(shell, failed):
     failed.retry()
     failed.retry()
     assert "tried 3 times" in repr(failed)

@@ -54,13 +54,13 @@ def texts(nodes) -> set[str]:
     return {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
 
 
-def test_every_failure_kind_in_the_code_is_in_the_table():
+def test_every_failure_kind_in_the_code_is_in_the_failures_table():
     known = kinds_in_the_code()
     assert {"utility_exit", "repair_exhausted", "rate_limited", "agent_error", "no_key", "budget"} <= known
     assert known - set(FAILURE_KINDS) == set()
 
 
-def test_every_row_has_existing_actions():
+def test_every_failure_kind_offers_existing_actions():
     for kind in (*FAILURE_KINDS.values(), OTHER):
         assert kind.acts
         assert set(kind.acts) <= set(ACTS)
@@ -123,7 +123,7 @@ def test_invalid_answer_by_hand_is_not_recorded(failed):
     assert (failed.run_dir / "events.jsonl").read_bytes() == before
 
 
-def test_pin_answers_after_a_retry(failed):
+def test_retry_of_a_failed_utility_uses_a_new_pin(failed):
     failed.pins.add("Socket-1", {"state": {"n": 5}})
     failed.retry()
     assert failed.state["n"] == 5
@@ -248,7 +248,7 @@ def test_changed_materia_is_offered_with_its_difference(shell):
     assert cast.run() == "complete"
 
 
-def test_changes_that_affect_earlier_steps_are_named_and_not_offered(shell):
+def test_changes_that_would_affect_earlier_steps_are_reported_but_not_offered(shell):
     cell(shell, "define loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
     cast = line(shell, "cast x")
     assert cast.run() == "failed"
@@ -264,7 +264,7 @@ def loadout(materia):
     return json.dumps({"entry": "Socket-1", "sockets": sockets, "materia": {"Count": materia}})
 
 
-def test_repair_verbs_let_a_failed_cast_complete(shell):
+def test_failed_cast_can_be_completed_with_the_repair_verbs(shell):
     cell(shell, "define loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
     for verb in ('reply {"state": {"n": 1}}', "skip not today"):
         cast = line(shell, "cast x")
@@ -303,7 +303,7 @@ def test_item_is_skipped_with_a_note_and_the_next_begins(tmp_path):
     assert [one.item_key for one in cast.steps if one.socket == "Socket-2"] == ["WI-1", "WI-2", "WI-3"]
 
 
-def test_endlessly_repeated_item_can_be_skipped(tmp_path):
+def test_item_that_reached_the_cycle_limit_can_be_skipped(tmp_path):
     config = h.loop_config(limits={"maxNoAdvanceCycles": 1})
     config["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1].pop("maxTraversals")
     says = iter([h.NO, h.NO, h.YES])

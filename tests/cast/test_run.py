@@ -32,7 +32,7 @@ def test_step_runs_one_socket(cast):
     assert [item["title"] for item in cast.now.work_items] == ["Part 1", "Part 2"]
 
 
-def test_run_reaches_the_end_and_then_refuses(cast):
+def test_complete_cast_cannot_be_run_again(cast):
     assert cast.run() == "complete"
     assert [visit[0][-1] + (visit[2] or "") for visit in cast.route] == [
         "1", "2WI-1", "3WI-1", "2WI-2", "3WI-2", "2WI-2", "3WI-2", "4",
@@ -54,7 +54,7 @@ def test_run_stops_after_the_given_number_of_steps(cast):
     assert len(cast.steps) == 3
 
 
-def test_run_stops_before_a_socket_each_time(cast):
+def test_run_until_a_socket_stops_before_each_of_its_visits(cast):
     stops = []
     while cast.run(until="Socket-3") == "until":
         stops.append(len(cast.steps))
@@ -68,7 +68,7 @@ def test_run_stops_before_the_end(cast):
     assert cast.status == "complete"
 
 
-def test_run_stops_where_a_condition_holds(cast):
+def test_run_stops_when_a_condition_is_true(cast):
     assert cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1) == "until"
     assert cast.route[-1][:3] == ("Socket-3", 1, "WI-1")
     assert cast.run(until=lambda _: True) == "until"  # looked at before the first step too
@@ -139,7 +139,7 @@ def test_the_stop_event_ends_a_run_between_steps(cast):
     assert cast.status == "ready"
 
 
-def test_step_runs_after_a_stop(cast):
+def test_requested_stop_does_not_affect_the_next_step(cast):
     cast.stop()
     assert cast.step().socket == "Socket-1"
 
@@ -188,7 +188,7 @@ def test_abort_from_another_thread_ends_the_running_step(tmp_path):
         cast.run()
 
 
-def test_threads_take_turns(tmp_path):
+def test_steps_from_several_threads_run_one_after_another(tmp_path):
     cast = h.start(tmp_path, h.chain_config(20), lambda: "x")
     wrong = []
 
@@ -242,7 +242,7 @@ def test_process_details_are_stored_with_its_output(tmp_path, code, status):
 
 
 @pytest.mark.parametrize("most", [-1, 1.5, "10", True])
-def test_r20_budget_is_an_integer(cast, most):
+def test_r20_budget_must_be_an_integer(cast, most):
     with pytest.raises(MateriaError, match="whole number of tokens"):
         cast.edit.budget(most)
     assert h.types_of(cast) == ["cast_start"]
@@ -283,7 +283,7 @@ def test_added_and_removed_values_are_changes(tmp_path):
     assert (cast.steps[-1].socket, cast.now.breakpoints_hit[0].path) == ("Socket-2", "currentWorkItem")
 
 
-def test_socket_can_be_entered_without_asking_its_agent(cast):
+def test_step_can_enter_a_socket_without_asking_its_agent(cast):
     cast.step()
     record = cast.step(ask=False)
     assert record == cast.steps[-1]
@@ -357,7 +357,7 @@ def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
     ],
     ids=["step", "fork", "retry", "undo", "edit", "blame", "replay", "back", "test"],
 )
-def test_uncastable_cast_refuses_to_continue(act):
+def test_cast_whose_loadout_cannot_be_cast_refuses_to_continue(act):
     with pytest.raises(MateriaError, match=r"cannot be cast here.*Socket-9\.parse") as caught:
         act(open_cast(NOT_CASTABLE))
     assert caught.value.kind == "not_castable"

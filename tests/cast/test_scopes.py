@@ -68,7 +68,7 @@ def test_scope_applies_to_agents_and_survives_a_reopen(tmp_path):
     assert again.fork(0).runner.session.state.scope.id == "base"
 
 
-def test_scope_field_is_removed_and_recorded_as_an_event(tmp_path):
+def test_scope_field_is_removed_from_the_output_and_recorded_as_an_event(tmp_path):
     (tmp_path / "side").mkdir()
     cast = h.start(tmp_path, config({**to("side"), "context": "c"}))
     cast.step()
@@ -78,7 +78,7 @@ def test_scope_field_is_removed_and_recorded_as_an_event(tmp_path):
     assert (changed["socket"], changed["scope"]["cwd"]) == ("Socket-1", "side")
 
 
-def test_missing_scope_directory_fails_the_visit(tmp_path):
+def test_visit_fails_if_its_scope_directory_is_missing(tmp_path):
     cast = h.start(tmp_path, config(to("side")))
     cast.run()
     assert (cast.failure.kind, cast.failure.socket) == ("no_folder", "Socket-2")

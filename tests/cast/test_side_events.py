@@ -43,7 +43,7 @@ def test_r39_events_are_numbered_in_the_journal_with_socket_visit_and_item(tmp_p
     assert lines[1]["event"] == {**NOTE, "type": "checked"}
 
 
-def test_r39_events_are_in_the_raw_output_only(tmp_path):
+def test_r39_events_are_stored_only_in_the_raw_output(tmp_path):
     cast = loop_of_events(tmp_path)
     cast.run()
     base = cast.run_dir / "sockets/Socket-1"
@@ -65,7 +65,7 @@ def test_r39_events_can_be_listed_and_filtered(tmp_path):
             cast.steps.events(**wrong)
 
 
-def test_r39_replay_and_resume_rebuild_them(tmp_path):
+def test_r39_events_are_rebuilt_by_replay_and_resume(tmp_path):
     cast = loop_of_events(tmp_path)
     cast.run()
     cast.close()
@@ -74,7 +74,7 @@ def test_r39_replay_and_resume_rebuild_them(tmp_path):
     assert opened.now.differences == ()
 
 
-def test_r53_events_of_a_refused_output_are_marked_and_not_passed_on(tmp_path):
+def test_r53_events_of_a_refused_output_are_marked_as_refused(tmp_path):
     answers = iter([{"event": [NOTE], "other": 1}, {"event": [{"type": "taken"}]}])
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: next(answers))
     assert cast.run() == "complete"
@@ -87,7 +87,7 @@ def test_r53_events_of_a_refused_output_are_marked_and_not_passed_on(tmp_path):
 
 
 @pytest.mark.parametrize("answer", [{"event": [NOTE], "other": 1}, {"event": [NOTE], "workItems": 3}])
-def test_r53_events_of_a_failing_output_are_marked_too(tmp_path, answer):
+def test_r53_events_of_an_output_that_reports_a_failure_are_also_marked(tmp_path, answer):
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     assert cast.run() == "failed"
     assert told(cast)[0] == (1, NOTE)

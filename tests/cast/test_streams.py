@@ -246,7 +246,7 @@ def test_failed_lanes_are_answered_by_name(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_person_can_answer_in_an_aborted_lane(tmp_path):
+def test_person_can_answer_for_a_lane_of_an_aborted_cast(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents(Check="person"))
     cast.run()
     cast.abort("enough")
@@ -422,7 +422,7 @@ def test_state_of_running_lanes_cannot_be_edited(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_schedule_that_does_not_match_items_is_refused(tmp_path):
+def test_schedule_that_no_longer_matches_the_work_items_is_refused(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
     cast.step()
     cast.edit.items(h.items("only one"))
@@ -479,7 +479,7 @@ def test_warnings_of_lanes_are_reported(tmp_path):
     assert "in lane" in found[0].message
 
 
-def test_recording_answers_in_its_lanes(tmp_path):
+def test_recording_of_a_cast_with_lanes_reproduces_it(tmp_path):
     cast = run(tmp_path, Build=lambda lane: f"of {lane}")
     recording = agent_of(recording_of(cast.now), "then")
     again = h.start(tmp_path / "again", streams_config(), recording)
@@ -525,7 +525,7 @@ def test_usage_of_lanes_survives_going_back(tmp_path):
     assert sum(row.usage.tokens or 0 for row in cast.usage()) == 24
 
 
-def test_soft_limit_counts_joined_and_abandoned_lanes(tmp_path):
+def test_soft_limit_counts_usage_of_joined_and_abandoned_lanes(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=lambda: Reply("built", Usage(3, 1))))
     cast.breakpoints.every(10, "tokens")
     assert cast.run() == "breakpoint", "three items, 4 tokens each"

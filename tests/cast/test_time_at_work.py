@@ -70,7 +70,7 @@ def test_work_time_and_waiting_time_are_separate(paused):
 
 
 @pytest.mark.parametrize("pause, words", [(4, "0.00 s"), (5, "0.00 s + 5.00 s waited")])
-def test_a_short_pause_between_two_cells_is_no_wait(tmp_path, clock, pause, words):
+def test_short_pause_between_two_cells_is_not_counted_as_waiting(tmp_path, clock, pause, words):
     cast = h.start(tmp_path, h.chain_config(1), {"Socket-1": h.Until()})
     cast.run()
     clock.passes(pause)
@@ -78,7 +78,7 @@ def test_a_short_pause_between_two_cells_is_no_wait(tmp_path, clock, pause, word
     assert [row[-1] for row in step_table(cast.steps, cast.graph).rows] == [words]
 
 
-def test_work_time_survives_a_reopen(paused):
+def test_work_time_is_unchanged_after_a_reopen(paused):
     paused.close()
     assert list(map(step_time, open_cast(paused.run_dir).steps)) == TIMES
     resumed = resume_cast(paused.run_dir)
@@ -105,12 +105,12 @@ def test_short_steps_stay_visible_next_to_a_long_pause(paused):
     ]
 
 
-def test_place_of_a_row_on_the_time_axis_does_not_depend_on_the_rows_asked_for(paused):
+def test_position_on_the_time_axis_does_not_depend_on_the_requested_rows(paused):
     [latest] = StepRows().between(paused.now, 3, 3)
     assert latest[9][3:7] == [300, 1, 300, 2]
 
 
-def test_time_axis_follows_a_cast_that_went_back(paused):
+def test_time_axis_shrinks_when_a_cast_goes_back(paused):
     rows = StepRows()
     assert rows.span(paused.now) == (300, 2)
     paused.back(1)
@@ -154,7 +154,7 @@ def test_waiting_for_approval_is_not_work_time(tmp_path, clock):
     assert step_time(cast.steps[0]) == StepTime(2_000, 60_000, 62_000)
 
 
-def test_interrupted_turn_counts_as_work_of_the_next_event(tmp_path, clock):
+def test_time_of_an_interrupted_turn_counts_as_work_time(tmp_path, clock):
     def slow(tries=[]):  # noqa: B006 - one list for all calls
         tries.append(1)
         clock.passes(3)

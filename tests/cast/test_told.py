@@ -41,7 +41,7 @@ def test_auto_plan_prompt_contains_the_request_once(tmp_path):
     assert "What to return [return] ·" in repr(view)
 
 
-def test_parts_before_the_task_are_folded_in_the_prompt_view(tmp_path):
+def test_parts_before_the_task_are_collapsed_in_the_prompt_view(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
     folded = str(html_fold("Request [request] · 23 characters, some 6 tokens", "")).partition("</summary>")[0]
@@ -97,7 +97,7 @@ def test_prompt_after_an_edit_contains_no_removed_values(tmp_path):
     cast.close()
 
 
-def test_prompt_parts_and_handoffs_are_lazy():
+def test_prompt_parts_and_handoffs_are_computed_only_when_used():
     made = []
     turn = Turn(
         socket_id="S",

@@ -115,7 +115,7 @@ def test_denied_call_is_reported_with_the_reason_and_never_run(tmp_path):
     reopened(cast)
 
 
-def test_allow_always_holds_for_the_rest_of_the_cast(tmp_path):
+def test_tool_allowed_always_needs_no_approval_for_the_rest_of_the_cast(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent, sockets=2)
     cast.run()
@@ -128,7 +128,7 @@ def test_allow_always_holds_for_the_rest_of_the_cast(tmp_path):
     assert other.run() == "person"
 
 
-def test_allowed_tool_does_not_ask_until_it_is_revoked(tmp_path):
+def test_allowed_tool_needs_no_approval_until_it_is_disallowed(tmp_path):
     cast = start(tmp_path, Toolsmith(), sockets=2)
     cast.approvals.allow("bash", "edit")
     cast.step()
@@ -183,7 +183,7 @@ def test_retried_turn_keeps_its_calls(tmp_path):
         cast.retry(turn=True)
 
 
-def test_retry_restarts_the_visit_and_keeps_lost_calls(tmp_path):
+def test_retry_restarts_the_visit_and_still_shows_its_earlier_calls(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()
@@ -289,7 +289,7 @@ def test_calls_are_in_the_conversation_of_the_next_turn(tmp_path):
 # -- leave is for what was shown, once, here ------------------------------------------------
 
 
-def test_started_call_is_never_run_again(tmp_path):
+def test_call_that_was_started_is_not_run_again_after_a_crash(tmp_path):
     ran = []
 
     class Cut(Toolsmith):
@@ -313,7 +313,7 @@ def test_started_call_is_never_run_again(tmp_path):
     reopened(cast)
 
 
-def test_result_replaces_the_started_call(tmp_path):
+def test_result_of_a_call_replaces_its_started_entry(tmp_path):
     class Twice:
         name = "twice"
 
@@ -379,7 +379,7 @@ def test_refused_prompt_edit_leaves_the_cast_failed(tmp_path):
     reopened(cast)
 
 
-def test_refused_approval_keeps_a_requested_stop(tmp_path):
+def test_refused_approval_does_not_cancel_a_requested_stop(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.stop()
     with pytest.raises(MateriaError, match="Nothing waits for approval"):
@@ -387,7 +387,7 @@ def test_refused_approval_keeps_a_requested_stop(tmp_path):
     assert cast.now.live.stop_asked
 
 
-def test_removed_failing_listener_is_harmless(tmp_path):
+def test_listener_that_removes_itself_and_fails_does_not_fail_the_step(tmp_path):
     class Talker:
         name = "talker"
 

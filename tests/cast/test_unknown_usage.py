@@ -76,7 +76,7 @@ def test_usage_without_turns_is_zero(tmp_path):
     assert cast.now.usage[:5] == (0, 0, 0.0, 0, 0)
 
 
-def test_uncountable_budget_is_reported_once_as_a_warning(tmp_path):
+def test_budget_that_cannot_be_measured_causes_one_warning(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3) | {"budget": {"maxTokens": 20, "maxCostUsd": 1}}, program())
     assert cast.run() == "complete"
     blind = [line["data"]["of"] for line in h.lines_of(cast) if line["type"] == "budget_blind"]

@@ -73,7 +73,7 @@ def test_no_repr_shows_memory_addresses_or_internals(wb):
     assert cast.now.answered_by("Socket-2") == "the function item"
 
 
-def test_why_is_shown_with_the_checked_edges(wb):
+def test_why_display_lists_the_checked_edges(wb):
     cast = wb.cast("r", agents=h.loop_agents())
     cast.run(steps=3)
     shown = cast.why(3)._repr_mimebundle_()
@@ -100,7 +100,7 @@ def test_why_of_a_waiting_step_explains_the_step_before(wb):
     assert cast.why(4).rows == ()
 
 
-def test_report_is_shown_as_a_table_of_findings(wb):
+def test_check_report_is_shown_as_a_table_of_findings(wb):
     shown = wb.check()._repr_mimebundle_()
     assert shown["text/plain"].startswith("0 problems, 1 hint")
     assert "<table" in shown["text/html"]

@@ -78,7 +78,7 @@ def test_codes_are_compared_as_multisets():
     assert run_vector(several) == []
 
 
-def test_true_is_not_one():
+def test_expected_1_does_not_match_true():
     vector = of("handoff.jsonl", "handoff-guarded-true")
     vector["expect"]["parsed"]["satisfied"] = 1
     assert run_vector(vector)
@@ -112,7 +112,7 @@ def test_failing_vector_does_not_stop_the_rest(tmp_path, capsys):
     assert "dance: 0 passed, 1 failed" in out
 
 
-def test_vector_that_breaks_the_runner_is_one_failure(tmp_path, capsys):
+def test_vector_that_crashes_the_runner_counts_as_one_failure(tmp_path, capsys):
     assert main([write(tmp_path, {**CAST, "replies": 3}, HANDOFF)]) == 1
     assert "handoff: 1 passed" in capsys.readouterr().out
 

@@ -59,13 +59,13 @@ def test_text_has_contrast_on_every_colour(number):
 
 
 @pytest.mark.parametrize("colour", ["#ffe680", "#102030"])
-def test_marks_do_not_change_the_colour_of_a_card(colour):
+def test_status_marks_do_not_change_the_colour_of_a_card(colour):
     marks = Marks(current="Socket-1", waiting=True, visits={"Socket-1": 3}, breakpoints=frozenset({"Socket-1"}))
     card = graph_svg(coloured(colour), marks).split('data-socket="Socket-1"')[1]
     assert f'stroke="{colour}"' in card
 
 
-def test_the_live_canvas_has_the_colour_too():
+def test_live_canvas_shows_the_colour_of_a_socket():
     look = scene_of(coloured("#ffe680")).look(Marks())
     assert 'stroke="#ffe680"' in look["n:Socket-1"]["svg"]
 
@@ -91,7 +91,7 @@ def test_a_socket_outside_of_loops_is_not_a_consumer():
     assert "loop consumer" not in graph_svg(hello()) + graph_text(hello())
 
 
-def test_card_grid_and_canvas_show_who_answers():
+def test_card_grid_and_canvas_name_the_agent_of_a_socket():
     graph, marks = coloured(None), Marks(answers={"Socket-1": "person"})
     assert ">you · Socket-1<" in graph_svg(graph, marks)
     assert "agent · person" in graph_text(graph, marks)
@@ -112,7 +112,7 @@ def test_card_grid_and_canvas_show_who_answers():
         ("script", "script"),
     ],
 )
-def test_the_badge_names_who_answers(who, badge):
+def test_badge_names_the_agent_of_a_socket(who, badge):
     assert answerer_badge(socket("Socket-1", "Build"), Marks(answers={"Socket-1": who})) == badge
 
 
@@ -120,20 +120,20 @@ def test_a_utility_has_its_program_as_badge():
     assert answerer_badge(socket("Socket-1", "Build", kind="utility"), Marks()) == "true"
 
 
-def test_a_long_answerer_name_is_cut_to_the_card():
+def test_long_agent_name_is_truncated_to_fit_the_card():
     svg = graph_svg(coloured(None), Marks(answers={"Socket-1": "a-very-long-model-name-" * 4}))
     badge = re.search(r">(a-very[^<]*)<", svg.split('data-socket="Socket-1"')[1])[1]
     assert badge.endswith("…")
 
 
 @pytest.mark.parametrize("who", HOSTILE)
-def test_a_hostile_answerer_name_stays_text(who):
+def test_hostile_agent_name_stays_text(who):
     svg = graph_svg(coloured(None), Marks(answers={"Socket-1": who}))
     assert "<script" not in svg
     assert "<img" not in svg
 
 
-def test_a_pinned_answer_replaces_the_answerer_on_the_card():
+def test_card_shows_a_pinned_answer_instead_of_the_agent():
     graph, marks = (
         coloured(None),
         Marks(answers={"Socket-1": "person"}, pins={"Socket-1": "its output of step 3"}),

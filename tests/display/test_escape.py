@@ -30,7 +30,7 @@ def test_plain_text_is_encodable_and_has_no_control_characters(text):
 
 
 @given(ANY_TEXT)
-def test_isolates_are_always_closed(text):
+def test_bidirectional_isolates_are_always_closed(text):
     depth = 0
     for char in plain(text):
         depth += {"\u2068": 1, "\u2069": -1}.get(char, 0)
@@ -39,14 +39,14 @@ def test_isolates_are_always_closed(text):
 
 
 @given(ANY_TEXT, st.integers(1, 60))
-def test_shortened_text_is_one_bounded_line(text, limit):
+def test_shortened_text_is_one_line_of_limited_length(text, limit):
     result = shorten(text, limit)
     assert len(result) <= limit + result.count("\u2069")
     assert not re.search(r"[\n\t\x0b\u2028]", result)
 
 
 @given(st.text("abc <&\"'>é漢", max_size=80))
-def test_escaping_ordinary_text_loses_nothing(text):
+def test_unescaping_escaped_text_returns_the_original(text):
     assert html.unescape(esc(text)) == text
 
 
@@ -57,7 +57,7 @@ def test_control_characters_become_visible():
     assert plain("a\r\nb\rc\td") == "a\nb\nc\td"
 
 
-def test_unbalanced_isolates_are_removed():
+def test_unbalanced_bidirectional_isolates_are_removed():
     assert "\u2069" not in plain("a\u2069b")
     assert "\u2068" not in plain("a\u2068b")
 
@@ -80,7 +80,7 @@ def test_right_to_left_text_is_isolated():
         ("abcd", 4, "abcd"),
     ],
 )
-def test_a_cut_does_not_split_visible_characters(text, limit, kept):
+def test_truncation_does_not_split_visible_characters(text, limit, kept):
     assert shorten(text, limit) == kept
 
 
@@ -88,6 +88,6 @@ def test_long_runs_of_accents_are_shortened():
     assert len(plain("e" + "\u0301" * 5000)) == 5
 
 
-def test_a_cut_text_ends_with_its_length():
+def test_truncated_text_ends_with_its_original_length():
     assert clip("x" * 1_000_000, 10) == "xxxxxxxxxx… [1,000,000 characters in all]"
     assert clip("a\nb", 10) == "a\nb"

@@ -129,7 +129,7 @@ def test_any_json_becomes_a_tree(value):
     check(html_json(value, 3))
 
 
-def test_a_json_tree_is_bounded_and_notes_its_cuts():
+def test_json_tree_is_truncated_and_reports_what_is_omitted():
     html = html_json({"long": "x" * 1_000_000, "many": list(range(5000))})
     assert "1,000,000 characters" in html
     assert "4,800 more" in html
@@ -154,7 +154,7 @@ def test_only_html_objects_are_trusted_as_markup():
     assert "<script>" not in html_text(joined)
 
 
-def test_a_status_has_a_sign_and_a_colour():
+def test_status_has_a_symbol_and_a_colour():
     assert "✖" in status_badge("failed: timeout")
     assert "✓" in status_badge("complete")
     assert "●" in status_badge("anything else")
@@ -250,7 +250,7 @@ def test_the_page_loads_nothing_and_links_only_to_local_files_and_its_steps():
     assert "<title>Cast &lt;1&gt;</title>" in page
 
 
-def test_text_shortens_closed_folds_and_shows_open_folds_in_full():
+def test_plain_text_shortens_collapsed_parts_and_shows_open_parts_in_full():
     inside = [Line("x" * 100) for _ in range(9)]
     assert blocks_as_text([Fold("more", inside)]).splitlines()[-1] == "  … [908 characters in all]"
     assert len(blocks_as_text([Fold("more", inside)]).splitlines()) == 5
@@ -258,7 +258,7 @@ def test_text_shortens_closed_folds_and_shows_open_folds_in_full():
     assert blocks_as_text([Fold("more", inside, brief=0)]) == "more"
 
 
-def test_html_leaves_out_empty_columns():
+def test_html_table_omits_empty_columns():
     assert Reader(Table(("a", "b"), [("1", ""), ("2", "")]).as_html()).words == ["a", "1", "2"]
 
 
@@ -276,7 +276,7 @@ class Unprintable(Exception):
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), Unprintable(), RecursionError()])
-def test_a_display_never_raises(error):
+def test_failing_display_falls_back_to_plain_text(error):
     bundle = Broken(error)._repr_mimebundle_()
     assert bundle.keys() == {"text/plain"}
     assert "Broken" in bundle["text/plain"]
@@ -291,7 +291,7 @@ def test_a_graph_follows_the_theme_of_its_page_and_is_light_by_default():
     assert light == bundle["image/svg+xml"]
 
 
-def test_a_sanitizer_leaves_pictures_intact():
+def test_html_sanitizer_does_not_change_pictures():
     """A sanitizer keeps the words of elements that it removes, so the picture may contain none."""
     bundle = GraphPicture(graphs.hello())._repr_mimebundle_()
     rest = sanitized(bundle["text/html"])
@@ -300,14 +300,14 @@ def test_a_sanitizer_leaves_pictures_intact():
     assert 'alt="' in rest
 
 
-def test_a_bundle_respects_include_and_exclude():
+def test_mime_bundle_respects_include_and_exclude():
     picture = GraphPicture(graphs.hello())
     assert picture._repr_mimebundle_().keys() - {"image/png"} == {"text/plain", "text/html", "image/svg+xml"}
     assert picture._repr_mimebundle_(include={"text/plain"}).keys() == {"text/plain"}
     assert picture._repr_mimebundle_(exclude=["text/html", "image/svg+xml", "image/png"]).keys() == {"text/plain"}
 
 
-def test_a_picture_shows_its_marks():
+def test_graph_picture_shows_the_marks_of_a_cast():
     picture = GraphPicture(graphs.hello(), Marks(current="Socket-2"))
     bundle = picture._repr_mimebundle_()
     assert "▶ current" in bundle["text/plain"]
@@ -316,7 +316,7 @@ def test_a_picture_shows_its_marks():
     assert "hello-world" in repr(picture)
 
 
-def test_a_bundle_contains_no_lone_surrogates():
+def test_mime_bundle_contains_no_lone_surrogates():
     bundle = mime_bundle("a\ud800", html="<b>\ud900</b>")
     json.dumps(bundle, ensure_ascii=False).encode()
     assert bundle["text/plain"] == "a\ufffd"

@@ -152,7 +152,7 @@ def test_why_names_the_lane_of_a_step(tmp_path):
     )
 
 
-def test_breakpoint_of_a_lane_is_stored_with_its_lane(tmp_path):
+def test_breakpoint_can_be_set_for_one_lane(tmp_path):
     cast = h.start(tmp_path, streams_config(1), stream_agents())
     cast.breakpoints.add("Socket-4", lane="api")
     (one,) = cast.breakpoints

@@ -37,7 +37,7 @@ def all_of(graph):
     return [explored, explored.odds(0.6, 2), SimulationView(**vars(simulate_casts(graph, 20, 0.6, 2)))]
 
 
-def test_lines_fit_the_width_of_a_notebook(wb):
+def test_lines_of_loadout_views_fit_the_width_of_a_notebook(wb):
     for name in ("Plan-Build-Eval", "Blackbelt"):
         for view in all_of(wb.graph(name)):
             assert max(display_width(one) for one in repr(view).splitlines()) <= WIDTH <= 88
@@ -127,7 +127,7 @@ def test_invalid_number_is_an_error(shell, typed):
         line(shell, typed)
 
 
-def test_ignored_fields_are_one_folded_line():
+def test_ignored_fields_are_summarized_in_one_collapsed_line():
     found = [Problem("no-effect", f"Socket-{n}.parse", f"why {n}", "remove it") for n in range(1, 5)]
     lone = Problem("lone-guard", "Socket-1.edges", "is alone", "add one")
     view = report_view("T", Report((), (*found, lone)))
@@ -141,7 +141,7 @@ def test_ignored_fields_are_one_folded_line():
     assert all(f"why {n}" in details for n in range(1, 5))
 
 
-def test_rare_end_is_not_rounded_to_impossible():
+def test_probability_of_a_rare_end_is_not_rounded_to_zero():
     graph = build_graph(config({"A": asks(edge("A", "not_satisfied", maxTraversals=20))}))
     shown = ExploreView(graph, (0, 1)).odds(0.9, 1).as_text()
     assert "< 0.01%" in shown

@@ -53,7 +53,7 @@ def entered(rules, session):
 
 
 @pytest.mark.parametrize("name", [*LESSONS, "Plan-Build-Eval", "Full-Auto"])
-def test_random_taps_go_where_the_engine_goes(bench, tmp_path, name):
+def test_random_taps_on_the_play_page_take_the_same_route_as_the_engine(bench, tmp_path, name):
     explored = bench.explore(name)
     states = embedded(explored.play(tmp_path / "play.html"))["states"]
     space, rules, chance = explore_states(explored.graph, explored.items), Rules(explored.graph), Random(name)
@@ -72,7 +72,7 @@ def test_random_taps_go_where_the_engine_goes(bench, tmp_path, name):
         session = entered(rules, fold(rules, session, decide.answer(rules, session, answer, 0)))
 
 
-def test_pages_are_small_and_load_nothing(bench, tmp_path):
+def test_play_pages_are_small_and_load_nothing_from_elsewhere(bench, tmp_path):
     for name in bench.loadouts:
         page = bench.explore(name).play(tmp_path / f"{name}.html").read_text("utf-8")
         assert len(page.encode()) < (100_000 if name in LESSONS else 500_000)
@@ -91,7 +91,7 @@ def test_reasons_name_the_edge_and_its_limit(bench):
     assert "The cast stops: Eval (Socket-3) took the same edge too often." in texts
 
 
-def test_first_state_has_the_odds_of_the_loadout(bench):
+def test_first_state_of_the_play_page_shows_the_odds_of_the_loadout(bench):
     explored = bench.explore("Plan-Build-Eval", 2)
     odds = explored.odds(0.7, 2)
     first = outlooks(explored.graph, explore_states(explored.graph, (2,)), 0.7)[0]
@@ -114,7 +114,7 @@ def test_hostile_names_stay_text(tmp_path):
     assert page.count("<script") == 2
 
 
-def test_search_that_was_cut_off_is_not_played(bench, tmp_path):
+def test_truncated_exploration_cannot_be_exported_as_a_play_page(bench, tmp_path):
     with pytest.raises(MateriaError, match="the search stopped after 3 states"):
         bench.explore("Plan-Build-Eval", states=3).play(tmp_path / "play.html")
     assert not (tmp_path / "play.html").exists()

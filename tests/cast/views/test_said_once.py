@@ -82,7 +82,7 @@ def words_of_json(value):
 
 
 @pytest.mark.parametrize("place", range(16))
-def test_three_views_use_the_same_words(wb, cast, place):
+def test_html_and_json_of_a_view_have_the_same_words(wb, cast, place):
     view = views(wb, cast)[place]
     html = words(unescape(re.sub("<s(vg|tyle).*?</s(vg|tyle)>|<[^>]*>", " ", view.as_html(), flags=re.DOTALL)))
     drawn = words_of_json(view.as_json())
@@ -92,7 +92,7 @@ def test_three_views_use_the_same_words(wb, cast, place):
     assert drawn == html
 
 
-def test_three_views_contain_the_same_facts(cast):
+def test_views_of_every_kind_contain_the_same_facts(cast):
     step = cast.steps[-1]
     said = "attempt 1 of 3, by first; 11 tokens in, 7 out", "answered by m-1", "what it must be"
     panel = inspector_state(cast.now, None, cast.at(step.number), "output", busy=False)

@@ -124,11 +124,11 @@ def in_a_loop(tmp_path, clock):
     return h.start(tmp_path, h.loop_config(budget={"maxTokens": 9000, "maxCostUsd": 2}), agents)
 
 
-def test_views_of_a_new_cast_match_their_record(tmp_path, clock):
+def test_views_of_a_new_cast_match_the_snapshot(tmp_path, clock):
     shown_texts.matches("not-begun", of_cast(in_a_loop(tmp_path, clock)))
 
 
-def test_views_of_a_cast_in_a_loop_match_their_record(tmp_path, clock):
+def test_views_of_a_cast_in_a_loop_match_the_snapshot(tmp_path, clock):
     cast = in_a_loop(tmp_path, clock)
     cast.run(steps=3)
     cast.labels.add(name="good one", tag=["rain"], verdict="good", note="a note")
@@ -139,7 +139,7 @@ def test_views_of_a_cast_in_a_loop_match_their_record(tmp_path, clock):
     shown_texts.matches("in-a-loop", of_cast(cast))
 
 
-def test_views_of_a_complete_cast_match_their_record(tmp_path, clock):
+def test_views_of_a_complete_cast_match_the_snapshot(tmp_path, clock):
     cast = in_a_loop(tmp_path, clock)
     cast.run()
     page = [("page", page_words(cast.now))]
@@ -150,13 +150,13 @@ def test_views_of_a_complete_cast_match_their_record(tmp_path, clock):
     shown_texts.matches("at-its-end", [*of_cast(cast), *then, *page])
 
 
-def test_views_of_a_failed_cast_match_their_record(tmp_path, clock):
+def test_views_of_a_failed_cast_match_the_snapshot(tmp_path, clock):
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Check": lambda: "no object"})
     cast.run()
     shown_texts.matches("failed", of_cast(cast))
 
 
-def test_views_of_a_waiting_edited_cast_match_their_record(tmp_path, clock):
+def test_views_of_an_edited_waiting_cast_match_the_snapshot(tmp_path, clock):
     agents = h.loop_agents(3)
     del agents["Check"]
     cast = h.start(tmp_path, h.loop_config(), agents)
@@ -168,7 +168,7 @@ def test_views_of_a_waiting_edited_cast_match_their_record(tmp_path, clock):
     shown_texts.matches("waits", [*of_cast(cast), ("said", said)])
 
 
-def test_views_of_a_draft_match_their_record(tmp_path, clock):
+def test_views_of_a_draft_match_the_snapshot(tmp_path, clock):
     document = h.one_config(h.agent("Write {{request}}", multiTurn=True))
     cast = h.start(tmp_path, document, h.Until("a first draft", "a second"))
     cast.run()
@@ -176,7 +176,7 @@ def test_views_of_a_draft_match_their_record(tmp_path, clock):
     shown_texts.matches("draft", of_cast(cast))
 
 
-def test_views_of_a_tool_approval_match_their_record(tmp_path, clock):
+def test_views_of_a_tool_approval_match_the_snapshot(tmp_path, clock):
     make = ToolCall(id="2.1", tool="bash", args={"command": "make\nit"}, round=2)
     cast = h.start(
         tmp_path,
@@ -190,14 +190,14 @@ def test_views_of_a_tool_approval_match_their_record(tmp_path, clock):
 
 
 @pytest.mark.parametrize("ask, to", [("ESCALATE", "BLOCKED"), ("LOOP", "UNVERIFIED")])
-def test_views_of_a_held_cast_match_their_record(tmp_path, clock, ask, to):
+def test_views_of_a_held_cast_match_the_snapshot(tmp_path, clock, ask, to):
     routing = {"recommendation": ask, "reason": f"because {ask}", "can_further_iteration_help": False}
     cast = start_protocol(tmp_path, "envelope", [json.dumps(envelope(status=to, routing=routing))])
     cast.run()
     shown_texts.matches(f"held-{ask.lower()}", of_cast(cast))
 
 
-def test_views_of_lanes_match_their_record(tmp_path, clock):
+def test_views_of_lanes_match_the_snapshot(tmp_path, clock):
     def build(item, lane):
         clock(2)
         if item["title"] == "Part 1":
@@ -212,12 +212,12 @@ def test_views_of_lanes_match_their_record(tmp_path, clock):
 
 
 @pytest.mark.parametrize("name", ["rework-context", "util-exit-nonzero"])
-def test_views_of_a_foreign_recording_match_their_record(tmp_path, name):
+def test_views_of_a_recording_of_the_reference_engine_match_the_snapshot(tmp_path, name):
     cast = open_cast(shutil.copytree(RECORDED / name, tmp_path / "recorded-casts" / name))
     shown_texts.matches(f"recorded-{name}", of_cast(cast))
 
 
-def test_views_of_file_snapshots_match_their_record(tmp_path, clock):
+def test_views_of_file_snapshots_match_the_stored_texts(tmp_path, clock):
     project = tmp_path / "project"
     project.mkdir()
     (project / "old.txt").write_text("".join(f"line {n}\n" for n in range(20)))
@@ -240,7 +240,7 @@ def test_views_of_file_snapshots_match_their_record(tmp_path, clock):
     shown_texts.matches("files", [("files", cast.files)])
 
 
-def test_views_of_a_changed_materia_match_their_record(tmp_path, clock):
+def test_views_of_a_changed_materia_match_the_snapshot(tmp_path, clock):
     bench = Workbench(tmp_path / "project", bundled=False)
     bench.load(h.loop_config())
     cast = bench.cast("x", agents={**h.loop_agents(), "Check": lambda: "no object"})
@@ -260,7 +260,7 @@ def test_views_of_a_changed_materia_match_their_record(tmp_path, clock):
 # -- two beside one another ------------------------------------------------------------------------
 
 
-def test_views_of_comparisons_replays_blame_and_attempts_match_their_record(tmp_path, clock):
+def test_views_of_comparisons_replays_blame_and_attempts_match_the_snapshot(tmp_path, clock):
     bench = Workbench(tmp_path / "project", bundled=False)
     bench.load(h.loop_config())
     casts = []
@@ -313,7 +313,7 @@ def test_views_of_comparisons_replays_blame_and_attempts_match_their_record(tmp_
 # -- casts of a project, loadouts ------------------------------------------------------------------
 
 
-def test_views_of_the_casts_of_a_project_match_their_record(tmp_path, clock):
+def test_views_of_the_casts_of_a_project_match_the_snapshot(tmp_path, clock):
     bench = Workbench(tmp_path / "project", bundled=False)
     bench.load(h.loop_config())
     for name, agents in {"done": h.loop_agents(), "open": {"Plan": h.loop_agents()["Plan"]}}.items():
@@ -348,7 +348,7 @@ def test_views_of_the_casts_of_a_project_match_their_record(tmp_path, clock):
     bench.close()
 
 
-def test_views_of_loadouts_match_their_record(tmp_path):
+def test_views_of_loadouts_match_the_snapshot(tmp_path):
     bench = Workbench(tmp_path / "project", bundled=False)
     document = h.loop_config()
     document["materia"]["Tell"] = {

@@ -46,7 +46,7 @@ CONCERNS = [
 ]
 
 
-def test_concerns_are_ordered_and_named_by_severity(tmp_path):
+def test_concerns_are_sorted_by_severity_and_labelled_with_it(tmp_path):
     text, html = shown(judged(tmp_path, concerns=CONCERNS))
     for where in (text, html):
         at = [where.index(word) for word in ("!!! HIGH", "!! MEDIUM", "! LOW")]
@@ -54,7 +54,7 @@ def test_concerns_are_ordered_and_named_by_severity(tmp_path):
     assert re.search(r"!!! HIGH +wrong +b.py:7 +mend", text)
 
 
-def test_envelope_is_shown_in_words(tmp_path):
+def test_envelope_fields_are_shown_in_words(tmp_path):
     text, html = shown(judged(tmp_path))
     for words in ("status      VERIFIED", "done        did it", "recommends  CONTINUE", "measured  n = 3"):
         assert words in text
@@ -178,7 +178,7 @@ def test_unfinished_work_is_not_shown_as_refused(tmp_path):
     assert "refused" not in "\n".join(cast.why().lines)
 
 
-def test_refused_status_is_not_on_the_status_path(tmp_path):
+def test_status_of_a_refused_contract_is_not_part_of_the_status_path(tmp_path):
     cast = start(
         tmp_path,
         "agent-contract",
@@ -193,7 +193,7 @@ def test_refused_status_is_not_on_the_status_path(tmp_path):
     assert statuses_of(cast) == ["IN_PROGRESS", "IN_PROGRESS"], "the third was one too many"
 
 
-def test_forbidden_update_is_a_warning(tmp_path):
+def test_update_of_a_contract_without_write_access_is_shown_as_a_warning(tmp_path):
     update = {"update_contracts": [{"contract": "secrets", "payload": {"a": 1}}]}
     cast = start(tmp_path, "agent-contract", [block({**contract(), **update})])
     cast.run(steps=2)
@@ -245,7 +245,7 @@ def test_hostile_text_in_every_field_is_escaped(tmp_path, hostile):
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", text)
 
 
-def test_long_sections_are_cut_with_a_note():
+def test_long_sections_are_truncated_with_a_note():
     rows = tuple((Pointer(str(number)), "x") for number in range(MAX_ROWS + 5))
     section = Section("many", ("n", "x"), rows)
     assert "… 5 more" in blocks_as_text(section_blocks([section]))

@@ -86,7 +86,7 @@ def test_breakpoint_and_tool_tables_list_those_of_a_cast(tmp_path):
     cast.close()
 
 
-def test_quest_table_keeps_order_and_cuts_long_texts():
+def test_quest_table_keeps_the_order_and_truncates_long_texts():
     quests = [
         Quest(id="Q-1", request="x" * 90),
         Quest(id="Q-2", request="r", loadout="T", status="failed", note="n" * 130),
