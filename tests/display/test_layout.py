@@ -116,12 +116,12 @@ def overlaps(graph):
     [graphs.hello(), graphs.rework(), graphs.chain(40), graphs.tangle(40), nested(), overlapping()],
     ids=lambda graph: graph.name,
 )
-def test_nothing_overlaps(graph, direction):
+def test_no_parts_of_a_layout_overlap(graph, direction):
     assert faults(layout_graph(graph, direction=direction)) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_line_crosses_a_card_a_chip_or_a_heading(seed):
+def test_no_edge_crosses_a_card_an_edge_label_or_a_heading(seed):
     graph = any_graph(seed)
     placed = layout_graph(graph, **options(seed))
     assert placed.nodes.keys() == graph.sockets.keys()
@@ -138,13 +138,13 @@ def test_no_line_crosses_a_card_a_chip_or_a_heading(seed):
     "seed, direction, level",
     [(86, "down", 3), (59, "down", 1), (97, "right", 1), (230, "right", 3), (434, "right", 3)],
 )
-def test_nothing_overlaps_where_chips_are_close(seed, direction, level):
+def test_no_parts_overlap_if_edge_labels_are_close(seed, direction, level):
     """Facing chips, chips next to incoming edges, long before short ones, and too many for a side."""
     assert faults(layout_graph(any_graph(seed), direction=direction, level=level)) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])
-def test_nothing_overlaps_where_a_person_has_placed_the_cards(seed):
+def test_no_parts_overlap_if_a_person_has_placed_the_cards(seed):
     graph = any_graph(seed)
     draw = random.Random(seed)
     cells = [(column, row) for column in range(0, 10, 2) for row in range(0, 10, 2)]
@@ -188,7 +188,7 @@ def test_edits_move_only_the_edited_card(seed):
         assert {key: now[key] for key in spots} == {key: pytest.approx(at, abs=0.001) for key, at in spots.items()}
 
 
-def test_a_new_card_follows_its_predecessor_outside_of_foreign_loops():
+def test_new_card_is_placed_after_its_predecessor_and_outside_other_loops():
     make = graphs.socket
     names = ("A", "B", "C", "D")
     graph = graphs.graph("new", [make(name, name) for name in names], [graphs.loop("one", ["A", "C"], None)])
@@ -287,7 +287,7 @@ def test_cards_show_as_much_detail_as_fits():
     assert levels[-1] < 3
 
 
-def test_exits_from_one_socket_to_another_share_a_line_and_a_chip():
+def test_exits_between_the_same_sockets_share_a_line_and_a_label():
     make = graphs.socket
     graph = graphs.graph(
         "exits",
@@ -302,7 +302,7 @@ def test_exits_from_one_socket_to_another_share_a_line_and_a_chip():
 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])
-def test_lines_of_a_folded_loop_end_at_its_card(seed):
+def test_edges_of_a_collapsed_loop_end_at_its_card(seed):
     graph = any_graph(seed)
     folded = frozenset(graph.loops)
     placed = layout_graph(graph, **options(seed), folded=folded)
@@ -337,7 +337,7 @@ def test_detached_sockets_are_drawn_with_their_lines():
     assert {line.link.source for line in placed.edges} >= {"Socket-8", "Socket-9"}
 
 
-def test_a_target_that_does_not_exist_is_left_out():
+def test_edge_to_a_missing_socket_is_not_drawn():
     graph = graphs.hello()
     broken = replace(graph.sockets["Socket-2"], edges=(Edge("always", "nowhere", 0),))
     placed = layout_graph(replace(graph, sockets={**graph.sockets, "Socket-2": broken}))
@@ -354,7 +354,7 @@ def test_a_graph_without_sockets_has_a_picture():
     assert layout_graph(empty).nodes == {}
 
 
-def test_a_long_chain_and_a_large_tangle_are_placed():
+def test_long_chain_and_densely_connected_graph_are_laid_out_quickly():
     for graph in (graphs.chain(500), graphs.tangle(500)):
         started = time.process_time()
         placed = layout_graph(graph)
@@ -379,7 +379,7 @@ def test_the_longest_lines_of_a_large_graph_name_their_target():
     assert all(line.label for line in stubs)
 
 
-def test_a_chip_keeps_its_size_in_a_cast():
+def test_edge_label_has_room_for_its_longest_text():
     """It has room for the texts of a bare loadout and of a cast."""
     link = next(link for link in links(graphs.rework()) if link.limit == 3)
     assert label_size([link], 2, stub=False)[0] >= label_size([replace(link, limit=None)], 2, stub=False)[0]

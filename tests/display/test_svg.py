@@ -82,7 +82,7 @@ def test_a_picture_loads_nothing():
     assert not re.search(r"url\(|href|@import|<script|<style|foreignObject|var\(", svg)
 
 
-def test_each_kind_of_socket_has_a_word_and_an_icon():
+def test_each_kind_of_socket_has_a_label_and_an_icon():
     root = parse(graph_svg(graphs.rework()))
     cards = {group.get("data-socket"): group for group in root.iter("{http://www.w3.org/2000/svg}g")}
     titles = {key: card.findtext("{http://www.w3.org/2000/svg}title") for key, card in cards.items() if key}
@@ -149,12 +149,12 @@ def test_a_derived_advance_is_shown_r15():
     assert "advance ▸ workItemIndex when satisfied (derived)</title>" in graph_svg(graphs.rework())
 
 
-def test_a_loop_shows_its_list_and_its_progress():
+def test_loop_frame_shows_its_list_and_progress():
     assert "items of Auto-Plan" in texts(parse(graph_svg(graphs.rework(), direction="right")))
     assert "2 of 5" in texts(parse(graph_svg(graphs.rework(), RUNNING)))
 
 
-def test_marks_are_shown_as_text():
+def test_status_marks_are_also_shown_as_text():
     labels = texts(parse(graph_svg(graphs.rework(), RUNNING)))
     for label in ("waiting", "✖ failed", f"{TIMES_SIGN}3", "✗ 2/3"):
         assert label in labels
@@ -162,7 +162,7 @@ def test_marks_are_shown_as_text():
     assert "; breakpoint</title>" in svg
 
 
-def test_a_failed_card_shows_its_sign_next_to_its_visits():
+def test_failed_card_shows_its_symbol_next_to_its_visits():
     def moved(failed):
         once, often = (
             graph_svg(graphs.rework(), Marks(failed=failed, visits={"Socket-5": visits})) for visits in (1, 5)
@@ -178,7 +178,7 @@ def test_a_failed_card_shows_its_sign_next_to_its_visits():
     assert moved("Socket-5") == moved(None)  # the check of a card that did not fail is there too
 
 
-def test_a_rejected_card_has_a_cross_and_a_warning_has_no_ring():
+def test_rejected_card_has_a_cross_and_card_with_a_warning_has_no_ring():
     graph = graphs.rework()
     marks = Marks(
         visits={"Socket-4": 1, "Socket-5": 1},
@@ -199,7 +199,7 @@ def test_waiting_for_a_person_differs_from_working():
     assert "working" in texts(parse(graph_svg(graphs.rework(), replace(RUNNING, working=True))))
 
 
-def test_the_last_route_is_thicker():
+def test_edges_of_the_latest_route_are_thicker():
     def width(marks):
         root = parse(graph_svg(graphs.rework(), marks))
         line = next(p for p in root.iter() if p.get("data-edge") == "edge:1:Socket-5")
@@ -217,7 +217,7 @@ def test_marks_do_not_change_the_layout():
     assert lines.findall(bare) == lines.findall(running)
 
 
-def test_a_picture_accepts_a_layout():
+def test_picture_uses_the_given_layout():
     graph = graphs.rework()
     assert graph_svg(graph, RUNNING, placed=layout_graph(graph)) != graph_svg(
         graph, RUNNING, placed=layout_graph(graph, level=1)
@@ -230,7 +230,7 @@ def test_a_picture_fits_a_cell_and_is_readable():
         assert min(1.0, 848 / width) * 11 >= 9
 
 
-def test_the_card_of_a_folded_loop_shows_the_position_of_the_cast():
+def test_card_of_a_collapsed_loop_shows_the_position_of_the_cast():
     graph = graphs.rework()
     placed = layout_graph(graph, folded=frozenset(graph.loops))
     labels = texts(parse(graph_svg(graph, RUNNING, placed=placed)))
@@ -254,7 +254,7 @@ def test_marks_of_sockets_that_do_not_exist_are_ignored():
     graph_svg(graphs.hello(), Marks(current="x", failed="y", last_route=("z", 3), progress={"l": (1, 2)}))
 
 
-def test_lines_that_fork_or_join_lanes_are_dashed_and_barred():
+def test_edges_that_fork_or_join_lanes_are_dashed_and_end_at_a_bar():
     graph = build_graph(streams_config())
     lanes = {link.lanes: (link.source, link.target) for link in links(graph) if link.lanes}
     assert lanes == {"fork": ("Socket-1", "Socket-2"), "join": ("Socket-4", "Socket-5")}

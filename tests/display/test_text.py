@@ -12,14 +12,14 @@ from materia_nb.display.graph_parts import Marks
 from materia_nb.display.text import display_width, graph_mermaid, graph_text, mermaid_text, table
 
 
-def test_columns_are_aligned_wide_letters_included():
+def test_columns_with_wide_characters_are_aligned():
     lines = table([["漢字", 1], ["ab", 200], ["👍🏽", None]], ["name", "n"]).splitlines()
     assert lines[0] == "name    n"
     assert lines[2] == "漢字    1"
     assert lines[3] == "ab    200"
 
 
-def test_empty_columns_are_left_out():
+def test_empty_columns_are_omitted():
     assert table([["a", None, "b"], ["c", "", "d"]], ["x", "y", "z"]).splitlines()[0] == "x  z"
 
 
@@ -39,7 +39,7 @@ def test_display_width_counts_terminal_columns(text, columns):
     assert display_width(text) == columns
 
 
-def test_the_grid_lists_sockets_with_their_edges_in_order_r3_r18():
+def test_text_graph_lists_sockets_with_their_edges_in_order_r3_r18():
     text = graph_text(graphs.rework(), Marks(visits={"Socket-5": 2}, budgets={("Socket-5", 1): (1, 3)}))
     assert re.search(
         r"Socket-5 +agent, loop consumer +Auto-Eval +json +2 +workItemIteration\n"
@@ -48,7 +48,7 @@ def test_the_grid_lists_sockets_with_their_edges_in_order_r3_r18():
     )
 
 
-def test_the_grid_lists_loops_exits_and_derived_facts_r15():
+def test_text_graph_lists_loops_exits_and_derived_facts_r15():
     text = graph_text(graphs.rework(), Marks(progress={"workItemIteration": (2, 5)}))
     assert "advance ▸ workItemIndex when satisfied (derived)" in text
     assert "loop workItemIteration: Socket-4, Socket-5, Socket-6\n" in text
@@ -56,13 +56,13 @@ def test_the_grid_lists_loops_exits_and_derived_facts_r15():
     assert "exit from Socket-6: ✓ satisfied → Socket-7  [loop-exit:workItemIteration:exit:Socket-6:satisfied]" in text
 
 
-def test_the_grid_shows_the_position_of_the_cast():
+def test_text_graph_shows_the_position_of_the_cast():
     text = graph_text(graphs.rework(), Marks(current="Socket-4", last_route=("Socket-3", 0)))
     assert re.search(r"Socket-4 .*▶ current", text)
     assert "always → Socket-4 ◂ taken last" in text
 
 
-def test_the_grid_notes_a_fall_through_to_the_end_r3():
+def test_text_graph_shows_that_the_cast_ends_if_no_edge_matches_r3():
     graph = graphs.graph("g", [graphs.socket("A", "A", ("satisfied", "A"))])
     assert "no match ▸ end" in graph_text(graph)
     covered = graphs.graph("g", [graphs.socket("A", "A", ("satisfied", "A"), ("not_satisfied", "A"))])
@@ -85,7 +85,7 @@ SAFE_LINE = re.compile(
 
 
 @pytest.mark.parametrize("start", range(len(HOSTILE)))
-def test_mermaid_source_contains_only_our_syntax(start):
+def test_names_cannot_add_statements_to_mermaid_source(start):
     graph = hostile_graph(HOSTILE[start:] + HOSTILE[:start])
     source = graph_mermaid(graph, hostile_marks(graph))
     source.encode()

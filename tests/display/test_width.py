@@ -35,12 +35,12 @@ def test_narrow_tables_are_not_wrapped():
 
 
 @pytest.mark.parametrize("loadout", ["Full-Auto", "Planning-Consult", "Hojo-Consult"])
-def test_the_grid_of_every_shipped_loadout_fits(bench, loadout):
+def test_text_graph_of_every_bundled_loadout_fits_the_width(bench, loadout):
     rows = graph_text(bench.graph(loadout)).split("\n\n")[1]
     assert widest(rows) <= WIDTH
 
 
-def test_the_table_of_steps_fits_and_shows_durations(cast):
+def test_step_table_fits_the_width_and_shows_durations(cast):
     cast.run()
     view = steps_view(cast.now)
     assert widest(repr(view)) <= WIDTH

@@ -14,7 +14,7 @@ SHORT = st.text("ab \n,.é", max_size=60)
 
 
 @given(SHORT, SHORT)
-def test_parts_of_a_word_diff_add_up_to_both_texts(a, b):
+def test_parts_of_a_word_diff_combine_to_both_texts(a, b):
     parts = word_parts(a, b)
     assert "".join(text for sign, text in parts if sign in " -") == a
     assert "".join(text for sign, text in parts if sign in " +") == b
@@ -42,7 +42,7 @@ def test_long_unchanged_text_is_shortened():
     assert max(len(text) for _, text in parts) < 200
 
 
-def test_a_tree_of_changes_shows_differences_and_counts_the_rest():
+def test_json_tree_shows_changed_values_and_counts_unchanged_ones():
     was = {"done": 0, "items": [1, {"title": "four walls"}], "same": [1, 2]}
     now = {"done": 1, "items": [1, {"title": "three walls"}, 7], "same": [1, 2]}
     assert JsonTree(now, "state", was=was).as_text().splitlines() == [

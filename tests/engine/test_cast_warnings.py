@@ -84,14 +84,14 @@ AGAIN = ("always", "Socket-2")
 PLAN = {"workItems": h.items("a", "b")}
 
 
-def test_r45_refused_last_item_without_a_matching_exit_gives_two_warnings(tmp_path):
+def test_r45_unsatisfied_last_item_without_a_matching_exit_causes_two_warnings(tmp_path):
     sockets, loops = walk(AGAIN, advance="always", exits=[("satisfied", "Socket-3")])
     cast = odd(tmp_path, sockets, [PLAN, h.YES, h.NO], loops)
     about = ("Socket-2", 3, "WI-2")
     assert codes(cast) == [("unanswered-verdict", *about), ("exhausted-unmatched", *about)]
 
 
-def test_a_member_without_an_edge_ends_the_cast_with_items_left(tmp_path):
+def test_cast_that_ends_inside_a_loop_with_open_items_has_a_warning(tmp_path):
     back = {"Socket-2": h.at("M", ("satisfied", "Socket-3"), ("not_satisfied", "Socket-2"), parse="json")}
     sockets = {
         "Socket-1": h.at("G", AGAIN, parse="json"),
@@ -119,7 +119,7 @@ def test_r45_exit_for_not_satisfied_prevents_the_warning(tmp_path):
     assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.warnings == ()
 
 
-def test_r45_a_retry_that_works_on_the_next_item_does_not_answer(tmp_path):
+def test_r45_verdict_is_unanswered_if_the_retry_works_on_the_next_item(tmp_path):
     retry = ("not_satisfied", "Socket-2")
     sockets, loops = walk(retry, AGAIN, advance="always", exits=[("always", "Socket-3")])
     cast = odd(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
@@ -240,7 +240,7 @@ def test_r64_pinned_outputs_and_other_items_are_not_repetitions(tmp_path):
     assert codes(cast) == []
 
 
-def test_r64_answer_emptied_to_pass_the_check_is_reported(tmp_path):
+def test_r64_repaired_answer_with_an_emptied_list_is_reported(tmp_path):
     full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
     cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": []}]))
     cast.run()
@@ -336,7 +336,7 @@ def test_r67_items_that_were_added_after_the_loop_was_left_are_never_worked_on(t
     assert [(one.code, one.item) for one in cast.now.warnings] == [("never-worked-on", "WI-3")]
 
 
-def test_r65_a_loop_without_exits_is_never_exhausted_unmatched(tmp_path):
+def test_r65_loop_without_exits_has_no_warning_about_unmatched_exits(tmp_path):
     sockets = {
         "Socket-1": h.at("G", ("always", "Socket-2")),
         "Socket-2": h.at("M", ("always", "Socket-2"), parse="json", advance={"when": "always"}),

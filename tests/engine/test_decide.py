@@ -82,7 +82,7 @@ def test_decision_about_other_tool_calls_is_refused(asking):
     assert refused(asking, decide.finalize) == "asking"
 
 
-def test_allowed_tools_and_decided_calls_are_reset_elsewhere(asking):
+def test_asking_again_resets_allowed_tools_and_decided_calls(asking):
     asking.do(approvals.decide_calls, "always", "", None).do(approvals.ask_again)
     assert asking.session.allowed == frozenset()
     assert [call.decided for call in asking.session.asking] == [None, None]
@@ -108,7 +108,7 @@ def held(**changes):
     return Folded(config(sockets)).answers(ph.block(ph.contract(**changes)))
 
 
-def test_an_agent_that_asks_is_answered_and_a_blank_answer_is_refused():
+def test_question_of_an_agent_can_be_answered_but_not_with_a_blank_text():
     cast = held(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")
     assert (cast.state.status, cast.due) == ("held", ["person"])
     assert refused(cast, approvals.answer_hold, "  ") == "usage"

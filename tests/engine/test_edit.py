@@ -17,7 +17,7 @@ from protocol_helpers import json_values
 CHAIN = config({"A": asks(edge("B", "satisfied"), edge("end")), "B": at("T"), "C": at("P")})
 
 
-def test_edit_renews_the_prompt_of_a_first_turn_only():
+def test_edit_updates_the_prompt_only_in_the_first_turn():
     play = Play(CHAIN)
     changed = play.state._replace(data={"x": "EDITED"})
     assert "EDITED" in edit.prompt_after(play.rules, changed).text
@@ -26,7 +26,7 @@ def test_edit_renews_the_prompt_of_a_first_turn_only():
     assert edit.prompt_after(play.rules, play.state) is None
 
 
-def test_edit_renews_no_prompt_of_a_utility_or_an_idle_cast():
+def test_edit_updates_no_prompt_for_a_utility_or_an_idle_cast():
     play = Play(CHAIN, say(satisfied=True))
     assert play.visit.socket == "B"
     assert edit.prompt_after(play.rules, play.state) is None
@@ -61,13 +61,13 @@ def test_edit_describes_its_changes_in_words():
     before=st.dictionaries(st.text(max_size=3), json_values, max_size=4),
     after=st.dictionaries(st.text(max_size=3), json_values, max_size=4),
 )
-def test_patch_and_its_inverse_transform_states_both_ways(before, after):
+def test_patch_and_its_inverse_convert_between_two_states(before, after):
     assert same(edit.patched(before, edit.patch_between(before, after)), after)
     assert same(edit.patched(after, edit.patch_between(after, before)), before)
 
 
 @given(before=json_values, after=json_values)
-def test_patch_is_applied_as_by_the_jsonpatch_library(before, after):
+def test_patch_has_the_same_result_as_in_the_jsonpatch_library(before, after):
     patch = jsonpatch.make_patch({"a": before}, {"a": after}).patch
     assert edit.patched({"a": before}, patch) == jsonpatch.apply_patch({"a": before}, patch)
 

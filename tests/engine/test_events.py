@@ -77,7 +77,7 @@ def test_event_survives_a_round_trip(kind):
 
 
 @pytest.mark.parametrize("kind, name, form", [one for one in ONE_OF_EACH if one[2] in WRONG])
-def test_field_of_the_wrong_type_is_an_error_or_leniently_missing(kind, name, form):
+def test_field_of_the_wrong_type_is_an_error_or_ignored_in_lenient_mode(kind, name, form):
     event = full(kind)
     field = next(one for one in FIELDS[kind].values() if one.name == name)
     data = {**to_json(event), field.key: WRONG[form]}
@@ -108,7 +108,7 @@ def test_empty_fields_are_omitted_but_false_and_zero_are_not():
     assert data == {"socket": "S", "visit": 0, "parsed": False, "text": "", "worked": 0}
 
 
-def test_only_identifying_fields_belong_to_about():
+def test_about_contains_only_the_identifying_fields_of_an_event():
     event = from_json("socket_complete", {"socket": "S", "itemKey": "WI-1", "text": "t"}, 1)
     assert event.about == {"socket": "S", "itemKey": "WI-1"}
 

@@ -69,13 +69,13 @@ def test_only_evolve_creates_sessions(tmp_path, only_the_fold):
     assert len(only_the_fold) > 100
 
 
-def test_carried_transition_equals_the_computed_one():
+def test_session_from_a_stored_transition_equals_the_computed_session():
     cast = Folded(retry_loop()).answers(items("a", "b"), "built", say(satisfied=False), "again", say(satisfied=True))
     assert again(cast) == cast.session
     assert cast.events[-1].transition is not None
 
 
-def test_carried_transition_is_used_only_for_its_own_state():
+def test_stored_transition_is_used_only_for_the_state_it_was_computed_from():
     cast = Folded(CHAIN)
     (entered,) = decide.enter(cast.rules, cast.session, 0)
     other = Folded(CHAIN, request="another")
@@ -194,7 +194,7 @@ def test_tool_result_replaces_its_pending_call():
     assert [one.result for one in cast.session.steps[-1].calls] == ["done", None, None], "the visit keeps both turns"
 
 
-def test_retry_from_the_start_drops_turns_and_retry_of_a_limit_keeps_them():
+def test_retry_of_a_limit_keeps_turns_but_retry_from_the_start_drops_them():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}))
     cast.answers("bad").do(decide.raise_limit)
     assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (0, 2)

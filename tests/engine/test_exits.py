@@ -179,7 +179,7 @@ def test_r16_empty_loops_can_follow_one_another():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_r16_ring_of_empty_loops_is_passed_once_and_ends(size):
+def test_r16_cycle_of_empty_loops_is_followed_once_and_ends_the_cast(size):
     names = [f"W{n}" for n in range(size)]
     built = {name: walk(to, name) for name, to in zip(names, [*names[1:], names[0]], strict=True)}
     document = config(
@@ -256,7 +256,7 @@ def test_r15_the_legacy_exit_replaces_a_route_of_the_same_condition():
     assert [look.route for look in play.decision.looks if look.matched] == ["loop-exit:L:exit:Check:satisfied"]
 
 
-def test_r15_a_guarded_legacy_exit_makes_its_source_json():
+def test_r15_source_of_a_guarded_legacy_exit_is_parsed_as_json():
     sockets = {
         "Plan": asks(edge("Build"), materia="G"),
         "Build": at("P", edge("Check")),

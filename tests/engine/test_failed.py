@@ -45,7 +45,7 @@ def test_failure_without_a_failed_edge_stops_the_cast_and_can_be_retried():
     assert play.at == "Try"
 
 
-def test_finally_refused_output_is_a_failure_of_its_socket():
+def test_output_refused_after_the_last_repair_takes_the_failed_edge():
     for materia, answers in (("U", ["no"]), ("P", ["no", "no"])):
         play = Play(
             tried(edge("Tell"), edge("Mend", "failed"), materia=materia, limits={"repairAttempts": 1}),
@@ -85,7 +85,7 @@ def test_why_shows_the_failure_and_the_targets_of_other_results():
     assert "After a failure: Mend P." in told(play)
 
 
-def test_a_retry_is_bounded_by_its_edge_for_each_item():
+def test_retries_of_a_failure_are_limited_by_the_edge_for_each_item():
     """The item of a failed visit is not done: it is tried again."""
     document = config(
         {
@@ -106,7 +106,7 @@ def test_a_retry_is_bounded_by_its_edge_for_each_item():
     assert play.failure == "edge_traversals_exhausted"
 
 
-def test_a_failure_that_a_utility_reports_takes_the_edge_and_its_item_is_not_done():
+def test_failure_reported_by_a_utility_takes_the_failed_edge_and_its_item_stays_open():
     """Unless an edge has the condition ``not_satisfied`` (R48)."""
     sockets = {
         "Plan": asks(edge("Try"), materia="G"),
@@ -131,7 +131,7 @@ def test_the_budget_stops_a_cast_whose_visits_fail():
     assert play.at == "Try"
 
 
-def test_advances_and_exits_follow_an_output_so_they_cannot_wait_for_a_failure():
+def test_advance_or_exit_with_the_condition_failed_is_a_problem():
     document = config(
         {
             "Plan": asks(edge("Do"), materia="G"),
@@ -144,7 +144,7 @@ def test_advances_and_exits_follow_an_output_so_they_cannot_wait_for_a_failure()
     assert found == [("Do.advance.when", advice), ("loops.L.exits[0].condition", advice)]
 
 
-def test_failed_edge_requires_nothing_of_outputs():
+def test_failed_edge_does_not_require_a_verdict():
     """A socket needs a verdict only if all its edges for outputs are guarded (R7)."""
     guarded = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed"), materia="P")).rules.sockets["Try"]
     assert guarded.wanted.only_guarded

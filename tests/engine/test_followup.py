@@ -93,7 +93,7 @@ def test_r22_an_excerpt_has_at_most_900_characters_with_its_mark():
     assert (len(reason), reason[-1]) == (900, "…")
 
 
-def test_r22_an_edge_to_the_end_is_captured_too():
+def test_r22_reason_of_an_edge_to_the_end_is_captured():
     play = Play(config({"Check": asks(edge("end", "not_satisfied"))}), no("why"))
     assert [(entry.target, entry.reason) for entry in play.state.follow_up] == [("end", "why")]
 
@@ -153,7 +153,7 @@ def test_r22_nothing_is_captured_when_the_item_advanced_in_that_step():
     assert (play.visit.item.key, play.prompt.reasons, play.state.follow_up) == ("WI-2", (), ())
 
 
-def test_r22_reason_is_captured_if_another_cursor_advanced():
+def test_r22_reason_is_captured_if_only_another_cursor_advanced():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Check")),

@@ -83,6 +83,6 @@ def check_going_back(rules, session: Session, number: int, then: Session, entere
     assert FrozenDict(again.turns) == entered.turns
 
 
-def test_every_field_of_a_session_declares_whether_it_follows_from_steps():
+def test_each_session_field_is_classified_for_going_back():
     assert set(Session._fields) == KEPT | OF_TURN | FOLLOWS_STEPS
     assert not KEPT & OF_TURN

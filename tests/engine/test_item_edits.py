@@ -480,13 +480,13 @@ def test_r46_done_items_stay_first_and_moves_are_reported(two_done, order, again
 
 
 @pytest.mark.parametrize("order, again", [((0, 0), ()), ((8,), ()), ((-1,), ()), ((0, 1), (2,))])
-def test_r46_places_that_do_not_fit_the_list_are_refused(two_done, order, again):
+def test_r46_positions_that_do_not_fit_the_list_are_refused(two_done, order, again):
     with pytest.raises(MateriaError, match="do not fit the list") as caught:
         laid(two_done, order, again)
     assert caught.value.kind == "items"
 
 
-def test_loops_that_were_never_entered_are_counted_and_not_called_done(tmp_path):
+def test_loops_that_were_never_entered_are_counted_as_not_begun(tmp_path):
     """Many loops share a list and its cursor: the first works through it, the others are skipped."""
     count = 34
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json")}

@@ -131,7 +131,7 @@ def test_r1_foreach_takes_precedence_over_the_loop():
     assert play.visit.item.loop is None
 
 
-def test_r1_the_first_loop_with_an_iterator_counts():
+def test_r1_first_loop_with_an_iterator_determines_the_item():
     sockets = {"Rows": at("U", edge("In")), "In": at("P", edge("In"))}
     loops = {
         "Plain": {"sockets": ["In"]},
@@ -230,7 +230,7 @@ def test_r14_advance_moves_when_its_condition_holds(when, answer, moved):
     assert play.decision.advance.moved is moved
 
 
-def test_r14_guarded_advance_never_holds_without_a_verdict():
+def test_r14_guarded_advance_never_happens_without_a_verdict():
     walk = at("W", edge("Walk"), foreach={"items": "rows"}, advance={"when": "not_satisfied"})
     document = config(
         {"Rows": at("U", edge("Walk")), "Walk": walk},
@@ -240,7 +240,7 @@ def test_r14_guarded_advance_never_holds_without_a_verdict():
     assert item_of(play)[0] == "a"
 
 
-def test_r14_the_list_is_measured_after_this_steps_own_changes():
+def test_r14_length_of_the_list_is_read_after_the_changes_of_the_step():
     grow = at("W", edge("Walk"), foreach={"items": "rows"}, advance={})
     document = config(
         {"Rows": at("U", edge("Walk")), "Walk": grow},
@@ -250,7 +250,7 @@ def test_r14_the_list_is_measured_after_this_steps_own_changes():
     assert (play.at, play.sockets) == ("complete", ["Rows", "Walk", "Walk"])
 
 
-def test_r14_advance_from_outside_any_item_and_over_nothing_exhausts_at_once():
+def test_r14_advance_over_a_missing_list_exhausts_it_immediately():
     sockets = {"A": at("P", edge("B"), advance={"cursor": "i", "items": "state.nothing"}), "B": at("P")}
     play = Play(config(sockets), "x")
     assert (play.at, dict(play.state.cursors)) == ("complete", {"i": 1})

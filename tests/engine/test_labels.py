@@ -68,7 +68,7 @@ def test_list_shows_the_beginning_of_a_long_note():
     assert Label(note="x" * 201).listed() == {"note": "x" * 200}
 
 
-def test_label_text_names_its_author_unless_a_person():
+def test_label_text_names_its_author_unless_a_person_set_it():
     told = "named first; judged good; tagged rain, short; note: Read it."
     assert BEFORE.words == f"{told} (by Ben)"
     assert [BEFORE._replace(by=by).words for by in ("", "person")] == [told, told]

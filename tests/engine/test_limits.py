@@ -96,7 +96,7 @@ def test_r18_the_edge_of_an_advancing_step_counts_for_the_old_item():
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2])
-def test_r18_rounds_without_advance_are_bounded(limit):
+def test_r18_cycles_without_an_advance_are_limited(limit):
     top = {} if limit is None else {"limits": {"maxNoAdvanceCycles": limit}}
     play = rounds(Play(retry_loop(**top), items("one")), limit or 3)
     assert play.at == "Build"
@@ -113,11 +113,11 @@ def test_r18_advance_resets_the_cycle_count():
     assert rounds(play, 1).at == "no_advance_cycles_exhausted"
 
 
-def test_r18_a_cycle_with_a_bounded_edge_does_not_count():
+def test_r18_cycle_with_a_limited_edge_is_not_counted():
     assert rounds(Play(retry_loop(40), items("one")), 40).at == "Build"
 
 
-def test_r18_round_of_any_length_is_one_cycle():
+def test_r18_cycle_of_any_length_counts_once():
     sockets = {
         "Plan": asks(edge("A"), materia="G"),
         "A": at("P", edge("B")),
@@ -135,7 +135,7 @@ def test_r18_round_of_any_length_is_one_cycle():
     assert "A -> B -> C -> A" in play.state.failure.message
 
 
-def test_r18_a_bounded_edge_of_the_socket_itself_excuses_its_cycle():
+def test_r18_cycle_through_a_limited_edge_to_the_same_socket_is_not_counted():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": asks(edge("Do", "not_satisfied", 9), edge("Do", "satisfied")),
@@ -146,7 +146,7 @@ def test_r18_a_bounded_edge_of_the_socket_itself_excuses_its_cycle():
     assert play.go(YES).at == "no_advance_cycles_exhausted"
 
 
-def test_r18_a_bounded_inner_edge_excuses_the_cycle_that_it_lies_in():
+def test_r18_cycle_that_contains_a_limited_inner_edge_is_not_counted():
     sockets = {
         "Plan": asks(edge("A"), materia="G"),
         "A": at("P", edge("B")),
@@ -162,7 +162,7 @@ def test_r18_a_bounded_inner_edge_excuses_the_cycle_that_it_lies_in():
     assert (play.at, cycles()) == ("A", 1)
 
 
-def test_r18_cycle_path_belongs_to_the_item_even_if_it_is_left():
+def test_r18_cycle_of_an_item_is_counted_even_if_it_leaves_the_loop():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": asks(edge("Do", "satisfied"), edge("Aside", "not_satisfied")),
@@ -234,7 +234,7 @@ def test_r21_refused_traversals_are_counted_too():
     assert play.state.traversals["Eval->Build"] == 2
 
 
-def test_r21_edges_to_end_count_and_the_implied_end_does_not():
+def test_r21_edge_to_the_end_is_counted_but_the_implied_end_is_not():
     assert dict(Play(config({"A": at("P", edge("end"))}), "x").state.traversals) == {"A->end": 1}
     assert dict(Play(config({"A": at("P")}), "x").state.traversals) == {}
 
@@ -263,7 +263,7 @@ def test_r18_advance_from_another_socket_clears_the_counts_of_its_item():
     assert play.state.follow_up == ()
 
 
-def test_exit_taken_outside_items_is_bounded():
+def test_exit_taken_outside_items_is_limited():
     """Otherwise a socket without an item could leave by its exit and come back for ever."""
     agent = {"tools": "none", "prompt": "p"}
     document = {
@@ -299,7 +299,7 @@ def test_exit_taken_outside_items_is_bounded():
     assert recovery.raise_limit(rules, state).state.next == "A"
 
 
-def test_r18_the_message_names_every_socket_of_the_round_also_of_other_lists():
+def test_r18_message_names_every_socket_of_the_cycle_including_other_lists():
     sockets = {
         "Rows": at("U", edge("A")),
         "A": at("P", edge("B"), foreach={"items": "state.rows"}),
@@ -315,7 +315,7 @@ def test_r18_the_message_names_every_socket_of_the_round_also_of_other_lists():
     "most, limit, answers, told",
     [(None, 1, "abca", "B -> C -> A -> B"), (1, 9, "abcabc", "A -> B -> C -> A")],
 )
-def test_r18_used_up_edge_reports_the_round_it_closes(most, limit, answers, told):
+def test_r18_message_of_an_exhausted_edge_names_its_cycle(most, limit, answers, told):
     ring = {"A": at("P", edge("B")), "B": at("P", edge("C")), "C": at("P", edge("A", most=most))}
     play = Play(config(ring) | {"limits": {"maxEdgeTraversals": limit}}, *answers)
     assert play.at == "edge_traversals_exhausted"
@@ -329,7 +329,7 @@ def found(play):
     return {one.what: (one.used, one.most) for one in limits_of(play.rules, play.state)}
 
 
-def test_limits_show_their_use_and_the_allowance_of_a_retry():
+def test_limits_show_their_usage_and_what_a_retry_allows():
     play = rounds(Play(retry_loop(2, limits={"repairAttempts": 1}), items("one")), 1).go("built")
     assert edges_used(play.rules, play.state) == {("Eval", 0): (1, 2)}
     assert found(play) == {
@@ -343,6 +343,6 @@ def test_limits_show_their_use_and_the_allowance_of_a_retry():
     assert {one.what: (one.used, one.most) for one in limits_of(play.rules, again)}["repairs of one visit"] == (2, 2)
 
 
-def test_unbounded_cycles_of_an_item_are_counted():
+def test_cycles_of_an_item_without_a_limited_edge_are_counted():
     play = rounds(Play(retry_loop(None, limits={"maxNoAdvanceCycles": 5}), items("one")), 2)
     assert found(play)["cycles of one item without advance"] == (2, 5)

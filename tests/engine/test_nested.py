@@ -57,7 +57,7 @@ def test_r34_every_inner_item_of_every_outer_item_is_worked_on(inner):
 
 
 @pytest.mark.parametrize("inner", ["state.item.subs", "item.subs", "state.currentWorkItem.subs"])
-def test_r34_the_common_aliases_of_the_outer_item_lead_to_its_list_too(inner):
+def test_r34_inner_list_can_be_read_through_any_alias_of_the_outer_item(inner):
     assert play_all(nested(inner))[1] == ["a 1", "a 2", "b 3", "c 4", "c 5"]
 
 
@@ -73,7 +73,7 @@ def test_outer_list_precedes_lists_read_through_its_items(first):
     assert [[walk.iterator.cursor for walk in walks] for walks in lists.values()] == [["o"], ["i"]]
 
 
-def test_r34_a_dotted_alias_is_kept_and_its_object_goes_with_the_outer_item():
+def test_r34_dotted_alias_is_kept_until_its_outer_item_ends():
     document = nested("state.cur.row.subs", "cur.row")
     play = Play(document, ROWS, "x", "{}")
     assert play.data["cur"]["row"]["n"] == "a"
@@ -99,7 +99,7 @@ def test_r34_the_inner_cursor_stays_while_the_outer_item_is_the_same():
     assert (play.at, play.visit.visit, play.state.cursors["i"]) == ("Next", 2, 2)
 
 
-def test_r34_outer_aliases_go_with_a_socket_that_does_not_read_through_them():
+def test_r34_outer_aliases_are_removed_at_a_socket_that_does_not_use_them():
     document = nested()
     document["loadouts"]["T"]["sockets"]["Row"]["edges"][0]["to"] = "Plain"
     document["loadouts"]["T"]["sockets"]["Plain"] = at("P", edge("Sub"))
@@ -108,7 +108,7 @@ def test_r34_outer_aliases_go_with_a_socket_that_does_not_read_through_them():
     assert "row" not in play.data
 
 
-def test_r34_retries_belong_to_the_pair():
+def test_r34_retries_are_counted_per_pair_of_outer_and_inner_item():
     document = nested()
     sub = document["loadouts"]["T"]["sockets"]["Sub"]
     sub |= {"edges": [edge("Sub", "not_satisfied", 1), edge("Sub")], "advance": {"when": "satisfied"}}
@@ -117,7 +117,7 @@ def test_r34_retries_belong_to_the_pair():
     assert play.go(NO).at == "edge_traversals_exhausted"
 
 
-def test_r34_follow_up_belongs_to_the_pair():
+def test_r34_follow_up_is_kept_per_pair_of_outer_and_inner_item():
     document = nested()
     sub = document["loadouts"]["T"]["sockets"]["Sub"]
     sub |= {"edges": [edge("Sub", "not_satisfied", 2), edge("Sub")], "advance": {"when": "satisfied"}}
@@ -151,7 +151,7 @@ def test_r34_lists_nest_three_levels_deep():
     assert told == ["a 1", "a 2", "a 3", "b 4", "b 5"]
 
 
-def test_r34_records_of_inner_items_are_dropped_with_their_outer_item():
+def test_r34_data_of_inner_items_is_dropped_with_their_outer_item():
     play, _ = play_all(nested())
     assert all(item[0] == "o" for item in play.state.items)
 
@@ -249,12 +249,12 @@ def test_r67_entries_of_the_inner_list_of_the_last_outer_item_are_never_worked_o
     assert warned_entries(document, *answers) == ["1 (1) of 2 (2)"]
 
 
-def test_r67_inner_lists_that_were_worked_off_have_no_warning():
+def test_r67_completed_inner_lists_have_no_warning():
     document = with_an_early_way_out(nested())
     assert warned_entries(document, ROWS, "x", YES, YES, "n", "x", YES, "n", "x", YES, YES, "n", "end") == []
 
 
-def test_r67_an_inner_list_that_an_assignment_made_is_checked_for_each_outer_item():
+def test_r67_inner_list_created_by_an_assignment_is_checked_for_each_outer_item():
     document = with_an_early_way_out(nested())
     row = document["loadouts"]["T"]["sockets"]["Row"]
     row |= {**asks(*row["edges"]), "materia": "Outer", "assign": {"row.subs": "$.subs"}}

@@ -94,7 +94,7 @@ def read_of(tmp_path, count):
     return opened, kept
 
 
-def test_handoffs_are_not_stored_if_an_output_is_missing(tmp_path):
+def test_memory_for_handoffs_grows_linearly_even_if_an_output_is_missing(tmp_path):
     short, kept = read_of(tmp_path / "short", 40)
     opened, kept_of_more = read_of(tmp_path / "long", 80)
     assert kept_of_more < 2.8 * kept
@@ -107,7 +107,7 @@ def test_handoffs_are_not_stored_if_an_output_is_missing(tmp_path):
         assert step.after == later.before
 
 
-def test_reading_a_state_recomputes_a_bounded_number_of_steps(long):
+def test_reading_a_state_recomputes_a_limited_number_of_steps(long):
     cast, _ = long
     found = [step.states for step in cast.runner.session.steps if isinstance(step.states, PastStates)]
     runs = Counter(id(states) for states in found)
@@ -115,7 +115,7 @@ def test_reading_a_state_recomputes_a_bounded_number_of_steps(long):
     assert len(runs) == -(-len(found) // LONGEST)
 
 
-def test_another_answer_to_a_step_is_looked_up_separately():
+def test_states_after_different_answers_to_a_step_are_stored_separately():
     cast = Folded(config({"A": at("P", edge("B")), "B": at("P", edge("C")), "C": at("P")})).answers("a")
     start = cast.session
     lines = []
@@ -177,7 +177,7 @@ def test_usage_before_an_answer_is_kept():
     assert (cast.session.steps[0].after, kept.usage.cost) == (kept, 0.6)
 
 
-def test_two_answers_to_a_question_do_not_mix(tmp_path):
+def test_alternative_answers_to_a_question_have_separate_states(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), answers)
     cast.run(steps=3)
     rules, session = cast.runner.rules, cast.runner.session

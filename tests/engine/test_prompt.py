@@ -116,7 +116,7 @@ def test_r31_values_are_not_expanded_again():
 
 
 @pytest.mark.parametrize("text", ["{{}}", "{{ }}", "{{\n}}", "{s}", "{{s}", "{{a}b}}", "}}{{", "no variables", ""])
-def test_r31_unknown_braces_stay(text):
+def test_r31_unknown_variables_are_left_unchanged(text):
     assert filled(text) == text
 
 
@@ -124,7 +124,7 @@ def test_r31_adjacent_and_repeated_variables_are_expanded():
     assert filled("{{s}}{{n}}{{s}} {{}} {{ s }}") == "text3text {{}} text"
 
 
-def test_a_state_too_deep_to_write_is_a_clear_error():
+def test_too_deeply_nested_state_is_a_clear_error():
     data = {}
     for _ in range(3000):
         data = {"state": data}
@@ -159,7 +159,7 @@ def parts(play):
     return {part.name: part.text for part in play.prompt.parts if part.text}
 
 
-def test_prompt_has_its_applicable_parts_in_order():
+def test_prompt_contains_its_applicable_parts_in_order():
     materia = {"D": agent("Do {{item.title}} for {{request}}.")}
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
@@ -188,7 +188,7 @@ def test_prompt_can_contain_any_item(item, shown):
     assert shown in parts(play)["item"]
 
 
-def test_a_utility_gets_no_prompt():
+def test_utility_has_no_prompt():
     assert Play(config({"A": at("U")})).prompt is None
 
 
@@ -222,7 +222,7 @@ _VARIABLE = re.compile(r"\{\{([^}]+)\}\}")
 
 
 @given(st.text("{}a ", max_size=24))
-def test_r31_variables_are_found_as_the_pattern_of_the_rule_finds_them(text):
+def test_r31_variables_are_found_like_by_the_pattern_of_the_rule(text):
     marked = _VARIABLE.sub(lambda match: match[0] if not match[1].strip() else "", text)
     assert filled(text, state=STATE._replace(data={})) == marked
 

@@ -103,7 +103,7 @@ def test_path_shown_by_the_prompt_is_omitted(prompt):
     assert state_of(play) == {"plan": {"why": "W"}}
 
 
-def test_a_variable_alone_on_its_line_is_quoted_and_one_in_a_sentence_is_not():
+def test_only_variables_on_a_line_of_their_own_are_quoted():
     play = Play(chain("Before:\n{{lastOutput}}\nSo {{lastJson.a}} it is."), say(a="b"))
     assert part(play, "task") == f"Before:\n```\n{say(a='b')}\n```\nSo b it is."
     assert play.prompt.instruction == f"Before:\n{say(a='b')}\nSo b it is."
@@ -219,7 +219,7 @@ def looped(count, **limits):
     return config(sockets, {"L": loop("Work", exits=exits)}, materia={"W": agent("Go on.")}, **limits)
 
 
-def test_newest_handoffs_are_shown_and_omitted_ones_counted():
+def test_newest_handoffs_are_shown_and_omitted_handoffs_are_counted():
     play = Play(looped(12), items(*[f"t{n}" for n in range(12)]))
     play.go(*[json.dumps({"context": f"HANDOFF-{n}. " + "x" * 900}) for n in range(11)])
     told = part(play, "handoffs")
@@ -233,7 +233,7 @@ def test_newest_handoffs_are_shown_and_omitted_ones_counted():
     assert outside.index("HANDOFF-10.") < outside.index("HANDOFF-11."), "the oldest first"
 
 
-def test_overlong_handoff_loses_its_middle():
+def test_overlong_handoff_is_truncated_in_the_middle():
     play = Play(looped(2), items("a", "b"), json.dumps({"context": "BEGIN " + "x" * 5_000 + " END"}))
     told = part(play, "handoffs")
     assert "BEGIN" in told
@@ -294,7 +294,7 @@ def test_answer_for_another_item_is_not_shown():
         ({}, {"castContext": "full"}, {}, {"castContext": "none"}, "none"),
     ],
 )
-def test_nearest_cast_context_wins(top, materia, layer, socket, wanted):
+def test_most_specific_cast_context_takes_precedence(top, materia, layer, socket, wanted):
     document = chain(**top)
     document["materia"]["Q"] |= materia
     document["loadouts"]["T"] |= layer
@@ -387,7 +387,7 @@ def test_a_second_repair_shows_no_refused_answer():
 # -- bounds -----------------------------------------------------------------------------------------------
 
 
-def test_a_long_string_of_the_state_loses_its_middle():
+def test_long_string_of_the_state_is_truncated_in_the_middle():
     play = Play(chain(), say(state={"long": "A" * 3_000 + "Z" * 3_000, "short": "y"}))
     told = state_of(play)["long"]
     assert len(told) <= STRING_CHARS
@@ -395,7 +395,7 @@ def test_a_long_string_of_the_state_loses_its_middle():
     assert told.endswith("ZZZ")
 
 
-def test_a_long_text_has_its_beginning_and_its_end():
+def test_long_text_is_shown_with_its_beginning_and_end():
     document = config({"A": at("Q", edge("B")), "B": at("Q")}, materia={"Q": agent("Go.")})
     text = part(Play(document, "A" * 6_000 + "Z" * 6_000), "previous")
     assert text.count("A") == OUTPUT_HEAD + 1  # and the name of the socket
@@ -403,7 +403,7 @@ def test_a_long_text_has_its_beginning_and_its_end():
     assert f"{12_000 - OUTPUT_HEAD - OUTPUT_TAIL:,} characters omitted" in text
 
 
-def test_contexts_of_a_list_share_their_space_and_all_titles_are_shown():
+def test_contexts_of_a_list_share_the_available_space_and_all_titles_are_shown():
     rows = [{"title": f"title {n}", "context": "c" * 900} for n in range(40)]
     text = part(Play(chain(), say(workItems=rows)), "place")
     assert all(f"{n + 1}. title {n}\n" in text for n in range(40))
@@ -449,7 +449,7 @@ def strings(value):
 
 @settings(max_examples=30)
 @given(STATES, st.integers(600, STATE_CHARS))
-def test_state_is_bounded_json_and_complete_where_it_fits(data, most):
+def test_state_is_shown_as_json_of_limited_length_and_completely_if_it_fits(data, most):
     text = state_json(data, most)
     assert len(text) <= most
     shown = json.loads(text)

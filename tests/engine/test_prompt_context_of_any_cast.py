@@ -319,7 +319,7 @@ def play(rules, seed, steps=70):
 
 @given(documents(), st.integers(0, 2**32))
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_r50_holds_in_any_cast_of_any_loadout(document, seed):
+def test_r50_prompts_follow_the_rule_in_random_casts_of_random_loadouts(document, seed):
     checked = play(rules_of(document), seed)
     event(f"{min(checked, 10)} prompts")
 
@@ -327,5 +327,5 @@ def test_r50_holds_in_any_cast_of_any_loadout(document, seed):
 @pytest.mark.parametrize("name", BUNDLED_RULES)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=max(2, EXAMPLES // 10), deadline=None)
-def test_r50_holds_in_any_cast_of_the_bundled_loadouts(name, seed):
+def test_r50_prompts_follow_the_rule_in_random_casts_of_bundled_loadouts(name, seed):
     play(BUNDLED_RULES[name], seed)

@@ -100,7 +100,7 @@ def test_r18_every_cast_ends(document, seed):
 
 
 @given(loadouts(), seeds)
-def test_counts_and_routes_follow_from_the_decisions(document, seed):
+def test_counts_and_routes_agree_with_the_decisions(document, seed):
     rules = rules_of(document)
     for cast in casts(rules, seed, revivals=3):
         counts_agree(cast)
@@ -148,7 +148,7 @@ def test_every_step_can_be_explained(document, seed):
 
 
 @given(loadouts(), seeds)
-def test_session_has_no_leftovers_that_grow_with_the_cast(document, seed):
+def test_session_data_does_not_grow_with_the_length_of_the_cast(document, seed):
     """Only current items are tracked, and follow-ups are bounded by items and targets."""
     rules = rules_of(document)
     for _, step in chain(*casts(rules, seed)):
@@ -163,7 +163,7 @@ def test_session_has_no_leftovers_that_grow_with_the_cast(document, seed):
 
 
 @given(loadouts(), seeds, st.integers(0, 40))
-def test_abort_can_be_undone_anywhere(document, seed, when):
+def test_cast_can_continue_after_an_abort_at_any_step(document, seed, when):
     rules = rules_of(document)
     for number, (before, _) in enumerate(run(rules, seed)):
         if number == when and before.status in {"ready", "waiting"}:
@@ -174,7 +174,7 @@ def test_abort_can_be_undone_anywhere(document, seed, when):
 
 
 @given(loadouts(), st.sampled_from(["complete", "failed", "aborted", "waiting", "ready"]))
-def test_transition_that_does_not_fit_raises_one_clear_error(document, status):
+def test_transition_that_cannot_follow_raises_one_clear_error(document, status):
     rules = rules_of(document)
     state = entering.begin(rules, "r")._replace(status=status)
     fitting = {"ready": {"enter"}, "failed": {"retry", "raise_limit"}, "aborted": {"retry", "raise_limit"}}.get(

@@ -92,7 +92,7 @@ def test_aborted_visit_can_be_asked_again_but_not_between_visits():
     assert not between.state.failure.again
 
 
-def test_raised_budget_warns_again():
+def test_changed_budget_can_warn_again():
     play = Play(config({"A": at("Q")}, materia={"Q": agent()}))
     state = recovery.set_budget(play.state._replace(warned=True), max_tokens=10)
     assert (state.budget.max_tokens, state.warned) == (10, False)

@@ -261,7 +261,7 @@ def test_approval_survives_a_restart_until_it_is_used(tmp_path):
     assert resumed.approvals.current is None
 
 
-def test_earlier_sessions_do_not_change(tmp_path):
+def test_snapshot_of_an_earlier_step_does_not_change_later(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2))
     cast.step()
     past = cast.at(1)
@@ -273,7 +273,7 @@ def test_earlier_sessions_do_not_change(tmp_path):
 
 @pytest.mark.parametrize("go_back", [lambda cast: cast.back(1), lambda cast: cast.edit.output("corrected")])
 @pytest.mark.parametrize("fails", [False, True])
-def test_cast_list_shows_the_latest_act_of_a_person(tmp_path, go_back, fails):
+def test_cast_list_shows_the_latest_action_of_a_person(tmp_path, go_back, fails):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
     cast.run(steps=2)
     if fails:

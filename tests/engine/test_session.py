@@ -17,7 +17,7 @@ CHAIN = config({"A": at("P", edge("B")), "B": at("T")})
 DRAFTS = config({"A": asks(materia="M")})
 
 
-def test_pending_work_is_enter_then_agent_then_utility():
+def test_pending_work_of_a_session_follows_its_route():
     cast = Folded(CHAIN)
     assert cast.due == ["enter"]
     assert cast.do(decide.enter).due == ["agent"]
@@ -27,7 +27,7 @@ def test_pending_work_is_enter_then_agent_then_utility():
     assert cast.do(decide.enter).due == []
 
 
-def test_draft_waits_for_a_person():
+def test_pending_work_of_a_draft_is_a_decision_of_a_person():
     cast = Folded(DRAFTS).do(decide.enter)
     assert cast.due == ["agent"], "nothing has been drafted"
     cast.answers("a draft")
@@ -52,7 +52,7 @@ def test_held_cast_waits_for_a_person_and_stopped_cast_for_nothing():
     assert cast.due == []
 
 
-def test_artifact_is_named_by_visit_and_outcome():
+def test_name_of_an_artifact_contains_visit_and_outcome():
     cast = Folded(CHAIN).do(decide.enter)
     assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.md"
     assert name_of_output(cast.session, SocketHeld) == "sockets/A/1.held-1.md"

@@ -61,7 +61,7 @@ def test_r10_a_generator_replaces_the_work_items():
         (items("a"), "a"),
     ],
 )
-def test_r10_items_of_other_sockets_are_adopted_only_without_a_list(first, expected):
+def test_r10_work_items_of_other_sockets_are_adopted_only_if_there_is_no_list(first, expected):
     for other in (at("U"), asks()):
         data = after([first, items("b")], at("U"), other).data
         assert [item["title"] for item in data["workItems"]] == [expected]
@@ -151,7 +151,7 @@ def test_r6_output_of_a_text_utility_is_kept_verbatim():
     assert play.state.last_output == " a \n"
 
 
-def test_r11_a_text_socket_reads_itself_as_dollar():
+def test_r11_dollar_source_of_a_text_socket_is_its_text():
     assert after([" hello "], at("P", assign={"v": "$"})).data == {"v": "hello"}
 
 
@@ -187,7 +187,7 @@ def test_r11_cursor_is_a_state_path_like_any_other():
     assert assigned({}, ("v", "cursor.x"), before={"cursor": {"x": 4}})["v"] == 4
 
 
-def test_r11_item_source_reads_the_current_item():
+def test_r11_item_source_is_the_current_item():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Do"), assign={"seen": "item.title", "whole": "item"}, advance={"when": "always"}),
@@ -255,7 +255,7 @@ def test_step_does_not_change_the_previous_state():
     assert step.state.data == {"deep": {"list": "new"}}
 
 
-def test_transitions_refuse_a_wrong_state():
+def test_transitions_refuse_a_state_they_cannot_follow():
     play = Play(config({"A": at("P")}))
     with pytest.raises(MateriaError, match="waiting"):
         entering.enter(play.rules, play.state)

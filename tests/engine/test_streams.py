@@ -200,7 +200,7 @@ def test_lanes_of_an_aborted_cast_have_no_pending_work():
     assert pending(cast.rules, cast.session) == ()
 
 
-def test_each_lane_has_a_plain_folder_of_its_own():
+def test_each_lane_has_its_own_folder_with_a_safe_name():
     names = ["API", "api", "../../etc", "two words", "stream-3"]
     made = lane_folders("L", 1, tuple(Stream(name, (0,)) for name in names))
     assert len({one.casefold() for one in made}) == len(names)
@@ -254,7 +254,7 @@ def test_exhausted_budget_stops_all_lanes_until_it_is_raised():
     assert set(lanes(cast).values()) == {"waiting"}
 
 
-def test_aborting_interrupts_the_lanes_and_retry_lets_them_wait():
+def test_abort_interrupts_the_lanes_and_after_a_retry_they_wait_again():
     cast = forked()
     cast.lane("ui", decide.enter)
     known = len(cast.events)

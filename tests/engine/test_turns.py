@@ -70,7 +70,7 @@ def test_r19_the_excerpt_has_at_most_600_characters(size, shown):
     assert line.endswith("…") == (size > 600)
 
 
-def test_r19_the_repair_prompt_stays_readable_whatever_the_answer():
+def test_r19_repair_prompt_is_readable_for_any_answer():
     play = Play(config(CHAIN), say(workItems=[{"x" * 5000: 1}] * 500))
     assert len(play.prompt.text) < 20_000
     assert "more" in play.prompt.text
@@ -141,13 +141,13 @@ def test_r20_budget_warns_once_then_stops_at_the_maximum():
     assert (play.at, event_types(step)) == ("budget", ["socket_complete", "budget_limit", "cast_end"])
 
 
-def test_r20_warning_percentage_can_be_set_and_passed_over():
+def test_r20_warning_percentage_can_be_set_and_may_be_skipped():
     assert budgeted(("x", 10), warn=10)[1] == [True]
     play, warned = budgeted(("x", 100))
     assert (play.at, warned) == ("budget", [False])
 
 
-def test_r20_budget_of_zero_stops_after_the_first_socket():
+def test_r20_budget_of_zero_stops_the_cast_after_the_first_socket():
     play, _ = budgeted(("x", None), most=0)
     assert (play.at, play.state.visits) == ("budget", {"A": 1})
 
@@ -157,7 +157,7 @@ def test_r20_input_and_output_of_refused_turns_count():
     assert (play.at, play.state.usage.tokens) == ("budget", 100)
 
 
-def test_r20_the_state_of_the_stopped_step_is_applied():
+def test_r20_state_changes_of_the_step_that_exceeds_the_budget_are_applied():
     sockets = {
         "Walk": asks(edge("Walk"), assign={"said": "$.context"}, foreach={"items": "l"}, advance={"when": "always"})
     }
@@ -227,7 +227,7 @@ def test_finalizing_asks_for_the_result_in_the_same_visit():
     assert play.data["context"] == "[Talk M] c"
 
 
-def test_an_invalid_final_is_repaired_then_fails():
+def test_invalid_final_result_is_repaired_until_the_cast_fails():
     play = Play(config(TALK), "draft")
     play.take(outputs.finalize(play.rules, play.state, play.prompt))
     play.go("no json")

@@ -28,7 +28,7 @@ def test_usage_text_counts_turns_with_unknown_usage(of, words, unknown):
     assert bound.whole == (of in {"tokens", "turns"})
 
 
-def test_usage_of_a_maximum_is_shown_with_its_unit():
+def test_usage_towards_a_maximum_is_shown_with_its_unit():
     cost = next(one for one in BOUNDS if one.of == "cost")
     assert cost.so_far(USED, 2.0) == "0.5000 of 2.0000 USD"
     assert cost.so_far(USED._replace(unpriced=1), 2.0) == "0.5000 of 2.0000 USD, unknown of 1 turn"
@@ -55,7 +55,7 @@ def test_usage_details_are_shown_where_reported():
     assert Usage(1, 2).apart_words == ""
 
 
-def test_usage_since_a_moment_is_the_difference():
+def test_usage_since_an_earlier_moment_is_the_difference():
     more = USED.plus(Usage(5, 6, 0.25, 0, 0, 1, None, turns=1, worked=10))
     assert more.less(USED) == Usage(5, 6, 0.25, 0, 0, 1, 0, turns=1, worked=10)
     assert UNREPORTED.less(UNREPORTED)[:3] == (None, None, None)
@@ -74,7 +74,7 @@ def test_each_maximum_stops_the_cast_with_its_name(bound):
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.of)
-def test_end_reports_the_use_of_each_maximum(bound):
+def test_end_of_a_cast_reports_the_usage_towards_each_maximum(bound):
     cast = Folded(config({"A": at("P", edge("B")), "B": at("P")}, budget={bound.key: 1}))
     cast.do(decide.enter)
     cast.do(decide.answer, decide.Answer("a", Usage(500, 1, 1.5), worked=2000))

@@ -37,7 +37,7 @@ def test_equal_output_is_a_repetition_only_for_the_same_item():
     assert [step.number for step in repeats(cast.rules, cast.session)] == [4], "of the other item it is the first time"
 
 
-def test_latest_step_repeats_if_listed_as_a_repetition():
+def test_check_of_the_latest_step_agrees_with_the_list_of_repetitions():
     cast = Folded(retry_loop())
     said = (items("a", "b"), "built", say(satisfied=False, context="too long"), "built", say(satisfied=True))
     told = []
@@ -54,7 +54,7 @@ def test_step_without_an_item_is_compared_with_others_without_an_item():
     assert [step.number for step in repeats(cast.rules, cast.session)] == [2]
 
 
-def test_answer_under_a_tenth_of_the_refused_one_is_empty():
+def test_answer_shorter_than_a_tenth_of_the_refused_answer_counts_as_empty():
     sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
     document = config(sockets, materia={"Q": agent()})
     for length, fields in ((FEWER, []), (FEWER * 2, ["plan"])):

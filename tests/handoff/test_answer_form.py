@@ -88,7 +88,7 @@ def test_form_stays_within_its_length_limit(name):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_copied_form_is_refused(name):
+def test_form_copied_as_an_answer_is_refused(name):
     spoken = protocol(name)
     for wanted, facts in TURNS:
         form = spoken.form(wanted, facts)
@@ -115,7 +115,7 @@ def test_a_filled_in_form_is_accepted(name):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_field_with_a_placeholder_of_the_form_is_named(name):
+def test_issue_names_the_field_that_still_contains_a_placeholder(name):
     spoken, wanted = protocol(name), wants(satisfied=True)
     filled = line_of(spoken.form(wanted, TurnFacts(agent_id="a1b2c3d4e")))
     left = {"sparse": "<notes for the next agent>", "envelope": "<why>", "agent-contract": "<what is next>"}[name]
@@ -127,12 +127,12 @@ def test_a_field_with_a_placeholder_of_the_form_is_named(name):
 
 
 @pytest.mark.parametrize("text", ["...", "…", " <...> ", "<where this is done>", "<what to do"])
-def test_dots_and_words_like_placeholders_are_not_an_answer(text):
+def test_dots_and_placeholder_words_do_not_count_as_an_answer(text):
     assert [issue.path for issue in form_words({"a": ["fine", text]}, ())] == ["$.a.1"]
 
 
 @pytest.mark.parametrize("text", ["....", "wait...", "<5 ms on average", "<stdin>", "<img src='x'>", "<b>so</b> it is"])
-def test_work_that_looks_like_a_form_is_an_answer(text):
+def test_output_that_resembles_a_form_is_accepted(text):
     assert not list(form_words({"a": [text]}, ()))
 
 

@@ -133,7 +133,7 @@ def test_sections_3_to_5_each_fault_has_its_issue_code(changes, expected):
     assert errors(contract(**changes)) == expected
 
 
-def test_section_4_tier_and_repairing_agent_follow_from_the_faults():
+def test_section_4_faults_determine_the_tier_and_the_agent_that_repairs():
     def seen(value, agent_id):
         checked = contract_protocol.examine(value, FREE, TurnFacts(agent_id=agent_id)).checked
         return checked.tier, checked.repair
@@ -341,7 +341,7 @@ def test_section_1_assignment_names_session_provider_and_role():
 # -- section 11: the state machine --------------------------------------------------------
 
 
-def test_section_11_refused_turn_leaves_the_record_unchanged():
+def test_section_11_refused_turn_does_not_change_the_status_history():
     at_work = contract(agent_status__plan_status="IN_PROGRESS")
     memory, actions = None, []
     for value in (at_work, "no block", at_work, at_work, CONTRACT, CONTRACT, at_work):

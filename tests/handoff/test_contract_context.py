@@ -54,7 +54,7 @@ def test_section_7_request_expires_after_a_day():
     assert sealed().approve(24 * HOUR - 1)
 
 
-def test_section_7_sealed_request_keeps_the_original_fields():
+def test_section_7_approved_request_must_equal_the_sealed_request():
     one = sealed(rollback="git revert", risk_level=" high ", verification="look")
     assert one.sealed["rollback_hint"] == "git revert"
     assert one.sealed["risk_level"] == "HIGH"

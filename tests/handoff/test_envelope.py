@@ -396,7 +396,7 @@ def test_section_6_other_file_names_are_refused(name):
         runtime_rules.parse_envelope_name(name)
 
 
-def test_section_6_draft_alone_is_not_a_handoff():
+def test_section_6_draft_file_without_a_final_file_is_not_a_handoff():
     final, draft = runtime_rules.envelope_files("", "f", "s", "a")
     assert runtime_rules.find_envelope({final, draft}, "f", "s", "a") == (final, (), ())
     assert codes(runtime_rules.find_envelope([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]

@@ -18,7 +18,7 @@ def shown(name, value, files=()):
     return {one.title: (one.headers, one.rows, one.lines) for one in found}
 
 
-def test_an_envelope_is_shown_with_its_worst_concern_first_and_the_files_that_are_there():
+def test_envelope_is_shown_with_its_worst_concern_first_and_existing_files():
     concern = ENVELOPE["concerns"][0]
     value = envelope(
         concerns=[
@@ -119,7 +119,7 @@ def test_a_contract_is_shown_with_its_steps_requests_and_suggestions():
     assert lines == ("empty: patterns_checked, commands_run, verbatim_outputs, cross_layer_impacts, open_gaps",)
 
 
-def test_empty_lists_of_evidence_are_named():
+def test_headline_names_empty_lists_of_evidence():
     lists = [name for name, given in CONTRACT["evidence_report"].items() if isinstance(given, list) and not given]
     full = contract(**{f"evidence_report__{name}": ["x"] for name in lists})
     assert shown("agent-contract", full)["evidence"][2] == ()
@@ -162,7 +162,7 @@ def test_suggestions_to_remember_are_shown():
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_hostile_values_in_any_field_are_laid_out_and_never_raise(name):
+def test_layout_of_hostile_values_in_any_field_never_raises(name):
     for path in paths_of(LAYOUTS[name]):
         for hostile in HOSTILE:
             titles = list(shown(name, changed(LAYOUTS[name], {path: hostile})))

@@ -37,7 +37,7 @@ def test_sample_outputs_have_the_outcome_and_the_number_of_items(name, count, ou
 @pytest.mark.parametrize(
     "name, actions", [("envelope", {"pause", "escalate"}), ("agent-contract", {"pause", "escalate"})]
 )
-def test_sample_stops_need_a_person(name, actions):
+def test_sample_outputs_that_stop_a_cast_need_a_person(name, actions):
     maker = protocol(name)
     read_back = [read(name, maker.write(value)) for value in maker.sample_stops()]
     assert {one.action for one in read_back if one.accepted} == actions
@@ -93,7 +93,7 @@ def test_permitted_updates_are_merged_and_others_are_warnings():
     assert len(nobody_said.warnings) == 2
 
 
-def test_the_most_important_instructions_follow_the_block():
+def test_important_instructions_are_listed_after_the_contract_form():
     def behind(wanted, **facts):
         return [line.split()[0] for line in contract_form(wanted, TurnFacts(**facts)).splitlines()[4:]]
 

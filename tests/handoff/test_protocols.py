@@ -64,7 +64,7 @@ def test_a_megabyte_of_any_text_is_read(name, unit):
 
 
 @pytest.mark.parametrize("name, text", [("envelope", json.dumps(ENVELOPE)), ("agent-contract", block(CONTRACT))])
-def test_a_valid_output_behind_a_megabyte_of_prose_is_found(name, text):
+def test_valid_output_after_a_megabyte_of_prose_is_found(name, text):
     assert protocol(name).read("lorem ipsum " * (MEGABYTE // 12) + text, FREE).accepted
 
 
@@ -75,7 +75,7 @@ def test_reading_the_same_text_twice_gives_equal_results(name):
 
 
 @pytest.mark.parametrize("name, value", [("envelope", ENVELOPE), ("agent-contract", CONTRACT)])
-def test_the_deepest_values_that_are_read_can_be_walked_from_a_deep_stack(name, value):
+def test_accepted_nesting_can_be_traversed_from_a_deep_stack(name, value):
     leaf = "1e400]" + "]" * (MAX_DEPTH - 3)
     text = json.dumps(value)[:-1] + ', "update_contracts": [' + "[" * (MAX_DEPTH - 3) + leaf + "}"
 
@@ -221,7 +221,7 @@ def test_another_protocol_is_shown_and_explored_by_its_own_methods(offer, tmp_pa
 
 
 @pytest.mark.parametrize("value, given", [("shouting:Quick", False), ("shouting:WellInformed", True)])
-def test_facts_are_collected_if_a_protocol_needs_them(offer, tmp_path, value, given):
+def test_turn_facts_are_collected_only_if_a_protocol_needs_them(offer, tmp_path, value, given):
     assert shouting(offer, tmp_path, value, lambda: "x").now.engine.last_json == {"given": given}
 
 
@@ -254,7 +254,7 @@ def test_protocol_name_of_several_packages_is_refused(offer):
     assert protocol_names() == [*OURS, "shout"]
 
 
-def test_an_unknown_name_is_reported_with_the_nearest(offer):
+def test_unknown_protocol_name_error_suggests_the_nearest(offer):
     offer(("shout", "shouting:Shout"))
     with pytest.raises(MateriaError, match="handoff protocol 'shuot' does not exist") as error:
         protocol("shuot")
@@ -334,7 +334,7 @@ def test_a_cast_routes_by_the_protocol_of_its_sockets(tmp_path, name, plan, agai
     assert cast.now.engine.last_json["status" if name == "envelope" else "agent_status"]
 
 
-def test_an_invalid_envelope_is_asked_for_again(tmp_path):
+def test_invalid_envelope_is_requested_again(tmp_path):
     answers, prompts = [json.dumps(envelope(status="odd")), json.dumps(envelope())], []
 
     def plan(prompt):

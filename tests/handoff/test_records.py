@@ -51,7 +51,7 @@ def needs(name, socket):
     return wanted({**socket, "handoff": name}, generator=generator)
 
 
-def test_form_of_each_protocol_matches_its_record():
+def test_form_of_each_protocol_matches_the_snapshot():
     def lines():
         for name, socket, facts in itertools.product(SAMPLES, SOCKETS, FACTS):
             one, given = protocol(name), needs(name, socket)
@@ -73,17 +73,17 @@ def test_form_of_each_protocol_matches_its_record():
         (["x"] * 21, ["T: " + "; ".join(["x"] * 20) + " and 1 more"]),
     ],
 )
-def test_a_line_lists_twenty_entries_and_counts_the_rest(entries, line):
+def test_line_lists_at_most_twenty_entries_and_counts_the_rest(entries, line):
     assert list(labelled("T", entries)) == line
 
 
-def test_a_part_of_a_file_name_has_two_hundred_bytes_at_most():
+def test_part_of_a_file_name_has_at_most_two_hundred_bytes():
     assert envelope_files("", "f", "s", "ü" * 100).final == f"f/handoffs/s-{'ü' * 100}.json"
     with pytest.raises(MateriaError, match="cannot be part of a file name"):
         envelope_files("", "f", "s", "ü" * 100 + "x")
 
 
-def test_all_exports_together_have_256_kib_at_most():
+def test_all_exports_together_have_at_most_256_kib():
     around = len('{"producer":"p","value":""}')
     most = [{"producer": "p", "value": "x" * (MAX_EXPORT_BYTES - around)}] * 4
     given = [

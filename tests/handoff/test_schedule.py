@@ -101,7 +101,7 @@ def test_all_issues_have_their_paths(schedule, at):
     assert paths(reading) == at
 
 
-def test_the_schedule_of_a_utility_is_checked_too():
+def test_schedule_of_a_utility_is_also_checked():
     reading = read({"version": 1, "streams": []}, type="utility", command=["true"], parse="json")
     assert paths(reading) == [f"{AT}.streams"]
 
@@ -111,7 +111,7 @@ def test_only_a_parallel_generator_may_return_a_schedule():
     assert read(count=1, parallel=False).accepted
 
 
-def test_the_older_name_requires_a_schedule_too():
+def test_generator_with_the_legacy_name_parallel_planner_requires_a_schedule():
     assert wanted(parallel=False, parallelPlanner=True).streams
 
 

@@ -121,7 +121,7 @@ def test_an_invalid_transition_is_refused_at_its_path(given, paths):
         ({str(n): {"producer": "p", "value": "x" * 60_000} for n in range(5)}, [""]),
     ],
 )
-def test_exports_are_bounded(exports, paths):
+def test_exports_have_a_maximum_size(exports, paths):
     assert refused(to("b", exports=exports)) == [f"$.scopeTransition.scope.exports{path}" for path in paths]
 
 

@@ -91,7 +91,7 @@ def test_r7_issue_gives_the_reason_why_satisfied_is_required():
 # -- R8: fields and sources ---------------------------------------------------------------
 
 
-def test_r8_an_agent_may_use_three_fields_and_no_other():
+def test_r8_fields_other_than_the_three_of_an_agent_are_refused():
     value = {"workItems": [], "satisfied": True, "context": "c"}
     assert paths(value, JSON_SOCKET) == []
     assert paths(value | {"state": {}, "summary": "s", "passed": True}, JSON_SOCKET) == [
@@ -105,7 +105,7 @@ def test_r8_an_agent_may_use_three_fields_and_no_other():
     "name, told",
     [("passed", "satisfied"), ("tasks", "workItems"), ("feedback", "context"), ("odd", "remove")],
 )
-def test_r8_legacy_names_get_a_fix(name, told):
+def test_r8_issue_for_a_legacy_field_name_contains_a_fix(name, told):
     (issue,) = read({name: 1}, JSON_SOCKET).issues
     assert told in issue.fix
 

@@ -9,7 +9,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.values import MAX_EXPRESSION_CHARS, MAX_VALUES, compile_query
 
 
-def test_query_reads_every_output(cast):
+def test_query_is_evaluated_on_every_output(cast):
     cast.run()
     assert [one.value for one in cast.steps.ask("$.workItems[*].title")] == ["a", "b", "c"]
     verdicts = cast.steps.ask("$.satisfied")
@@ -41,7 +41,7 @@ def test_query_verbs_show_table_and_state(shell, bench):
     "expression",
     ["$[", "$.a[?(@.b =~ '(a+)+$')]", "$.a.`sub(/(a+)+$/, x)`", "$..a..b", "$." + "a" * MAX_EXPRESSION_CHARS],
 )
-def test_invalid_or_unbounded_expression_is_one_clear_error(expression):
+def test_invalid_or_too_expensive_expression_is_one_clear_error(expression):
     with pytest.raises(MateriaError, match="cannot be asked") as caught:
         compile_query(expression)
     assert "\n" not in caught.value.what

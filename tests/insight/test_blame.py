@@ -28,14 +28,14 @@ def test_latest_change_is_listed_first(cast):
     assert found[1].after == found[0].before
 
 
-def test_edit_is_blamed_on_the_person(cast):
+def test_blame_attributes_an_edit_to_the_person(cast):
     cast.run(steps=1)
     cast.edit.items(items("by hand"))
     assert told(cast, "workItems.0.title") == [(1, "edit", None), (1, "R11", "$.workItems[0].title")]
     assert "a person" in repr(cast.blame("workItems.0.title"))
 
 
-def test_edit_during_a_wait_precedes_the_answer(bench):
+def test_blame_lists_an_edit_during_a_wait_before_the_answer(bench):
     bench.agent("Build", "person")
     cast = bench.cast("x")
     cast.run()
@@ -44,14 +44,14 @@ def test_edit_during_a_wait_precedes_the_answer(bench):
     assert told(cast, "note") == [(2, "edit", None)]
 
 
-def test_utility_patch_is_blamed_with_its_path(tmp_path):
+def test_blame_names_the_path_of_a_utility_patch(tmp_path):
     script = """print('{"state": {"plan": {"title": "rain", "pages": [1, 2]}}}')"""
     cast = start(tmp_path, config({"Socket-1": at("U", parse="json")}, {"U": python(script, parse="json")}))
     cast.run()
     assert told(cast, "plan.pages.1") == [(1, "R10", "$.state.plan.pages[1]")]
 
 
-def test_later_assignment_overrides_the_patch(tmp_path):
+def test_blame_names_the_assignment_that_overrides_a_patch(tmp_path):
     document = config({"Socket-1": at("M", parse="json", assign={"plan.title": "$.context"})}, {"M": agent("p")})
     cast = start(tmp_path, document, lambda: {"context": "rain"})
     cast.run()
@@ -66,7 +66,7 @@ def test_blame_marks_corrected_answers(cast):
     assert (found[0].step, found[0].corrected, found[0].after) == (1, True, "corrected")
 
 
-def test_current_item_is_blamed_on_its_iterator(cast):
+def test_blame_attributes_the_current_item_to_its_iterator(cast):
     cast.run(steps=2)
     assert told(cast, "item.title")[0] == (2, "R12", None)
 

@@ -61,7 +61,7 @@ def test_steps_after_a_retry_are_aligned_again(bench, cast_of):
     assert alone == [("B", "Socket-2"), ("B", "Socket-3")]
 
 
-def test_fork_differs_first_at_its_changed_answer(bench, cast_of):
+def test_first_difference_of_a_fork_is_its_changed_answer(bench, cast_of):
     cast = cast_of()
     fork = bench.casts.take(cast.fork(2))
     fork.agents.set("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "seen"})
@@ -71,7 +71,7 @@ def test_fork_differs_first_at_its_changed_answer(bench, cast_of):
     assert d.first.aspects[0] == "answer"
 
 
-def test_an_unfinished_fork_is_shorter_but_does_not_differ(bench, cast_of):
+def test_unfinished_fork_is_reported_as_shorter(bench, cast_of):
     cast = cast_of()
     d = bench.compare(cast, cast.fork(2))
     assert d.first.step == 2
@@ -128,7 +128,7 @@ def test_casts_of_two_loadouts_are_drawn_on_their_graphs(bench, cast_of):
     assert len(bench.compare(cast_of(), cast_of(1)).pictures) == 1
 
 
-def test_comparison_tables_fit_and_are_escaped(bench, cast_of):
+def test_comparison_tables_fit_the_width_and_are_escaped(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(build="<script>alert(1)</script>" * 9))
     assert max(map(len, repr(d).splitlines()[2:])) <= 88
     html = d._repr_mimebundle_()["text/html"]
@@ -181,7 +181,7 @@ def test_comparison_is_reflexive_and_symmetric(tmp_path_factory, a, b):
 
 @settings(max_examples=15)
 @given(kept=st.integers(1, 5), said=st.text("abc ", max_size=9))
-def test_fork_first_differs_at_any_changed_answer(tmp_path_factory, kept, said):
+def test_first_difference_is_the_changed_answer_at_any_step(tmp_path_factory, kept, said):
     cast = start(tmp_path_factory.mktemp("f"), loop_config(), loop_agents(2))
     cast.run()
     with closing(cast.fork(kept)) as fork:

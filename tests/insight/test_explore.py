@@ -75,7 +75,7 @@ def test_plan_build_eval_can_complete_and_fail_and_take_every_edge(wb):
 
 
 @pytest.mark.parametrize("what", ["complete", "failed", "Socket-5", ("Socket-3", 2), "exit:Socket-4:satisfied"])
-def test_witness_can_be_cast(wb, what):
+def test_example_run_can_be_cast(wb, what):
     witness = wb.explore("Plan-Build-Eval").witness(what)
     cast = wb.cast("r", loadout="Plan-Build-Eval", agents={"*": witness.answers})
     cast.run()
@@ -134,7 +134,7 @@ def test_failed_edge_is_taken_by_a_failing_visit():
     assert e.most_turns() == 2 + 1
 
 
-def test_witness_of_a_failure_can_be_cast(tmp_path):
+def test_example_run_of_a_failure_can_be_cast(tmp_path):
     e = explored(config(MENDED))
     for what in (("Try", 2), "failed"):
         witness = e.witness(what)
@@ -147,7 +147,7 @@ def test_witness_of_a_failure_can_be_cast(tmp_path):
 # -- how many turns ---------------------------------------------------------------------------
 
 
-def test_most_turns_include_every_retry():
+def test_maximum_of_turns_includes_every_retry():
     """One item: Plan, then Build and Eval once and again for each of two retries, then Tell."""
     e = explored(retry_loop(most=2))
     assert e.most_turns(items=1) == 1 + 3 * 2 + 1
@@ -155,12 +155,12 @@ def test_most_turns_include_every_retry():
     assert e.most_turns(items=2) == 1 + 2 * 3 * 2 + 1
 
 
-def test_utilities_have_no_turns_and_drafts_have_one():
+def test_utility_counts_no_turn_and_draft_counts_one_turn():
     document = config({"A": at("U", edge("B"), parse="json"), "B": at("M")})
     assert explored(document).most_turns() == 2
 
 
-def test_cycle_through_the_plan_is_bounded_by_its_edge():
+def test_cycle_through_the_plan_is_limited_by_its_edge():
     """Each new plan makes the items new (R17); its edge lies outside items, so maxEdgeTraversals bounds it (R18)."""
     sockets = {"Plan": asks(edge("In"), materia="G"), "In": asks(edge("In"))}
     loops = {"L": loop("In", exits=[exit_route("In", "always", "Plan")])}
@@ -170,7 +170,7 @@ def test_cycle_through_the_plan_is_bounded_by_its_edge():
 
 
 @pytest.mark.parametrize("turns, most", [(1, None), (0, 1)])
-def test_cycle_with_an_agent_has_no_most_turns(turns, most):
+def test_unlimited_cycle_with_an_agent_has_no_maximum_of_turns(turns, most):
     back, on = [Move(to, ScriptedResult("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))]
     assert max_turns(StateSpace([StateNode("A"), StateNode(None, "complete")], [[back, on], []])) == most
 
@@ -189,7 +189,7 @@ def test_endless_cycle_is_reported_as_a_stall():
 UNKNOWN = ["ends", "never", "unreached", "stalls"]
 
 
-def test_truncated_search_calls_nothing_impossible():
+def test_truncated_search_reports_unseen_results_as_unknown():
     e = Exploration(build_graph(retry_loop()), range(3), 3)
     assert not e.complete_search
     assert e.can("Build") is True
@@ -211,7 +211,7 @@ def test_a_truncated_search_reports_unseen_events_as_unknown(name):
     assert set(e.not_visited) >= set(whole.unreached)
 
 
-def test_view_of_a_truncated_search_calls_nothing_impossible(wb):
+def test_view_of_a_truncated_search_does_not_call_results_impossible(wb):
     e = wb.explore("Plan-Build-Eval", states=20)
     assert not e.marks.never
     assert not e.marks.unreached
@@ -319,13 +319,13 @@ def test_impossible_outcomes_never_occur_in_simulations(document, name, items, s
 
 @settings(max_examples=LAPS)
 @given(loadouts(), st.integers())
-def test_every_route_of_a_random_cast_is_one_that_explore_calls_possible(document, seed):
+def test_every_route_of_a_random_cast_is_possible_according_to_explore(document, seed):
     check_every_route_is_possible(document, seed)
 
 
 @settings(max_examples=max(1, LAPS // 2))  # each is cast on a disk, witness by witness
 @given(document=loadouts(), name=protocols)
-def test_every_witness_reaches_its_goal(tmp_path_factory, document, name):
+def test_every_example_run_reaches_its_goal(tmp_path_factory, document, name):
     e = Exploration(rules_of(spoken(document, name)).graph, range(3), SMALL)
     assume(e.complete_search)  # of a search that was cut off it says that it does not know
     wb = bench_of(tmp_path_factory.mktemp("cast"), document)
@@ -388,7 +388,7 @@ def test_answers_that_hold_the_cast_are_explored(tmp_path, name):
     bench.close()
 
 
-def test_a_review_with_no_rounds_left_calls_a_person():
+def test_review_without_remaining_rounds_asks_a_person():
     """When the rounds are used up, a review escalates (envelope rules), so its edge is never exceeded."""
     assert explored(retry_loop(most=2), items=(1,)).can("edge_traversals_exhausted") is True
     e = explored(spoken(retry_loop(most=2), "envelope"), items=(1,))

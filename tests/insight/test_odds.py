@@ -76,7 +76,7 @@ def test_unhandled_failure_has_no_odds():
 
 
 @pytest.mark.parametrize("chance", [0, 1])
-def test_a_verdict_that_is_certain_gives_a_certain_end(chance):
+def test_certain_verdict_leads_to_a_certain_end(chance):
     assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
 
 
@@ -118,7 +118,7 @@ def last_page():
     return graph_of(document)
 
 
-def test_agent_not_asked_for_satisfied_is_named():
+def test_agent_that_reports_no_verdict_is_named_in_the_error():
     e = Exploration(last_page(), 2)
     o = e.odds(0.6, 2)
     assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})
@@ -149,7 +149,7 @@ def ring(size, on=0.9):
     return [{(number + 1) % size: on} for number in range(size)]
 
 
-def test_small_cycle_is_solved():
+def test_equations_of_a_small_cycle_are_solved():
     assert solve(ring(5), [1.0] * 5) == pytest.approx([10.0] * 5)
 
 
@@ -158,7 +158,7 @@ def test_endless_cycle_has_no_mean():
         solve(ring(3, on=1.0), [1.0] * 3)
 
 
-def test_large_cycle_is_solved():
+def test_equations_of_a_large_cycle_are_solved():
     assert solve(ring(5_000), [1.0] * 5_000) == pytest.approx([10.0] * 5_000)
     with pytest.raises(MateriaError, match="for ever"):
         solve(ring(5_000, on=1.0), [1.0] * 5_000)
@@ -233,13 +233,13 @@ def agree(o, r, deviation):
 
 
 @pytest.mark.parametrize("satisfied", [0.05, 0.5, 0.95])
-def test_deviation_of_the_turns_is_that_of_many_casts(satisfied):
+def test_computed_deviation_of_turns_agrees_with_simulated_casts(satisfied):
     graph = graph_of(retry_loop(most=2))
     r = simulate_casts(graph, 2_000, satisfied, 2, seed=1)
     assert turn_deviation(graph, 2, satisfied) == pytest.approx(pstdev(r.turns), rel=0.1)
 
 
-def test_rounds_with_a_bounded_edge_are_not_counted():
+def test_cycles_with_a_limited_edge_are_not_counted():
     """A round counts as a cycle only if it takes no edge with maxTraversals (R18)."""
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
@@ -301,7 +301,7 @@ class EveryCount:
 
 @settings(max_examples=3 * LAPS)
 @given(loadouts(), protocols, st.floats(0.05, 0.95), st.integers(0, 3))
-def test_counts_that_can_no_longer_matter_change_no_answer(document, protocol, satisfied, items):
+def test_omitting_counts_that_no_longer_matter_does_not_change_results(document, protocol, satisfied, items):
     graph = rules_of(spoken(document, protocol)).graph
     fewer = Exploration(graph, (items,), 1_000)
     with pytest.MonkeyPatch.context() as patch:
@@ -333,7 +333,7 @@ def test_invalid_list_length_is_refused_with_a_message(tmp_path, items):
             ask("Plan-Build-Eval", satisfied=0.8, items=items)
 
 
-def test_misspelt_name_of_a_chance_is_refused():
+def test_probability_for_a_misspelt_name_is_refused():
     """Otherwise it would count as a chance of 0."""
     explored = Exploration(last_page(), 1)
     for ask in (explored.odds, partial(simulate_casts, last_page())):

@@ -94,7 +94,7 @@ def test_r16_prediction_skips_empty_loops():
     assert "No edge" not in text
 
 
-def test_r19_prediction_of_a_refused_output_is_stop():
+def test_r19_right_guess_after_the_last_refused_output_is_stop():
     play = Play(branching("always"), say(odd=1))
     assert only_right(play, "Ask")
     assert "asked again" in told(play, "To0")
@@ -103,7 +103,7 @@ def test_r19_prediction_of_a_refused_output_is_stop():
     assert "The cast stopped: " in told(play, "To0")
 
 
-def test_prediction_of_a_draft_is_its_socket():
+def test_next_socket_after_a_draft_is_the_same_socket():
     assert only_right(Play(config({"Talk": at("M", edge("B")), "B": at("P")}), "x"), "Talk")
 
 
@@ -124,7 +124,7 @@ def test_r20_prediction_explains_the_budget():
     assert only_right(play, STOP)
 
 
-def test_socket_named_like_a_guess_is_that_socket():
+def test_guess_equal_to_the_name_of_a_socket_means_that_socket():
     play = Play(config({"A": at("P", edge("stop")), "stop": at("P")}), "x")
     assert possible_guesses(play.rules) == ("A", "stop", "end")
     assert judged(play, "stop").right
@@ -288,7 +288,7 @@ def test_waiting_and_ended_casts_have_no_question(bench):
     assert raised.value.kind == "nothing_to_predict"
 
 
-def test_prediction_of_a_failing_agent_is_stop(bench):
+def test_right_guess_for_a_failing_agent_is_stop(bench):
     def broken():
         raise ValueError("no idea")
 

@@ -58,7 +58,7 @@ def test_replay_in_the_same_loadout_takes_the_same_route(bench, done):
     assert again.route == done.route
 
 
-def test_replay_without_an_edge_continues_with_recorded_answers(bench, done):
+def test_replay_in_a_loadout_without_an_edge_uses_the_recorded_answers(bench, done):
     again = done.replay(changed(bench, no_retry))
     assert (again.first.step, again.first.a, again.first.b) == (3, "Socket-2", "Socket-4")
     edges = 'edge 1 is "satisfied to Socket-4" in A, "always to Socket-4" in B'
@@ -118,7 +118,7 @@ def test_replay_of_a_finished_cast_that_would_continue_differs(tmp_path):
     assert "It goes otherwise from step 1." in repr(again)
 
 
-def test_replay_notes_another_reason_for_the_same_route(tmp_path):
+def test_replay_reports_a_different_reason_for_the_same_route(tmp_path):
     """A removed edge to the end is implied (R3)."""
     before, after = (config({"Do": at("P", *edges)}) for edges in ([edge("end")], []))
     _, again = replayed_with(tmp_path, before, after, {"P": lambda: "done"})
@@ -127,7 +127,7 @@ def test_replay_notes_another_reason_for_the_same_route(tmp_path):
     assert "It goes the same way.\nOn it step 1 differs." in repr(again)
 
 
-def test_replay_notes_another_state_on_the_same_route(tmp_path):
+def test_replay_reports_a_different_state_on_the_same_route(tmp_path):
     before, after = (
         config({"Do": asks(edge("Tell"), assign={target: "$.x"}), "Tell": at("P")}) for target in ("one", "other")
     )
@@ -175,7 +175,7 @@ def test_replay_of_a_finished_cast_that_needs_an_answer_differs(document, rng, d
         assert bool(again) == (ones != others or ended[0] != ended[1])
 
 
-def test_replay_notes_changed_prompts_on_the_same_route(bench, done):
+def test_replay_reports_changed_prompts_on_the_same_route(bench, done):
     def reword(sockets, materia):
         materia["Build"]["prompt"] = "Otherwise."
 
@@ -227,7 +227,7 @@ def test_replay_of_many_casts_lists_changed_routes(bench, done):
     assert bench.casts.replay().otherwise == []
 
 
-def test_missing_cast_is_a_row_of_the_replay(bench, done):
+def test_replay_of_many_casts_lists_a_missing_cast(bench, done):
     found = bench.casts.replay(casts=[done, "no-such-cast"])
     assert len(found.values) == 1
     assert found.problems[0][0] == "no-such-cast"

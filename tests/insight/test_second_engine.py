@@ -78,7 +78,7 @@ def test_random_casts_take_the_same_route_to_the_same_end(part):
 
 
 @in_parts
-def test_explore_and_odds_are_those_of_all_casts(part):
+def test_explore_and_odds_agree_with_the_enumeration_of_all_casts(part):
     complete = 0
     for seed in seeds(part):
         second, count = SecondEngine(document_of(seed)), seed % 3
@@ -100,7 +100,7 @@ def test_explore_and_odds_are_those_of_all_casts(part):
 
 
 @in_parts
-def test_witness_without_an_event_exists_exactly_if_a_cast_has_none(part):
+def test_example_run_without_an_event_exists_if_and_only_if_such_a_cast_does(part):
     outcomes = Counter()
     for seed in seeds(part):
         second, count = SecondEngine(document_of(seed)), seed % 3
@@ -153,7 +153,7 @@ def chances(second: SecondEngine, socket: str) -> dict[str, float]:
 
 
 @in_parts
-def test_replay_in_a_changed_loadout_goes_where_the_rules_say(part):
+def test_replay_in_a_changed_loadout_agrees_with_the_second_engine(part):
     ends: Counter[str] = Counter()
     for seed in seeds(part):
         random = Random(seed)

@@ -79,7 +79,7 @@ def test_the_files_of_a_class_become_one_table(tmp_path, monkeypatch, capsys):
     assert "No file of guesses" in capsys.readouterr().err
 
 
-def test_unnamed_learner_is_called_after_the_folder(tmp_path):
+def test_unnamed_learner_is_named_after_the_folder(tmp_path):
     own = tmp_path / "ada" / ".pi" / "pi-materia" / "guesses.jsonl"
     own.parent.mkdir(parents=True)
     own.write_text('{"lesson": "03-loops", "question": "visits", "guess": 3, "right": true}\n')

@@ -119,7 +119,7 @@ def test_correct_rules_take_the_route_of_a_cast(draw):
 
 
 @drawings
-def test_answers_by_a_misreading_are_diagnosed_as_it(draw):
+def test_answers_that_follow_a_misreading_are_diagnosed_as_that_misreading(draw):
     for number in range(80):
         _, _, rows = drawn(draw, number)
         for rules in MISREADINGS.values():

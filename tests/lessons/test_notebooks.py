@@ -171,7 +171,7 @@ def check_cell(name):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_correct_learner_has_no_recorded_wrong_guess(name, shell):
+def test_lesson_answered_correctly_records_no_wrong_guess(name, shell):
     """Every prediction and answer is right at the first attempt; the record names the lesson."""
     for cell in code_cells(name):
         if cell is answers_cell(name):
@@ -193,7 +193,7 @@ def test_correct_learner_has_no_recorded_wrong_guess(name, shell):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_numbers_of_a_lesson_depend_on_the_learner(name):
+def test_numbers_in_a_lesson_depend_on_the_learner(name):
     """Numbers vary with the name, whatever its case; only what varies is marked."""
     asks, learners = QUESTIONS[stem(name)], ("", "ada", "ben")
     keys = [right_answers(name, learner) for learner in learners]
@@ -422,7 +422,7 @@ def test_papermill_runs_a_lesson_and_enters_answers(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NOTEBOOK_NAMES)
-def test_stored_pictures_stay_pictures_where_svg_and_style_sheets_are_removed(name):
+def test_stored_pictures_do_not_depend_on_inline_svg(name):
     """Untrusted notebooks and code hosts remove inline SVG from HTML and would leave run-on text."""
     for cell in json.loads((NOTEBOOKS / name).read_text(encoding="utf-8"))["cells"]:
         for output in cell.get("outputs", ()):

@@ -86,13 +86,13 @@ def test_names_used_by_docs_and_lessons_exist():
     assert asked <= set(NAMES)
 
 
-def test_hello_utility_completes(wb):
+def test_hello_utility_cast_completes(wb):
     cast, route = play(wb, "Hello-Utility", {})
     assert route == "1"
     assert cast.state["hello"]["ok"] is True
 
 
-def test_ask_completes(wb):
+def test_ask_cast_completes(wb):
     assert play(wb, "Ask", {"Answer": "42"})[1] == "1"
 
 

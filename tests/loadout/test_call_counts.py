@@ -44,7 +44,7 @@ def test_loading_and_checking_three_sockets_stay_within_call_limits(bench):
     assert bench.check().ok
 
 
-def test_a_check_sees_every_change_of_a_config():
+def test_check_detects_every_change_of_a_config():
     document = copy.deepcopy(CONFIG)
     assert check_config(document, "T").ok
     document["loadouts"]["T"]["sockets"]["Socket-1"]["materia"] = "Gone"

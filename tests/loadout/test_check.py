@@ -206,7 +206,7 @@ def test_missing_materia_type_follows_from_its_fields():
 @pytest.mark.parametrize(
     "runs", [{"command": ["true"]}, {"script": {"kind": "shippedUtility", "name": "detect-vcs.py"}}]
 )
-def test_ambiguous_materia_needs_a_type_r38(runs):
+def test_materia_with_both_a_prompt_and_a_program_needs_a_type_r38(runs):
     document = config({"Socket-1": {"materia": "A"}})
     document["materia"]["A"] = {"tools": "none", "prompt": "p", **runs}
     assert problems_of(document) == {("invalid-materia", "A")}
@@ -214,7 +214,7 @@ def test_ambiguous_materia_needs_a_type_r38(runs):
     assert problems_of(document) == set()
 
 
-def test_missing_entry_is_the_first_socket_r36():
+def test_default_entry_is_the_first_socket_r36():
     document = config({"Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}, "Socket-1": {"materia": "P"}})
     del document["loadouts"]["T"]["entry"]
     assert build_graph(document).entry == "Socket-2"

@@ -46,7 +46,7 @@ def loadout(made):
 
 
 @pytest.mark.parametrize("first", BUNDLED.loadout_names)
-def test_each_bundled_loadout_can_precede_each_other(first):
+def test_any_two_bundled_loadouts_can_be_composed(first):
     for second in BUNDLED.loadout_names:
         made = compose(BUNDLED.document, [first, second], BUNDLED.owners)
         found = check_config(made.document, made.name)
@@ -67,7 +67,7 @@ def test_parallel_generator_cannot_be_composed_alone(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(BUNDLED.document["materia"]) - PARALLEL))
-def test_every_bundled_materia_is_a_part(name):
+def test_every_bundled_materia_can_be_a_part_of_a_composition(name):
     made = compose(BUNDLED.document, [name, "Full-Auto", name])
     assert check_config(made.document, made.name).ok
     assert made.sockets[0] == {"Socket-1": "Socket-1"}
@@ -116,7 +116,7 @@ def ends(play):
     return play.at, play.sockets
 
 
-def test_ends_of_a_part_continue_in_the_next_part():
+def test_every_end_of_a_part_leads_to_the_next_part():
     one = config({"X": asks(edge("end", "satisfied"), materia="P"), "Z": at("T")})
     made = linked(both(one, config({"Y": at("P")})))
     for said in (YES, NO):

@@ -35,11 +35,11 @@ def test_each_condition_matches_its_results_r3(condition, matched):
     assert [result for result in Result if condition_spec(condition).holds(result)] == matched
 
 
-def test_the_table_and_the_type_name_the_same_conditions():
+def test_condition_table_and_condition_type_list_the_same_conditions():
     assert get_args(Condition) == CONDITIONS == tuple(CONDITION_SPECS)
 
 
-def test_guards_are_the_conditions_that_text_never_matches():
+def test_guarded_conditions_never_match_a_text_output():
     assert GUARDS == ("satisfied", "not_satisfied")
     assert not any(condition_spec(condition).holds(Result.NOTHING) for condition in GUARDS)
 
@@ -58,7 +58,7 @@ def test_each_verdict_has_a_condition_of_its_own():
         (["not_satisfied", "satisfied"], []),
     ],
 )
-def test_uncovered_results_of_conditions_are_listed(conditions, missing):
+def test_results_that_no_condition_covers_are_listed(conditions, missing):
     assert unmatched_verdicts(conditions) == missing
     assert match_every_output(conditions, text=False) == (not missing)
     assert match_every_output(conditions, text=True) == ("always" in conditions)

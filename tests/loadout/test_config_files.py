@@ -94,7 +94,7 @@ def test_json_errors_have_a_position_and_advice(text, place, hint):
     assert hint in error.hint
 
 
-def test_a_field_named_comment_is_no_comment():
+def test_field_named_comment_is_not_a_comment():
     assert fault("{comment: 1}", "json").hint == 'put comment into double quotes: "comment"'
 
 
@@ -181,7 +181,7 @@ def test_yaml_bomb_is_refused_in_bounded_memory(text, reason):
 
 
 @pytest.mark.parametrize("text, key", [(":", "None"), ("~: 1", "None"), ("1: a", "1"), ("true: a", "True")])
-def test_a_key_that_is_not_text_is_named(text, key):
+def test_error_names_a_key_that_is_not_text(text, key):
     assert f"the key {key} in" in fault(text, "yaml").what
 
 
@@ -332,7 +332,7 @@ def test_a_megabyte_of_text_is_parsed_or_refused_quickly(text, format_):
     assert time.process_time() - began < 5
 
 
-def test_paths_of_long_keys_are_bounded():
+def test_memory_for_paths_of_long_keys_is_limited():
     text = '{"' + "k" * 50_000 + '": [' + "1," * 25_000 + "1]}"
     tracemalloc.start()
     read_text(text, "json")

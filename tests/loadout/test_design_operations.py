@@ -524,7 +524,7 @@ def test_valid_design_is_drawn_like_a_cast_and_invalid_one_partially(draft):
 
 
 @given(json_values)
-def test_any_document_can_be_sketched_and_reported_on(document):
+def test_any_document_can_be_drawn_as_a_sketch(document):
     raw = document if isinstance(document, dict) else {"sockets": document, "loops": document}
     draft = Design("T", raw, {"materia": {"P": raw}})
     sketch_graph({"loadouts": {"T": raw}, "materia": raw}, "T")
