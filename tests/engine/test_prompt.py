@@ -222,7 +222,7 @@ _VARIABLE = re.compile(r"\{\{([^}]+)\}\}")
 
 
 @given(st.text("{}a ", max_size=24))
-def test_r31_variables_are_found_like_by_the_pattern_of_the_rule(text):
+def test_r31_variables_are_found_as_defined_by_the_pattern_of_the_rule(text):
     marked = _VARIABLE.sub(lambda match: match[0] if not match[1].strip() else "", text)
     assert filled(text, state=STATE._replace(data={})) == marked
 

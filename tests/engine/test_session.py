@@ -17,7 +17,7 @@ CHAIN = config({"A": at("P", edge("B")), "B": at("T")})
 DRAFTS = config({"A": asks(materia="M")})
 
 
-def test_pending_work_of_a_session_follows_its_route():
+def test_socket_is_entered_before_its_agent_or_utility_runs():
     cast = Folded(CHAIN)
     assert cast.due == ["enter"]
     assert cast.do(decide.enter).due == ["agent"]

@@ -119,7 +119,7 @@ def test_a_contract_is_shown_with_its_steps_requests_and_suggestions():
     assert lines == ("empty: patterns_checked, commands_run, verbatim_outputs, cross_layer_impacts, open_gaps",)
 
 
-def test_headline_names_empty_lists_of_evidence():
+def test_empty_lists_of_evidence_are_reported_by_name():
     lists = [name for name, given in CONTRACT["evidence_report"].items() if isinstance(given, list) and not given]
     full = contract(**{f"evidence_report__{name}": ["x"] for name in lists})
     assert shown("agent-contract", full)["evidence"][2] == ()

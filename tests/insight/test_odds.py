@@ -118,7 +118,7 @@ def last_page():
     return graph_of(document)
 
 
-def test_agent_that_reports_no_verdict_is_named_in_the_error():
+def test_note_names_an_agent_that_is_not_asked_for_satisfied():
     e = Exploration(last_page(), 2)
     o = e.odds(0.6, 2)
     assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})

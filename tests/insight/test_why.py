@@ -157,7 +157,7 @@ def test_why_explains_empty_loops_and_unfinished_steps():
     assert "waiting" in str(result)
 
 
-def test_why_of_a_retried_budget_stop_names_no_assumed_edge():
+def test_why_of_a_retried_budget_stop_names_the_taken_target():
     play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
     play.answer(YES, 5)
     play.state = recovery.set_budget(play.state, max_tokens=None)

@@ -87,7 +87,7 @@ def test_save_changes_only_necessary_lines():
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("indent", [None, 2, 4, "\t"])
-def test_save_keeps_the_style_of_a_file(indent, end):
+def test_save_preserves_the_formatting_style_of_a_file(indent, end):
     document = config({"Socket-1": {"materia": "P", "edges": [edge("end")], "ü": 1.50}})
     text = json.dumps(document, indent=indent, ensure_ascii=False).replace("\n", end)
     new = copy.deepcopy(document)
@@ -141,7 +141,7 @@ def test_removing_and_restoring_a_socket_gives_the_same_text(document, random):
 # -- files --------------------------------------------------------------------------------
 
 
-def test_a_loaded_file_is_written_back(wb, project):
+def test_edited_design_is_saved_to_the_loaded_file(wb, project):
     path = config_file(project)
     before = path.read_text()
     wb.load("given.json")

@@ -43,7 +43,7 @@ def test_form_input_follows_from_the_model(model, name, input_):
     assert field(model, {}, name).input == input_
 
 
-def test_form_shows_important_fields_first_and_foreign_fields_if_set():
+def test_form_shows_important_fields_first_and_other_fields_only_if_set():
     assert [field.name for field in form_of(EdgeFields, {})] == ["when", "to", "maxTraversals"]
     assert [field.name for field in form_of(AgentMateria, {})][:3] == ["prompt", "model", "tools"]
     assert "lockState" not in [field.name for field in form_of(Loadout, {})]

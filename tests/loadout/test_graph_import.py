@@ -31,7 +31,7 @@ def test_each_example_loads_and_completes(source, tmp_path):
 
 
 class TestLangGraph:
-    def test_a_yes_or_no_choice_becomes_guarded_edges(self):
+    def test_yes_or_no_branch_becomes_guarded_edges(self):
         ways = edges(import_graph(LANGGRAPH["answers from documents"]).document)
         assert ways["grade"] == [("satisfied", "generate"), ("not_satisfied", "rewrite")]
 
@@ -67,7 +67,7 @@ class TestLangGraph:
         }  # fmt: skip
         assert "at the same time" in imported.notes[0].text
 
-    def test_unlabelled_branch_for_satisfied_is_a_warned_guess(self):
+    def test_guessed_branch_for_satisfied_causes_a_warning(self):
         (note,) = import_graph(LANGGRAPH["plan and execute"]).notes
         assert note.node == "replan"
         assert "guess" in note.text

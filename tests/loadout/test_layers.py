@@ -56,7 +56,7 @@ def test_every_bundled_loadout_can_be_built(project, env):
     assert graph.sockets["Socket-3"].edges[1].max_traversals == 3
 
 
-def test_higher_layers_win_by_name(tmp_path, project, profile, env):
+def test_definitions_of_higher_layers_override_those_of_lower_layers_by_name(tmp_path, project, profile, env):
     write(profile / "config.json", {"loadouts": {"A": loadout("p1"), "B": loadout()}, "materia": {"P": AGENT}})
     write(project / ".pi/pi-materia.json", {"loadouts": {"B": loadout("p2", x=1), "C": loadout()}})
     write(tmp_path / "env.json", {"loadouts": {"C": loadout("p3"), "D": loadout()}})
@@ -136,7 +136,7 @@ def test_loaded_config_sets_the_active_loadout(project, env):
     assert load_layers({"materia": {"P": AGENT}}, project=project, env=env).active == "Hello-Utility"
 
 
-def test_owners_are_the_directories_of_the_files_r24(tmp_path, project, profile, env):
+def test_owner_of_a_materia_is_the_directory_of_its_file_r24(tmp_path, project, profile, env):
     write(profile / "config.yaml", "materia: {A: {command: [./a.sh]}, B: {command: [./b.sh]}}")
     write(tmp_path / "sub" / "mine.json", {"materia": {"B": {"command": ["./b.sh"]}}})
     config = load_layers(tmp_path / "sub" / "mine.json", project=project, env=env, bundled=False)
@@ -262,7 +262,7 @@ def test_settings_show_their_layer_and_overridden_values(project, profile, env):
     assert definitions_placed(config.document, "Nowhere") == {}
 
 
-def test_an_unknown_name_has_no_origin(project, env):
+def test_origin_of_an_unknown_name_is_an_error_with_a_suggestion(project, env):
     with pytest.raises(MateriaError) as caught:
         load_layers(project=project, env=env).origin("loadout", "Hello-Utilty")
     assert "'Hello-Utility'" in caught.value.hint

@@ -102,7 +102,7 @@ def idle(count):
     return document
 
 
-def test_many_ignored_fields_are_one_line_with_all_places():
+def test_many_ignored_fields_are_summarized_in_one_line_with_all_locations():
     report = check_config(idle(5))
     folded = [hint for hint in report.hints if hint.code == "no-effect"]
     assert report.no_effect == tuple(folded)
@@ -177,7 +177,7 @@ def test_guarded_advance_and_exit_of_text_sockets_get_a_hint():
     }
 
 
-def test_a_guarded_legacy_exit_makes_its_source_json_r15():
+def test_source_of_a_guarded_legacy_exit_is_parsed_as_json_r15():
     document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}})
     del document["loadouts"]["T"]["sockets"]["Socket-3"]["parse"]
     assert hints(document) == {("legacy-exit", "loops.L.exit"), ("empty-list-ends", "loops.L.exits")}
@@ -252,7 +252,7 @@ def test_loop_with_two_lists_and_no_cursor_gets_hints():
     assert {("two-lists", "loops.L.iterator"), ("cursor-for-each", "loops.L.iterator")} <= found
 
 
-def test_assignment_without_a_target_gets_a_hint_r11():
+def test_assignment_without_a_target_path_gets_a_hint_r11():
     assert hints(plain(parse="json", assign={".": "$.x"})) == {("assign-target", "Socket-1.assign..")}
 
 
@@ -321,13 +321,13 @@ def test_shadowed_edges_get_a_hint_r3():
 
 
 @pytest.mark.parametrize("edges", [["satisfied"] * 2, ["satisfied", "not_satisfied", "always"]])
-def test_edges_hinted_as_never_taken_are_never_taken_by_explore(edges):
+def test_edges_with_a_never_taken_hint_are_unreachable_in_explore(edges):
     made = plain(parse="json", edges=[edge("end", when) for when in edges])
     e = Exploration(build_graph(made))
     assert {f"{source}.edges[{number - 1}]" for source, number in e.never} == sources_of("never-taken", made)
 
 
-def test_cycle_without_a_way_out_gets_a_hint():
+def test_cycle_without_an_exit_edge_gets_a_hint():
     def round_of(*edges):
         return config({"Socket-1": {"materia": "P", "parse": "json", "edges": [edge("Socket-2")]},
                        "Socket-2": {"materia": "P", "parse": "json", "edges": list(edges)}})  # fmt: skip
@@ -383,11 +383,11 @@ def test_variables_unwritten_on_some_route_get_a_hint():
         "{{state}}",
     ],
 )
-def test_variables_of_the_engine_are_not_hinted(prompt):
+def test_variables_of_the_engine_get_no_hint(prompt):
     assert not sources_of("never-written", with_reader(prompt))
 
 
-def test_variables_written_by_a_critic_are_not_hinted():
+def test_variables_written_by_a_critic_get_no_hint():
     made = config(
         {
             "Socket-1": {"materia": "R", "edges": [edge("Socket-2")]},

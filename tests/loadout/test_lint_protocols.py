@@ -91,7 +91,7 @@ def test_assignment_without_a_field_gets_a_hint(name, source):
     "name, source",
     [("envelope", "$.status"), ("envelope", "$.summary.evidence"), ("agent-contract", "$.loop_state.metric")],
 )
-def test_assignment_from_a_protocol_field_is_not_hinted(name, source):
+def test_assignment_from_a_protocol_field_gets_no_hint(name, source):
     assert hints(single_socket(parse="json", handoff=name, assign={"a": source})) == set()
 
 

@@ -31,13 +31,13 @@ def problems_of(document):
     return {(problem.code, problem.source) for problem in check_config(document).problems}
 
 
-def test_a_region_is_prelude_loop_and_exit():
+def test_parallel_region_consists_of_lane_setup_loop_and_exit():
     region = build_graph(streamed()).regions["Socket-1"]
     assert (region.prelude, region.loop, region.members) == (("Socket-5",), "L", ("Socket-2", "Socket-3"))
     assert (region.first, region.exit, region.at_once) == ("Socket-5", "Socket-4", 2)
 
 
-def test_a_region_may_have_no_prelude_and_no_exit():
+def test_parallel_region_can_have_neither_lane_setup_nor_exit():
     document = streamed({"exits": []}, Socket_1={"edges": [edge("Socket-2")]}, Socket_3={"advance": {}})
     del document["loadouts"]["T"]["sockets"]["Socket-5"]
     region = build_graph(document).regions["Socket-1"]

@@ -119,7 +119,7 @@ def test_each_source_of_exits_gets_an_advance_r15():
     assert sockets["Socket-3"].advance.when == "satisfied"
 
 
-def test_exits_derive_nothing_where_a_member_advances_the_cursor_r15():
+def test_exits_derive_no_advance_if_a_member_advances_the_cursor_r15():
     exits = {"exits": [route("Socket-3", "always", "Socket-4")]}
     assert sockets_of(looped(exits, Socket_2={"advance": {}}))["Socket-3"].advance is None
     other = looped(exits, Socket_2={"advance": {"cursor": "other", "items": "state.rows"}})
@@ -131,7 +131,7 @@ def test_exits_do_not_set_parse_r15():
     assert sockets_of(document)["Socket-2"].parse == "text"
 
 
-def test_exits_without_consumes_derive_nothing():
+def test_exits_of_a_loop_without_consumes_derive_no_advance():
     loop = {"iterator": {"items": "state.rows", "cursor": "i"}, "exits": [route("Socket-3", "always", "end")]}
     document = looped(loop)
     del document["loadouts"]["T"]["loops"]["L"]["consumes"]
@@ -204,7 +204,7 @@ def test_advance_takes_cursor_and_items_from_the_iterator_r13():
     assert "from its iterator" in told(graph)["Socket-3.advance"]
 
 
-def test_loop_iterator_without_cursor_counts_per_member_r13():
+def test_loop_iterator_without_cursor_has_one_cursor_per_member_r13():
     sockets = {
         "Socket-1": {"materia": "P", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "advance": {}},

@@ -45,7 +45,7 @@ def texts(cell):
     return [output["data"]["text/plain"] for output in cell.outputs if "data" in output]
 
 
-def test_later_run_updates_the_record(executed):
+def test_later_run_updates_the_stored_output_of_a_cast(executed):
     panel, record, picture = texts(executed["cast"])
     assert "below is its record" in panel
     assert picture.startswith("<picture of cast 20")
@@ -60,16 +60,16 @@ def test_unfinished_cast_explains_how_to_continue(executed):
     assert "%materia resume 20" in record
 
 
-def test_unwatched_run_stores_no_progress_bar(executed):
+def test_run_without_a_live_page_stores_no_progress_bar(executed):
     assert [output["output_type"] for output in executed["run"].outputs] == ["stream", "execute_result"]
 
 
-def test_cast_shown_twice_has_equal_records(executed):
+def test_cast_shown_twice_has_equal_stored_outputs(executed):
     assert texts(executed["cast"])[1] == texts(executed["shown"])[1]
     assert "after 1 step" in texts(executed["cast"])[1]
 
 
-def test_record_of_a_long_cast_shows_its_latest_steps(cast, monkeypatch):
+def test_stored_output_of_a_long_cast_shows_its_latest_steps(cast, monkeypatch):
     monkeypatch.setattr("materia_nb.magics.cast_display.MOST_STEPS", 2)
     cast.run(steps=5)
     shown = record_text(cast)["text/plain"]
@@ -84,7 +84,7 @@ def test_picture_has_a_png_if_the_renderer_is_installed(cast, monkeypatch):
     assert png_of("no picture") is None
 
 
-def test_png_has_a_palette_if_pillow_is_installed(cast, monkeypatch):
+def test_png_uses_a_palette_if_pillow_is_installed(cast, monkeypatch):
     pytest.importorskip("resvg_py")
     image, chops = pytest.importorskip("PIL.Image"), pytest.importorskip("PIL.ImageChops")
     svg = record_picture(cast)

@@ -70,7 +70,7 @@ def test_suggestions_are_listed_and_accepted_by_number(shell):
         ("edit remember x", "whole number"),
     ],
 )
-def test_a_verb_that_cannot_run_explains_why(shell, result, told):
+def test_verb_that_cannot_run_explains_why(shell, result, told):
     ran(shell)
     with pytest.raises(MateriaError) as error:
         line(shell, result)

@@ -149,7 +149,7 @@ def test_damaged_board_is_one_clear_error_and_not_overwritten(board, content, to
     assert board.path.read_bytes() == content
 
 
-def test_unknown_fields_are_kept(board):
+def test_unknown_fields_of_the_quest_board_are_preserved(board):
     board.path.parent.mkdir(parents=True)
     other = {"id": "Q-5", "prompt": "old", "labels": ["x"], "owner": {"name": "é"}}
     board.path.write_text(json.dumps({"quests": [other], "theme": "dark"}))
@@ -426,5 +426,5 @@ def test_completion_offers_quest_actions(wb):
     assert "Ask" in candidates(lambda: wb, ["quest", "add", "--loadout"])
 
 
-def test_an_empty_board_is_the_default():
+def test_quest_board_is_empty_by_default():
     assert Board().quests == ()

@@ -310,7 +310,7 @@ def test_hostile_text_is_escaped(panel, wb, press):
     assert "<img" not in shown_html(panel)
 
 
-def test_closed_panel_leaves_nothing_behind(wb):
+def test_closed_quest_panel_leaves_no_widgets_or_listeners(wb):
     wb.quests.add("one")
     before = set(live)
     made = QuestPanel(wb.quests)
@@ -327,7 +327,7 @@ def test_closed_panel_leaves_nothing_behind(wb):
     assert kept() is None, "the board watches it no more"
 
 
-def test_verb_shows_and_replaces_the_panel(wb):
+def test_quest_verb_shows_and_replaces_the_panel(wb):
     shell = new_shell(wb)
     wb.quests.add("one")
     first = shell.run_line_magic("materia", "quest")

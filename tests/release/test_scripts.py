@@ -141,7 +141,7 @@ def test_walk_indents_a_station_under_its_caller():
 @pytest.mark.parametrize(
     "second", [("b.py", "first"), ("a.py", "gone"), ("a.py", "first")], ids=["moved", "gone", "before"]
 )
-def test_walk_names_a_station_that_was_not_reached(second):
+def test_walk_error_names_a_station_that_was_not_reached(second):
     with pytest.raises(SystemExit, match=f"no call of {second[1]} in {second[0]} after station 1"):
         list(make_walk.walk(CALLS, stations(("a.py", "first"), second)))
 

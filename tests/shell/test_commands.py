@@ -57,7 +57,7 @@ def materia(capsys, *arguments):
     return code, result.out, result.err
 
 
-def test_every_verb_has_one_access_in_a_terminal():
+def test_every_verb_is_listed_once_for_the_terminal():
     listed = [name for names in SHELL.values() for name in names]
     assert sorted(listed) == sorted(VERBS), "words.toml [shell] lists every verb once"
 
@@ -210,7 +210,7 @@ def test_cell_body_is_read_from_a_file(bench, capsys, project):
     assert "One" in materia(capsys, "state", "workItems")[1]
 
 
-def test_different_casts_exit_with_1_like_diff(bench, capsys):
+def test_comparison_of_different_casts_exits_with_1(bench, capsys):
     materia(capsys, "cast", "one", "--loadout", "Asks")
     assert materia(capsys, "compare", "-1", "-1")[0] == 0
     assert materia(capsys, "compare", "Asks", "Full-Auto")[0] == 1
@@ -257,7 +257,7 @@ def test_approval_is_asked_until_the_answer_is_known(typed, decision, monkeypatc
     assert (decisions, list(answers)) == ([decision], [])
 
 
-def test_an_end_of_file_leaves_the_cast_waiting(bench, capsys, monkeypatch):
+def test_end_of_input_leaves_the_cast_waiting(bench, capsys, monkeypatch):
     def ended(_):
         raise EOFError
 
@@ -416,7 +416,7 @@ def test_full_disk_is_reported_in_one_line(words, bench):
 
 
 @pytest.mark.parametrize("words", ["resume -1", "define loadout T", "use Ask"])
-def test_command_of_a_notebook_names_what_replaces_it(words, capsys):
+def test_notebook_command_in_a_terminal_names_its_replacement(words, capsys):
     assert main(words.split()) == 2
     complaint = capsys.readouterr().err
     assert f"{words.split()[0]} works only in a notebook" in complaint

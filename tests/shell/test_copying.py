@@ -37,7 +37,7 @@ def names(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_command_without_its_files_is_hidden(package, capsys):
+def test_copy_command_is_hidden_if_its_files_are_missing(package, capsys):
     assert [one.command for one in commands.available_bundles()] == ["gallery"]
     (package / "cheatsheet.svg").write_text("<svg/>")
     (package / "cheatsheet.py").write_text("")
@@ -133,7 +133,7 @@ def test_unwritable_folder_is_reported(tmp_path, capsys):
     assert "cannot be written" in capsys.readouterr().err
 
 
-def test_only_data_is_copied(package, tmp_path, capsys):
+def test_only_data_files_are_copied(package, tmp_path, capsys):
     assert main(["gallery", str(tmp_path / "to")]) == 0
     assert names(tmp_path / "to") == {"critic/loadout.json", "01-critic.ipynb"}
     assert "01-critic.ipynb" in capsys.readouterr().out

@@ -97,7 +97,7 @@ def test_violated_property_has_a_counterexample(server, project):
     assert [one[0] for one in cast.route][:3] == ["Socket-1", "Socket-2", "Socket-1"]
 
 
-def test_counterexample_accepts_drafts(server, project):
+def test_counterexample_can_accept_drafts(server, project):
     built(server)
     does(server, "set_materia", id="Check", field="multiTurn", value=True)
     said = does(server, "require", never=["Socket-3"], items=[1]).splitlines()[0]

@@ -49,7 +49,7 @@ def test_fields_of_later_versions_are_kept(path):
         ('{"quests": [{"id": "Q-1", "prompt": "a"}, {"id": "Q-1", "prompt": "b"}]}', "the same id"),
     ],
 )
-def test_non_board_is_refused_and_not_overwritten(path, content, why):
+def test_file_that_is_not_a_quest_board_is_refused_and_not_overwritten(path, content, why):
     path.write_text(content)
     for act in (read_board, lambda path: change_board(path, lambda _: Board())):
         with pytest.raises(MateriaError, match=why) as caught:

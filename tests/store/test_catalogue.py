@@ -50,7 +50,7 @@ def stages(tmp_path):
     yield cast, "complete"
 
 
-def test_status_and_steps_from_the_journal_alone_and_from_the_manifest(tmp_path, root):
+def test_status_and_step_count_are_equal_with_and_without_a_manifest(tmp_path, root):
     for cast, status in stages(tmp_path):
         assert cast.status == status
         for derived in (True, False):
@@ -84,7 +84,7 @@ def test_entry_describes_its_cast(tmp_path, root):
     assert entry.last_event == h.lines_of(cast)[-1]["ts"]
 
 
-def test_casts_are_listed_newest_first_whatever_their_names(tmp_path, root):
+def test_casts_are_listed_newest_first_regardless_of_their_names(tmp_path, root):
     root.mkdir()
     for name in ("loop-retry", "foreach-advance"):
         shutil.copytree(RECORDED / name, root / name)
@@ -163,7 +163,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_broken_directories_are_listed_as_such(tmp_path, root, how):
+def test_damaged_run_directories_are_listed_as_broken(tmp_path, root, how):
     broken = root / "2026-01-01T00-00-00-000Z"
     broken.mkdir(parents=True)
     BROKEN[how](broken)

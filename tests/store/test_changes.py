@@ -44,7 +44,7 @@ def test_change_with_the_same_length_and_an_old_date_is_noticed(tmp_path):
     assert changed_files(before, take_snapshot(tmp_path, tmp_path / "casts")) == ("a",)
 
 
-def test_casts_hidden_folders_packages_and_links_are_left_out(tmp_path):
+def test_casts_hidden_folders_packages_and_links_are_ignored(tmp_path):
     outside = tmp_path / "outside"
     project = tmp_path / "project"
     for folder in (outside, *(project / name for name in ("casts", ".git", "node_modules", "__pycache__"))):

@@ -33,7 +33,7 @@ def test_files_are_opened_only_through_file_io():
     ["open('x')", "os.open('x', 0)", "path.open('rb')", "path.open()", "path.read_text()", "path.read_text(encoding='u')",
      "path.write_bytes(b'')", "path.open(mode='a')", "shutil.copy2(a, b)"],
 )  # fmt: skip
-def test_rule_detects_calls_that_open_files(code, tmp_path):
+def test_lint_rule_detects_calls_that_open_files(code, tmp_path):
     (tmp_path / "one.py").write_text(f"def act(path):\n    return {code}\n")
     (problem,) = lint_files.problems(tmp_path)
     assert ":2: " in problem

@@ -40,7 +40,7 @@ def test_evidence_is_searched_in_folders_in_order(project):
         assert find_evidence(text, folders) is None, text
 
 
-def test_only_a_file_of_the_project_is_linked(project):
+def test_only_files_of_the_project_are_linked(project):
     run_dir = project / "casts" / "one"
     assert file_within("a.py", project, run_dir) == "a.py"
     assert file_within("b.md", project, run_dir) == "casts/one/b.md"

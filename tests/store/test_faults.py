@@ -207,7 +207,7 @@ def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, func
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_second_interrupt_during_rebuild_is_recovered_later(tmp_path, monkeypatch):
+def test_session_is_rebuilt_after_a_second_interrupt_during_a_rebuild(tmp_path, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(2), reply)
     cast.run(steps=1)
 
@@ -327,7 +327,7 @@ def test_cast_with_a_lost_plan_shows_its_route_and_items(tmp_path):
     assert opened.now.differences
 
 
-def test_cost_of_a_lost_plan_does_not_grow_with_the_cast(tmp_path):
+def test_cost_of_opening_a_cast_with_a_lost_plan_does_not_grow_with_its_length(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(20, long=LONG))
     cast.run()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()

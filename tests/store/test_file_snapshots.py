@@ -266,7 +266,7 @@ def test_missing_git_is_reported(tmp_path, monkeypatch):
     assert not [path for path in (tmp_path / "casts").iterdir() if path.is_dir()]
 
 
-def test_two_changes_within_a_clock_tick_are_detected(tmp_path):
+def test_two_changes_within_one_clock_tick_are_both_stored(tmp_path):
     keeper = FileSnapshots(tmp_path / "p", tmp_path / "casts", "c")
     (tmp_path / "p").mkdir()
     path, commits = tmp_path / "p" / "a", []

@@ -174,7 +174,7 @@ def test_torn_last_line_is_set_aside(recorded, tmp_path):
         shutil.rmtree(folder)
 
 
-def test_two_torn_lines_at_one_offset_are_both_kept(tmp_path):
+def test_two_torn_lines_at_the_same_offset_are_both_preserved(tmp_path):
     path = tmp_path / "events.jsonl"
     for part in (b'{"ts":1', b'{"ts":2'):
         path.write_bytes(part)
@@ -187,7 +187,7 @@ def test_two_torn_lines_at_one_offset_are_both_kept(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [b"not json\n", b"[1]\n", b'{"type": 3}\n', b"\0\0\0\n", b'{"ts":1,"type":"x"\n'])
-def test_a_damaged_line_in_the_middle_is_named(recorded, tmp_path, bad):
+def test_error_names_a_damaged_line_in_the_middle_of_the_journal(recorded, tmp_path, bad):
     folder = tmp_path / "run"
     shutil.copytree(recorded.run_dir, folder)
     lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
@@ -227,7 +227,7 @@ def test_cast_that_never_began_can_be_shown_but_not_resumed(recorded, tmp_path, 
     assert (folder / "events.jsonl").read_bytes() == content
 
 
-def test_folding_may_consume_the_list_of_lines(tmp_path):
+def test_rebuilding_a_session_can_consume_the_list_of_lines(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(h.chain_config(3))
     wb.agent("M", lambda turn: "said")

@@ -44,7 +44,7 @@ def changed(recorded, tmp_path):
     return make
 
 
-def test_untouched_cast_verifies(recorded):
+def test_unmodified_cast_passes_verification(recorded):
     found = verify(RunDir(recorded[1]))
     assert (found.good, found.steps, found.lines) == (True, 8, len(recorded[0]))
     assert repr(found) == f"Good: up to step 8, {len(recorded[0])} lines."
@@ -112,7 +112,7 @@ def test_modified_output_is_reported_on_open_and_blocks_a_resume(recorded, chang
     assert verify(cut.runner.files).good
 
 
-def test_removed_end_is_distinguished_from_a_torn_one(recorded, changed):
+def test_removed_end_of_a_journal_is_distinguished_from_a_torn_last_line(recorded, changed):
     lines, _ = recorded
     shorter = changed(lines[:-3])
     found = verify(RunDir(shorter))
@@ -145,7 +145,7 @@ def test_journal_without_links_continues_with_links(recorded, changed):
     assert not broken.good
 
 
-def test_long_output_is_verified_too(tmp_path, bench):
+def test_long_outputs_are_also_verified(tmp_path, bench):
     cast = h.start(tmp_path, h.chain_config(3), lambda visit: "x" * 70_000)
     cast.run()
     cast.close()

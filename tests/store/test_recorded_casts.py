@@ -46,7 +46,7 @@ def replace_output(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_recording_gives_route_state_and_outcome(name):
+def test_opened_recording_has_its_route_state_and_outcome(name):
     before = {path: path.stat().st_mtime_ns for path in (RECORDED / name).rglob("*")}
     cast = open_cast(RECORDED / name)
     assert cast.route == starts(RECORDED / name)
@@ -148,7 +148,7 @@ def test_r59_cast_ended_by_a_failed_turn_has_an_agent_failure(copied):
 @pytest.mark.parametrize(
     "name", ["loop-retry", "parse-repair-then-ok", "util-exit-nonzero", "not-castable-legacy-exit"]
 )
-def test_r59_quest_is_the_item_of_its_cast_outside_loops(name, copied):
+def test_r59_quest_of_a_recording_is_its_item_outside_loops(name, copied):
     path = copied(name)
     quest = {"id": "quest-1", "title": "Ship it"}
 
@@ -296,7 +296,7 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
     assert cast.steps.at(5).output == output.read_text()
 
 
-def test_resume_of_an_uncastable_loadout_states_the_reason(tmp_path):
+def test_resume_of_a_recording_whose_loadout_cannot_be_cast_states_the_reason(tmp_path):
     """For example if its config was changed, or a later version checks more (R41)."""
     cast = h.start(tmp_path, h.one_config(), lambda: "done")
     cast.run()
@@ -309,7 +309,7 @@ def test_resume_of_an_uncastable_loadout_states_the_reason(tmp_path):
     assert [step.output for step in opened.steps] == ["done"]
 
 
-def test_every_view_of_an_uncastable_cast_can_be_drawn():
+def test_every_view_of_a_recording_whose_loadout_cannot_be_cast_can_be_shown():
     cast = open_cast(NOT_CASTABLE)
     for view in (cast_view(cast.now), status_view(cast.now), step_view(cast.now), steps_view(cast.now)):
         assert repr(view)

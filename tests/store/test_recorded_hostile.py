@@ -294,7 +294,7 @@ def test_missing_or_invalid_config_is_an_error(text):
         open_cast(text.path)
 
 
-def test_folders_without_a_cast_are_refused(tmp_path):
+def test_folder_without_a_cast_is_refused(tmp_path):
     with pytest.raises(MateriaError, match="run directory does not exist"):
         open_cast(tmp_path / "nowhere")
     with pytest.raises(MateriaError, match="journal cannot be read") as caught:
@@ -313,7 +313,7 @@ KINDS = [
 
 @pytest.mark.parametrize("value", WILD)
 @pytest.mark.parametrize("kind", KINDS)
-def test_fields_of_any_type_never_raise(tmp_path, kind, value):
+def test_fields_of_any_type_in_a_recording_never_raise(tmp_path, kind, value):
     """Each field of each event, each value of each field and each value in each event, but not all combinations."""
     names = (
         "itemKey", "itemLabel", "visit", "usage", "error", "ok", "kind", "text", "maxTokens", "request", "owners",

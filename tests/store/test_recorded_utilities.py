@@ -71,7 +71,7 @@ def report_turns(path: Path, turns: list[h.Json]) -> None:
 
 
 @pytest.mark.parametrize("rebuilt", [True, False])
-def test_reported_turns_are_the_usage_of_the_steps(rebuilt, copied):
+def test_usage_of_reported_turns_is_assigned_to_their_steps(rebuilt, copied):
     path = copied("loop-retry")
     sockets = [line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete"]
     report_turns(path, [turn(one["socket"], one["materia"], (7, 3, 2), 0.25) for one in sockets])
@@ -91,7 +91,7 @@ def test_reported_turns_are_the_usage_of_the_steps(rebuilt, copied):
     assert sum(row.usage.input for row in rows) == 10 * len(sockets)
 
 
-def test_usage_of_a_missing_answer_goes_to_the_next_output(copied):
+def test_usage_of_a_missing_answer_is_added_to_the_next_output(copied):
     path = copied("parse-repair-then-ok")
     turns = [turn("Socket-1", "P", (1, 0, 1), 0.5), turn("Socket-1", "P", (2, 0, 1), 0.25)]
     report_turns(path, [*turns, turn("Socket-2", "Q", (4, 0, 1), 1.0)])
@@ -109,7 +109,7 @@ def test_invalid_usage_report_is_skipped(turns, copied):
     assert open_cast(path).route == expected
 
 
-def test_steps_of_an_uncastable_cast_lead_to_the_next_started_socket():
+def test_recorded_steps_lead_to_the_next_recorded_socket_if_the_loadout_cannot_be_cast():
     cast = open_cast(RECORDED / "not-castable-legacy-exit")
     sockets = [step.socket for step in cast.steps]
     assert [step.decision.target for step in cast.steps][:-1] == sockets[1:]

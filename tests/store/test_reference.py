@@ -43,12 +43,12 @@ def test_failure_and_abort_are_worded_as_by_the_engine():
     assert ours(stopped) == ("is aborted", "enough")
 
 
-def test_unusable_output_is_named():
+def test_reason_names_the_socket_with_an_unusable_output():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).answers("not json")
     assert ours(cast)[1].startswith("the output of A cannot be used: ")
 
 
-def test_a_skipped_socket_is_named():
+def test_reason_names_skipped_sockets():
     cast = Folded(retry_loop()).answers(items())
     way, why = ours(cast, enters=True)
     assert way == "ends"
@@ -69,7 +69,7 @@ def test_limit_counted_differently_is_explained(most, error, why):
 
 
 @pytest.mark.parametrize("most, why", [(None, "limits this edge over the whole cast"), (3, "counts it for each item")])
-def test_within_an_item_edges_are_counted_for_the_item(most, why):
+def test_edges_taken_for_an_item_are_counted_for_that_item(most, why):
     cast = Folded(retry_loop(most)).answers(items("a"), "built", say(satisfied=False))
     told = ours(cast, error="Traversal limit")[1]
     assert why in told

@@ -70,7 +70,7 @@ FAULTS = [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.EINVAL, errno.ELOOP, e
 DEEP = json.loads("[" * 900 + "]" * 900)
 
 
-def test_writes_and_disk_errors_match_their_record(tmp_path):
+def test_writes_and_disk_errors_match_the_snapshot(tmp_path):
     own = OwnFormat("case", "materia-nb case 1", "make one")
     given = {
         "none.json": None,
@@ -121,7 +121,7 @@ def test_writes_and_disk_errors_match_their_record(tmp_path):
     shown_texts.matches("store-files", tried(*steps))
 
 
-def test_project_changes_match_their_record(tmp_path, monkeypatch):
+def test_project_changes_match_the_snapshot(tmp_path, monkeypatch):
     project = tmp_path / "project"
     casts = project / "casts"
     for name in (
@@ -161,7 +161,7 @@ def test_project_changes_match_their_record(tmp_path, monkeypatch):
     shown_texts.matches("store-project", shown)
 
 
-def test_lock_and_journal_match_their_record(tmp_path):
+def test_lock_and_journal_match_the_snapshot(tmp_path):
     run = tmp_path / "casts" / "one"
     run.mkdir(parents=True)
     line = JournalLine(1, "one", {"n": 1})
@@ -245,7 +245,7 @@ def test_lock_and_journal_match_their_record(tmp_path):
 # -- the list of casts ---------------------------------------------------------------------------------
 
 
-def test_status_after_each_event_matches_its_record(tmp_path):
+def test_status_after_each_event_matches_the_snapshot(tmp_path):
     kinds = [
         "cast_start",
         "socket_start",
@@ -326,7 +326,7 @@ def test_status_after_each_event_matches_its_record(tmp_path):
     shown_texts.matches("store-entries", shown)
 
 
-def test_trusted_manifest_fields_match_their_record(tmp_path):
+def test_trusted_manifest_fields_match_the_snapshot(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.run()
     cast.close()
@@ -375,7 +375,7 @@ def test_trusted_manifest_fields_match_their_record(tmp_path):
     shown_texts.matches("store-manifest", shown)
 
 
-def test_find_delete_and_list_match_their_record(tmp_path, monkeypatch):
+def test_find_delete_and_list_match_the_snapshot(tmp_path, monkeypatch):
     bench = Workbench(tmp_path / "project", bundled=False)
     bench.load(h.loop_config(artifactDir="casts"))
     root = tmp_path / "project" / "casts"
@@ -475,7 +475,7 @@ def test_long_cast_lists_are_paged(tmp_path):
 # -- what a run directory is asked ---------------------------------------------------------------------
 
 
-def test_project_data_matches_its_record(tmp_path):
+def test_project_data_matches_the_snapshot(tmp_path):
     root = tmp_path / "casts"
     run, project = root / "one", tmp_path / "project"
     for folder in (run / "sockets", project / "in"):
@@ -558,7 +558,7 @@ def test_project_data_matches_its_record(tmp_path):
     shown_texts.matches("store-places", shown)
 
 
-def test_boards_match_their_record(tmp_path):
+def test_quest_boards_match_the_snapshot(tmp_path):
     path = tmp_path / "casts" / "quests.json"
     path.parent.mkdir()
     quest = {"id": "Q-1", "title": "r", "prompt": "r"}
@@ -589,7 +589,7 @@ def test_boards_match_their_record(tmp_path):
 # -- drafts, kept files ----------------------------------------------------------------------------------
 
 
-def test_autosaves_match_their_record(project):
+def test_autosaves_match_the_snapshot(project):
     bench = Workbench(project)
     bench.use("Plan-Build-Eval")
     design = bench.design()
@@ -646,7 +646,7 @@ def test_autosaves_match_their_record(project):
     shown_texts.matches("store-drafts", shown)
 
 
-def test_snapshots_match_their_record(tmp_path, monkeypatch):  # noqa: PLR0915 - one thing after the other
+def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: PLR0915 - one thing after the other
     project, casts = tmp_path / "project", tmp_path / "project" / "casts"
     for name, text in {
         "a.txt": "1\n2\n3\n",
@@ -771,7 +771,7 @@ class Naming:
         return value["files"]
 
 
-def test_missing_output_files_match_their_record(tmp_path):
+def test_missing_output_files_match_the_snapshot(tmp_path):
     run, project = tmp_path / "run", tmp_path / "project"
     for folder in (run, project):
         folder.mkdir()
@@ -798,7 +798,7 @@ def test_missing_output_files_match_their_record(tmp_path):
         assert missing_evidence(Naming(), other, project, run) == []
 
 
-def test_cast_made_of_events_can_be_resumed(tmp_path):
+def test_cast_built_from_events_can_be_resumed(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.run()
     made = cast.replay(h.loop_config()).go_on()

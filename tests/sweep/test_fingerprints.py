@@ -189,7 +189,7 @@ def test_an_opaque_judge_is_asked_each_time(wb):
     assert "the judge good is asked each time" in repr(s)
 
 
-def test_the_settings_of_a_model_count_and_its_connections_do_not():
+def test_fingerprint_of_a_model_agent_depends_on_settings_but_not_on_connections():
     pytest.importorskip("pydantic_ai")
     from materia_nb.agents.model_agent import ModelAgent
 
@@ -199,7 +199,7 @@ def test_the_settings_of_a_model_count_and_its_connections_do_not():
     assert fingerprint_of(cold, "a").key != fingerprint_of(warm, "a").key
 
 
-def test_an_agent_that_counts_its_calls_stays_the_same_until_a_setting_changes(wb):
+def test_fingerprint_of_an_agent_that_counts_its_calls_changes_only_with_its_settings(wb):
     class Counts:
         name = "counts"
 
@@ -233,7 +233,7 @@ def test_agents_that_only_look_equal_have_different_fingerprints(wb):
     assert wb.sweep(requests="rain", agents={"a": second}).fresh == 0
 
 
-def test_getstate_defines_the_fingerprint(wb):
+def test_getstate_determines_the_fingerprint(wb):
     class Says(Connected):
         def __getstate__(self):
             return {"version": 1}

@@ -108,7 +108,7 @@ def test_each_cell_of_the_grid_is_a_row(wb):
     assert wb.open(s[0].cast).state == s[0].open().state
 
 
-def test_a_sweep_does_not_touch_the_current_cast_nor_the_list_of_casts(wb):
+def test_sweep_changes_neither_the_current_cast_nor_the_list_of_casts(wb):
     cast = wb.cast("mine")
     wb.sweep(requests="rain", agents=good)
     assert wb.current is cast
@@ -187,7 +187,7 @@ def test_failures_are_rows_and_can_be_tried_again(wb):
     assert again.fresh == 2
 
 
-def test_a_utility_that_fails_is_a_row_and_one_that_is_pinned_runs_nothing(project):
+def test_failed_utility_is_a_row_and_a_pinned_utility_is_not_run(project):
     document = config({"U": at("U", edge("P"), parse="json"), "P": at("P")}, materia={"U": utility(command=["false"])})
     with_utility = Workbench(project, bundled=False)
     with_utility.load(document)
@@ -197,7 +197,7 @@ def test_a_utility_that_fails_is_a_row_and_one_that_is_pinned_runs_nothing(proje
     with_utility.close()
 
 
-def test_drafts_are_accepted_as_they_come(project):
+def test_sweep_accepts_drafts_immediately(project):
     bench = Workbench(project, bundled=False)
     bench.load(config({"A": at("M")}))
     (row,) = bench.sweep(requests="r", agents=lambda turn: f"{turn.kind}")
@@ -225,7 +225,7 @@ def test_an_interrupted_cast_continues(wb):
     assert agent.asked == ["Do", "Check", "Check"]  # what was answered was not asked again
 
 
-def test_an_incomplete_row_costs_no_cast(wb, project):
+def test_incomplete_row_is_restored_without_a_new_cast(wb, project):
     agent = Counted()
     s = wb.sweep(requests=["rain", "sun"], agents={"a": agent})
     rows = s.folder / "rows.jsonl"

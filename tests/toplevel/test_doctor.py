@@ -61,7 +61,7 @@ def test_the_version_is_found_after_printed_warnings(programs, wb):
     assert finding_of(checkup(wb), "command:gemini").details == "Warning: client version is 0.9.1"
 
 
-def test_program_newer_than_the_tested_version_is_a_hint(programs, wb):
+def test_program_newer_than_the_tested_version_gets_a_hint(programs, wb):
     programs("codex", "print('codex-cli 0.171.0')")
     programs("claude", "print('2.1.1000 (Claude Code)')")
     result = checkup(wb)
@@ -152,7 +152,7 @@ def test_packages_are_listed_with_version_or_install_command(monkeypatch):
     assert 'pip install "materia-nb[models]"' in result["pydantic-ai-slim"].advice
 
 
-def test_checking_a_folder_leaves_no_file_behind(tmp_path):
+def test_doctor_leaves_no_file_in_a_checked_folder(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "file").write_text("")
     named = [("there", tmp_path / "there"), ("new", tmp_path / "a" / "b"), ("file", tmp_path / "file" / "c")]
@@ -164,7 +164,7 @@ def test_checking_a_folder_leaves_no_file_behind(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "there"]
 
 
-def test_a_checkup_changes_no_file(programs, wb):
+def test_doctor_changes_no_file(programs, wb):
     checkup(wb)
     assert list(wb.project.iterdir()) == []
 

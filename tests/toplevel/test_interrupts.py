@@ -56,7 +56,7 @@ def test_inner_block_sees_an_earlier_interrupt():
     assert counts == [1]
 
 
-def test_no_pipe_of_a_block_stays_open():
+def test_no_pipe_stays_open_after_the_block():
     def act():
         with WakingInterrupts() as held:
             interrupt()

@@ -14,7 +14,7 @@ LONG = "This model's maximum context length is 4096 tokens."
 REQUESTS = ("bread", "tides", "tyres")
 
 
-def test_ladder_counts_acceptance_repairs_copies_and_overflows(tmp_path):
+def test_model_ladder_counts_accepted_answers_repairs_copied_forms_and_overflows(tmp_path):
     """Of three requests one is answered at once, one after a copy of the form, one does not fit."""
     answers = [says(PLAN), says(COPIED), says(PLAN), refuses(400, LONG, error="context_length_exceeded")]
     with serving(*answers) as server:
@@ -25,7 +25,7 @@ def test_ladder_counts_acceptance_repairs_copies_and_overflows(tmp_path):
     assert row.startswith("| sparse | md | 3 | 2 | 1 | 2 |")
 
 
-def test_ladder_measures_both_prompt_forms(tmp_path):
+def test_model_ladder_measures_both_prompt_forms(tmp_path):
     with serving(*[says("x")] * 200) as server:
         rungs = list(ladder.climb(Served(server.url, "tiny"), tmp_path, ("bread",)))
         texts = [body["messages"][0]["content"] for body in server.asked]

@@ -90,7 +90,7 @@ def test_skipped_lines_are_not_captured_and_do_not_count(tmp_path):
     assert too_long.stdout_truncated
 
 
-def test_program_sees_its_directory_and_its_variables_in_the_environment(tmp_path, monkeypatch):
+def test_environment_of_a_program_has_its_directory_and_its_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("PWD", "/elsewhere")
     code = "import os; print(os.environ['PWD'], os.environ['EXTRA'], 'PATH' in os.environ)"
     assert run(python(code), tmp_path, env={"EXTRA": "more"}).stdout.decode() == f"{tmp_path} more True\n"
@@ -167,7 +167,7 @@ def test_grandchild_without_the_pipes_is_ended(tmp_path):
     assert_gone(*pids_in(tmp_path / "pids"))
 
 
-def test_process_that_left_the_group_does_not_block_the_caller(tmp_path):
+def test_process_that_left_its_group_does_not_block_the_caller(tmp_path):
     result = run(with_grandchild("os.setsid()"), tmp_path)
     (pid,) = pids_in(tmp_path / "pids")
     os.kill(pid, signal.SIGKILL)
@@ -411,7 +411,7 @@ def test_summary_is_one_plain_line():
     assert summarize("\x1b[31mred\x1b[0m\x07 \x1b]0;title\x07bell\x00", 800) == "red bell"
 
 
-def test_long_summary_keeps_both_ends():
+def test_long_summary_is_truncated_in_the_middle():
     text = "first " + "x" * 5000 + " last"
     short = summarize(text, 800)
     assert len(short) == 800

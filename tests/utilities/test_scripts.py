@@ -101,7 +101,7 @@ def test_shipped_script_is_run_with_this_python(tmp_path, name):
     assert resolve_command(utility(script=script), utilities=where)[1] == str(tmp_path / "profile/detect-vcs.py")
 
 
-def test_command_wins_over_script(tmp_path):
+def test_command_takes_precedence_over_script(tmp_path):
     assert resolve_command(utility(["x"], script={"kind": "shippedUtility", "name": "y.py"})) == ["x"]
 
 

@@ -251,7 +251,7 @@ def test_refused_repository_is_reported(tmp_path):
     assert (vcs["kind"], vcs["branch"], vcs["detached"]) == ("git", None, None)
 
 
-def test_nearest_repository_counts_and_jj_precedes_git(tmp_path):
+def test_nearest_repository_is_used_and_jj_takes_precedence_over_git(tmp_path):
     repo = repository(tmp_path / "r")
     (repo / ".jj").mkdir()
     nested = repository(repo / "vendor" / "lib")

@@ -52,7 +52,7 @@ def real_python(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_hello_world_runs_as_written(tmp_path, real_python):
+def test_utility_runs_its_configured_command_unchanged(tmp_path, real_python):
     code = (
         "import json,sys; ctx=json.load(sys.stdin); "
         "print(json.dumps({'state': {'hello': {'ok': True, 'message': ctx['params']['message']}}}))"

@@ -60,7 +60,7 @@ def test_answer_tab_follows_a_cast_from_start_to_end(tmp_path):
     assert opened.keys() == {"is", "top"}, "nothing can be done with it"
 
 
-def test_formatted_result_is_also_shown_as_written(tmp_path):
+def test_formatted_result_can_also_be_shown_as_raw_text(tmp_path):
     answer = '{"satisfied": true, "context": "All is well."}'
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     cast.run()

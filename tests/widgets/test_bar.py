@@ -102,7 +102,7 @@ def test_long_command_cannot_be_approved_in_the_bar(tmp_path):
     cast.close()
 
 
-def test_bar_of_a_stopped_cast_shows_place_and_actions(tmp_path):
+def test_bar_of_a_stopped_cast_shows_socket_and_actions(tmp_path):
     def gone():
         raise RuntimeError("gone")
 
@@ -123,7 +123,7 @@ def test_bar_of_a_stopped_cast_shows_place_and_actions(tmp_path):
     aborted.close()
 
 
-def test_exhausted_budget_is_raised_first(tmp_path):
+def test_bar_offers_to_raise_an_exhausted_budget_first(tmp_path):
     class Costs:
         name = "costs"
 

@@ -137,7 +137,7 @@ def test_second_click_during_a_step_is_refused_with_a_reason(bench, cast, make):
     assert len(cast.steps) == 1
 
 
-def test_each_press_of_step_acts_on_what_is_shown(cast, make):
+def test_click_on_step_for_an_outdated_state_does_nothing(cast, make):
     panel = make(cast)
     for _ in range(3):
         shown = panel.front.surface["identity"]
@@ -313,7 +313,7 @@ def test_verdict_buttons_show_their_targets_and_answer(bench, cast, make):
     assert cast.now.engine.follow_up[-1].reason == "a heading lacks its paragraph"
 
 
-def test_form_is_highlighted_only_if_a_person_is_asked(bench, cast, make):
+def test_answer_form_is_highlighted_only_if_a_person_is_asked(bench, cast, make):
     panel = make(cast)
     say(panel, "enter")
     assert not content(panel, "answer")["form"]["person"]
@@ -389,7 +389,7 @@ def test_contract_with_consolidation_can_be_answered_by_button(tmp_path, make):
     assert cast.steps[-1].decision.satisfied is True
 
 
-def test_verdict_that_would_exceed_the_limit_says_it_stops_the_cast(tmp_path, make):
+def test_verdict_button_over_the_limit_says_that_it_stops_the_cast(tmp_path, make):
     document = h.loop_config()
     document["loadouts"]["T"]["handoff"] = "envelope"
     check = document["loadouts"]["T"]["sockets"]["Socket-3"]
@@ -510,7 +510,7 @@ def test_text_calls_and_notes_are_shown_while_the_agent_works(tmp_path, make):
     assert content(panel, "answer")["live"].get("words", "") == ""
 
 
-def test_each_new_failure_opens_the_answer_tab_without_frames_in_between(tmp_path, make):
+def test_each_new_failure_opens_the_answer_tab_even_if_the_panel_was_not_redrawn(tmp_path, make):
     def fails(turn):
         raise ValueError("no")
 
@@ -600,7 +600,7 @@ def test_files_of_a_failure_are_links_if_the_notebook_path_is_known(tmp_path, ma
     }
 
 
-def test_selection_in_the_past_returns_to_the_present_unless_a_socket(cast, make):
+def test_selection_in_the_past_returns_to_the_present_unless_it_is_a_socket(cast, make):
     cast.run(steps=2)
     panel = make(cast)
     for element, stays in (
@@ -795,7 +795,7 @@ def test_panel_has_few_widgets_and_closing_frees_them(cast):
         assert len(live) == before, name
 
 
-def test_showing_again_closes_what_it_replaces(cast):
+def test_showing_a_panel_again_closes_the_earlier_panel(cast):
     first = panels.show(cast)
     count = len(live)
     for _ in range(3):
@@ -805,7 +805,7 @@ def test_showing_again_closes_what_it_replaces(cast):
     last.close()
 
 
-def test_update_is_one_message_or_none_if_unchanged(cast, make, monkeypatch):
+def test_update_of_the_page_is_one_message_and_none_if_unchanged(cast, make, monkeypatch):
     panel = make(cast)
     sent = []
     monkeypatch.setattr(panel.front, "_send", lambda message, buffers=None: sent.append(message))
@@ -964,7 +964,7 @@ def loadout(code):
     return json.dumps({"entry": "Socket-1", "sockets": sockets, "materia": materia})
 
 
-def test_end_shows_the_result_and_next_actions(cast, make):
+def test_panel_of_a_complete_cast_shows_the_result_and_next_actions(cast, make):
     cast.run()
     panel = make(cast)
     shown = content(panel, "answer")
@@ -1196,7 +1196,7 @@ def test_socket_can_be_compared_with_its_last_visit(looped):
     assert "B is step 6" in str(looped.front.compare)
 
 
-def test_end_shows_usage_and_can_be_saved_as_a_test(looped):
+def test_complete_cast_shows_its_usage_and_can_be_saved_as_a_test(looped):
     say(looped, "run")
     done(looped)
     content = looped.front.inspector["content"]
@@ -1325,7 +1325,7 @@ def stopped_by_a_limit(tmp_path, make):
     return panel
 
 
-def test_answer_before_a_limit_can_be_requested_again(stopped_by_a_limit):
+def test_answer_that_reached_a_limit_can_be_requested_again(stopped_by_a_limit):
     panel = stopped_by_a_limit
     offers = {one["name"]: one for one in panel.front.inspector["content"]["failed"]["offers"]}
     assert offers["retry_limit"]["does"] == "continue, with 1 more allowed"
@@ -1528,7 +1528,7 @@ def test_running_lane_and_the_reason_for_a_delayed_stop_are_shown(tmp_path, make
     assert cast.now.lanes["ui"].status == "accepted"
 
 
-def test_asking_again_keeps_item_edits(stopped_by_a_limit):
+def test_requesting_an_answer_again_keeps_item_edits(stopped_by_a_limit):
     panel = stopped_by_a_limit
     cast = panel.cast
     first, second = cast.now.work_items

@@ -48,7 +48,7 @@ def line_of(panel):
     return panel.front.get_state()["made-up"]["blocks"][0]["text"]
 
 
-def test_part_row_defines_a_tab(cast, made_up):
+def test_row_of_the_parts_table_defines_a_tab(cast, made_up):
     panel = CastPanel(cast)
     try:
         assert line_of(panel) == "0 steps in Plan-Build-Eval"
@@ -199,7 +199,7 @@ def test_each_part_has_a_text_form(cast, name, words):
     panel.close()
 
 
-def test_text_of_parts_matches_their_record():
+def test_text_of_panel_parts_is_formatted_as_expected():
     blocks = [
         Heading("Tokens"),
         Line("enough of them"),

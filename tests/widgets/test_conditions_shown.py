@@ -36,7 +36,7 @@ def numbered(condition):
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_condition_is_drawn_as_its_row_defines(condition):
+def test_condition_is_drawn_as_defined_in_the_condition_table(condition):
     row, graph = CONDITION_SPECS[condition], numbered(condition)
     number = "1 " if row.overlaps(CONDITION_SPECS["always"]) else ""  # else the order says nothing
     for theme, own in (("light", row.light), ("dark", row.dark)):

@@ -232,7 +232,7 @@ def test_loop_shows_list_and_progress():
     assert words(panel, "l:workItemIteration").endswith("consumes workItems of Socket-3 · 2/5 done")
 
 
-def test_folded_loop_shows_the_position_of_the_cast():
+def test_collapsed_loop_shows_the_position_of_the_cast():
     panel = GraphPanel(rework())
     panel.show_marks(Marks(current="Socket-5"))
     whole = {one["id"] for one in elements(panel)}
@@ -308,7 +308,7 @@ def centres(panel: GraphPanel) -> dict[str, tuple[float, float]]:
     return {one["id"]: (one["x"], one["y"]) for one in panel.front.scene["nodes"] if one["id"].startswith("n:")}
 
 
-def test_finished_loops_of_a_large_graph_are_folded():
+def test_finished_loops_of_a_large_graph_are_collapsed():
     sockets = [socket(f"S{n}", "step", ("always", f"S{n + 1}")) for n in range(35)] + [socket("S35", "last")]
     panel = GraphPanel(graph("large", sockets, [loop("L", ["S3", "S4"], "S2")]))
     assert "l:L" in {one["id"] for one in elements(panel)}
@@ -440,7 +440,7 @@ def test_an_edge_with_a_breakpoint_is_marked(project: Path, timers: list[Timer])
     assert panel.fallback()[1].count("<title>breakpoint</title>") == 2
 
 
-def test_status_and_breakpoints_have_words(project: Path, timers: list[Timer]):
+def test_status_and_breakpoints_are_described_in_words(project: Path, timers: list[Timer]):
     cast = start(project, loop_config())
     cast.breakpoints.add("Socket-2")
     cast.step()
@@ -691,7 +691,7 @@ def test_label_and_inspector_name_the_counted_item(project: Path, timers: list[T
     assert "Part 1 has come back 1 of 3 times." in str(cast.why(3))
 
 
-def test_chip_has_room_for_its_longest_label():
+def test_edge_label_has_room_for_its_longest_text():
     lines = drawn(rework()).placed.edges
     line = next(one for one in lines if one.link.limit is not None and one.label is not None)
     words = (link_label(line.link, marks, short=True) for marks in (Marks(), Marks(budgets={("Socket-5", 1): (2, 3)})))
@@ -788,7 +788,7 @@ def test_two_displays_share_one_view():
     assert views[0] == views[1]
 
 
-def test_showing_again_closes_what_it_replaces(project: Path, timers: list[Timer]):
+def test_showing_a_graph_again_closes_the_earlier_panel(project: Path, timers: list[Timer]):
     """Running a cell again adds no live widgets."""
     cast = start(project, loop_config(), loop_agents(2))
     before = live()
@@ -810,7 +810,7 @@ def test_showing_again_closes_what_it_replaces(project: Path, timers: list[Timer
     assert not timers
 
 
-def test_a_failing_factory_leaves_the_old_panel():
+def test_old_panel_stays_open_if_the_new_panel_cannot_be_created():
     panel = show_panel("graph", lambda: GraphPanel(hello()))
     with pytest.raises(ZeroDivisionError):
         show_panel("graph", lambda: 1 / 0)  # type: ignore[arg-type, return-value]

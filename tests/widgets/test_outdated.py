@@ -150,7 +150,7 @@ def test_messages_about_an_abandoned_branch_are_refused(tmp_path, panel, kind):
     assert_refused(made, message)
 
 
-def test_outdated_second_view_is_refused(tmp_path, panel):
+def test_action_from_an_outdated_second_view_is_refused(tmp_path, panel):
     cast = cast_scenes.by_a_person(tmp_path)
     first, second = panel(cast), panel(cast)
     behind = from_page(second, "reply", text=h.YES)
@@ -211,7 +211,7 @@ def test_approval_covers_only_the_shown_command(tmp_path, panel):
     assert smith.ran == []
 
 
-def test_repeated_command_is_a_new_question(tmp_path, panel):
+def test_approval_of_a_command_does_not_cover_a_repeated_request(tmp_path, panel):
     smith = Smith("cat a.txt", "cat a.txt", "cat a.txt")
     cast = h.start(tmp_path, h.chain_config(1), smith)
     cast.run()
@@ -223,7 +223,7 @@ def test_repeated_command_is_a_new_question(tmp_path, panel):
     assert len(smith.ran) == 1
 
 
-def test_names_and_breakpoints_do_not_change_identities(tmp_path, panel):
+def test_names_and_breakpoints_do_not_change_the_identity_of_an_action(tmp_path, panel):
     cast = cast_scenes.by_a_person(tmp_path)
     made = panel(cast)
     before = identity(cast.now)
@@ -233,7 +233,7 @@ def test_names_and_breakpoints_do_not_change_identities(tmp_path, panel):
     assert "Nothing was done" not in send(made, from_page(made, "items_answer", rows=PLAN, reason=""))
 
 
-def test_identity_survives_a_kernel_and_differs_in_a_fork(tmp_path):
+def test_identity_of_an_action_survives_a_kernel_restart_and_differs_in_a_fork(tmp_path):
     cast = cast_scenes.held(tmp_path)
     fork = cast.fork()
     before = identity(cast.now)

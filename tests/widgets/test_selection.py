@@ -27,7 +27,7 @@ def judge():
     return Inspector(build_graph(document))
 
 
-def test_sockets_and_loops_are_shown_as_written():
+def test_definitions_of_sockets_and_loops_contain_the_configured_fields():
     socket = judge().definition("socket", "A")["socket"]
     assert {name: socket.get(name) for name in WRITTEN} == WRITTEN
     assert judge().definition("edge", "edge:0:A") is None
@@ -126,7 +126,7 @@ def test_edge_limits_are_shown_with_usage_or_as_configured(checking):
     assert "It was taken." in left
 
 
-def test_utility_shows_its_command_and_no_prompt():
+def test_utility_without_a_cast_shows_its_command_and_accepted_output():
     bare = Inspector(build_graph(config({"A": at("T")})))
     told = blocks_as_text(bare.about("socket", "A"))
     assert "command: true" in told

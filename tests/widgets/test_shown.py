@@ -191,7 +191,7 @@ GOING = [
 ]
 
 
-def test_panel_session_matches_its_record(bench, cast):
+def test_panel_session_matches_the_snapshot(bench, cast):
     shown = []
     with closing(CastPanel(cast, bench=bench)) as panel:
         shown = list(session(panel, *GOING))
@@ -213,7 +213,7 @@ STOPPED = (
 
 
 @pytest.mark.parametrize("scene, messages", STOPPED, ids=[scene.__name__ for scene, _ in STOPPED])
-def test_stopped_panel_session_matches_its_record(tmp_path, scene, messages):
+def test_panel_session_of_a_stopped_cast_matches_the_snapshot(tmp_path, scene, messages):
     cast = scene(tmp_path)
     with closing(CastPanel(cast)) as panel:
         shown = list(session(panel, *messages))
@@ -222,7 +222,7 @@ def test_stopped_panel_session_matches_its_record(tmp_path, scene, messages):
     shown_texts.matches(f"panel-{scene.__name__}", shown)
 
 
-def test_read_only_panel_session_matches_its_record(tmp_path):
+def test_panel_session_of_a_read_only_cast_matches_the_snapshot(tmp_path):
     cast = cast_scenes.come_to_its_end(tmp_path)
     cast.close()
     with closing(CastPanel(open_cast(cast.run_dir))) as panel:
@@ -386,7 +386,7 @@ def test_problems_of_a_design_are_fixed_one_by_one(wb):
     shown_texts.matches("fixing", shown)
 
 
-def test_draft_session_matches_its_record(wb):
+def test_review_of_the_steps_of_an_agent_matches_the_snapshot(wb):
     draft = autosave(wb.design(), wb.loadouts.casts_root, "an agent")
     draft.add_socket("Build")
     draft.add_edge("Socket-5", "Socket-6", "always")
@@ -411,7 +411,7 @@ def drawn(panel):
 
 
 @pytest.mark.parametrize("made", [hello], ids=lambda made: made.__name__)
-def test_canvas_data_matches_its_record(made):
+def test_canvas_data_matches_the_snapshot(made):
     shown = []
     with closing(GraphPanel(made())) as panel:
         before = drawn(panel)
@@ -432,7 +432,7 @@ def test_canvas_data_matches_its_record(made):
     shown_texts.matches(f"canvas-{made.__name__}", shown)
 
 
-def test_canvas_data_of_a_cast_matches_its_record(tmp_path):
+def test_canvas_data_of_a_cast_matches_the_snapshot(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     shown = []
     with closing(GraphPanel(cast)) as panel:
@@ -449,7 +449,7 @@ def test_canvas_data_of_a_cast_matches_its_record(tmp_path):
 # -- all casts, a question -------------------------------------------------------------------------
 
 
-def test_explorer_session_matches_its_record(tmp_path, project):
+def test_explorer_session_matches_the_snapshot(tmp_path, project):
     bench = Workbench(project, bundled=False)
     bench.load(h.loop_config(artifactDir="casts"))
     agents = h.loop_agents(2, refuse=[1])

@@ -32,7 +32,7 @@ from materia_nb.widgets.state_tree import (
 # -- steps ----------------------------------------------------------------------------------------
 
 
-def test_row_describes_its_step(cast):
+def test_timeline_row_describes_its_step(cast):
     cast.run(steps=4)
     rows = StepRows().between(cast.now, 1, 99)
     assert [row[2] for row in rows] == ["Plan", "Build", "Eval", "Build"]
@@ -98,7 +98,7 @@ def test_items_show_done_and_current(cast):
     assert told["base"] == json_digest(cast.now.work_items)
 
 
-def test_overlong_list_is_cut_and_read_only(tmp_path):
+def test_overlong_list_of_items_is_truncated_and_read_only(tmp_path):
     for count, more in ((10_000, 0), (10_001, 1)):
         cast = h.start(tmp_path, h.loop_config(), h.loop_agents(count))
         cast.step()
@@ -187,7 +187,7 @@ def test_item_with_several_aliases_is_one_row():
     assert nodes[0]["same"] == ["currentWorkItem", "workItem"]
 
 
-def test_tree_is_bounded_and_counts_omissions():
+def test_state_tree_is_truncated_and_counts_omitted_entries():
     wide = state_nodes({"list": list(range(1000)), "text": "x" * 5000})
     assert (wide[0]["count"], wide[0]["more"]) == (1000, 700)
     assert (len(wide[1]["text"]), wide[1]["cut"]) == (1000, 5000)
