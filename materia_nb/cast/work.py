@@ -348,7 +348,7 @@ class Work(ABC):
     def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
         socket_rules, run_dir = self.rules.sockets[visit.socket], self.files.path
         socket = socket_rules.socket
-        if self._files_before is None and socket_rules.sees_changes:
+        if self._files_before is None and socket_rules.protocol.needs_changed_files:
             self._files_before = self._snapshot_files()
         agent: Agent = pinned or self.agents.for_turn(visit.socket, socket.materia.id)
         self.saying = []
@@ -451,25 +451,25 @@ class Work(ABC):
         """Handle a reply for the waiting socket: redact it, add the changed files and the working time, and apply it."""
         before, visit = self.session.state, self.session.state.at
         assert visit is not None  # noqa: S101 - an answered visit was entered
-        socket_rules = self.rules.sockets[visit.socket]
-        files = self._snapshot_files() if socket_rules.sees_changes else None
+        protocol = self.rules.sockets[visit.socket].protocol
+        files = self._snapshot_files() if protocol.needs_changed_files else None
         thought = reply.thinking if self.rules.graph.keep_thinking else ""
         answer = reply._replace(
             text=redacted(reply.text),
             meta=scrubbed_json(dict(reply.meta)) if reply.meta else NOTHING,
-            changed=changed_files(self._files_before, files) if socket_rules.sees_changes else (),
+            changed=changed_files(self._files_before, files) if protocol.needs_changed_files else (),
             thinking=truncate_thinking(redacted(thought)) if thought else "",
             cut=redacted(reply.cut) if reply.cut else "",
             worked=self.take_working_time(),
         )
-        has_side_files = socket_rules.learner is not None or socket_rules.filing is not None
-        one_write = self.goes_on and socket_rules.naming is None and not has_side_files
-        command = decide.answer if socket_rules.naming is None else self._answer_with_evidence
+        has_side_files = protocol.has("learn") or protocol.has("file_content")
+        one_write = self.goes_on and not protocol.has("artifacts") and not has_side_files
+        command = self._answer_with_evidence if protocol.has("artifacts") else decide.answer
         if self.session.keeps:
             self._record_with_files(command, answer)
         else:
             self.apply(command, answer, later=one_write)
-        if socket_rules.sees_changes:
+        if protocol.needs_changed_files:
             at = self.session.state.waiting_at
             # Later changes are only attributed to the agent if the same agent continues.
             self._files_before = files if at is not None and at.drafts == visit.drafts else None
@@ -487,11 +487,10 @@ class Work(ABC):
         """Return the events of an answer, with an event about missing files that the answer names."""
         events = decide.answer(rules, session, answer, ts)
         at = session.state.at
-        naming = rules.sockets[at.socket].naming if at is not None else None
-        assert naming is not None  # noqa: S101 - the caller checked it
+        assert at is not None  # noqa: S101 - an answered visit was entered
         reading = fold(rules, session, events).steps[-1].reading
         project = self.base / session.state.scope.cwd
-        missing = missing_evidence(naming, reading, project, self.files.path)
+        missing = missing_evidence(rules.sockets[at.socket].protocol, reading, project, self.files.path)
         return decide.with_missing_evidence(events, tuple(missing)) if missing else events
 
     def _snapshot_files(self) -> FilesSeen | None:

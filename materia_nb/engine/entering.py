@@ -70,13 +70,13 @@ def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = Fals
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.works:
         return ASKED_LATER
-    facts = turn_facts(rules, state, visit) if socket_rules.needs_facts else UNKNOWN
+    facts = turn_facts(rules, state, visit) if socket_rules.protocol.needs_facts else UNKNOWN
     return socket_rules.protocol.form(socket_rules.wanted, facts, short=short)
 
 
 def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mapping[str, JSON]:
     """Return the assignment that the agent of a socket receives; empty if its protocol has none."""
-    if socket_rules.teller is None:
+    if not socket_rules.protocol.has("assignment"):
         return {}
     socket = socket_rules.socket
     provider, colon, _ = (socket.materia.model or "").partition(":")
@@ -89,16 +89,16 @@ def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mappi
         rules.session,
         provider if colon else "",
     )
-    return socket_rules.teller.assignment(task)
+    return socket_rules.protocol.assignment(task)
 
 
 def learned_from(
     rules: Rules, socket_rules: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
 ) -> KnowledgeUpdate:
     """Return the project knowledge after an accepted output; unchanged if the protocol does not update it."""
-    if socket_rules.learner is None or not isinstance(value, dict):
+    if not isinstance(value, dict):
         return KnowledgeUpdate(knowledge)
-    return socket_rules.learner.learn(value, given_to(rules, socket_rules, state), knowledge)
+    return socket_rules.protocol.learn(value, given_to(rules, socket_rules, state), knowledge)
 
 
 def agent_id(request: str, socket: str) -> str:
@@ -305,7 +305,7 @@ def first_prompt(rules: Rules, state: CastState, visit: Visit) -> Prompt:
     """Assemble the first prompt of a visit."""
     socket_rules = rules.sockets[visit.socket]
     known_fields: Mapping[str, JSON] = {}
-    if socket_rules.teller is not None:
+    if socket_rules.protocol.has("assignment"):
         known_fields = {
             "agent_id": agent_id(state.request, visit.socket),
             **given_to(rules, socket_rules, state),

@@ -245,7 +245,7 @@ def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]
 
 def _read(rules: Rules, state: StateView, visit: Visit, text: str) -> Reading:
     socket_rules = rules.sockets[visit.socket]
-    facts = turn_facts(rules, state, visit) if socket_rules.needs_facts else UNKNOWN
+    facts = turn_facts(rules, state, visit) if socket_rules.protocol.needs_facts else UNKNOWN
     reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
     if not isinstance(reading.value, dict | list):
         return reading

@@ -153,11 +153,8 @@ class SocketRules:
         about: the fields that identify the socket in an event.
         wants: the required fields of an answer, each with a description; empty if unknown or not required.
         schema: the JSON Schema of an answer; None if an answer is not a single JSON object.
-        teller, learner, naming, filing, maker: the protocol, if it has assignments, updates knowledge, lists
-        artifacts, has files of its own, or can make sample answers; otherwise None.
+        maker: the protocol, if it can make sample answers; otherwise None.
         write: returns the text of an answer that is given as an object; None for plain JSON.
-        needs_facts: True if the protocol needs the facts of a turn; ``sees_changes``: True if it needs the changed
-        files.
         context: the prompt data that is the same at every visit; ``task``: the materia's prompt, with texts of others
         quoted (R50).
         asked_again: True if an edge sends work back to the agent, so that its last answer is kept (R50).
@@ -181,14 +178,8 @@ class SocketRules:
     about: dict[str, JSON]
     wants: Mapping[str, str]
     schema: dict[str, JSON] | None
-    teller: HandoffProtocol | None
-    learner: HandoffProtocol | None
-    naming: HandoffProtocol | None
-    filing: HandoffProtocol | None
     maker: HandoffProtocol | None
     write: Callable[[Mapping[str, JSON]], str] | None
-    needs_facts: bool
-    sees_changes: bool
     context: SocketContext
     task: Template
     asked_again: bool
@@ -227,7 +218,8 @@ class Rules:
     @property
     def tells_knowledge(self) -> bool:
         """True if an agent reads or changes the knowledge about the project."""
-        return any(socket_rules.teller or socket_rules.learner for socket_rules in self.sockets.values())
+        protocols = [socket_rules.protocol for socket_rules in self.sockets.values()]
+        return any(spoken.has("assignment") or spoken.has("learn") for spoken in protocols)
 
     def empty_exit(self, socket: Socket) -> ExitRoute | None:
         """Return the exit to take if ``socket`` is entered and its list has no item left (R16).
@@ -312,14 +304,8 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
         wants=frozen(spoken.fields(needed)),
         schema=None if socket.is_utility else frozen(spoken.schema(needed)),
-        teller=spoken if spoken.has("assignment") else None,
-        learner=spoken if spoken.has("learn") else None,
-        naming=spoken if spoken.has("artifacts") else None,
-        filing=spoken if spoken.has("file_content") else None,
         maker=maker,
         write=maker.write if maker is not None and needed.parse == "json" else None,
-        needs_facts=spoken.needs_facts,
-        sees_changes=spoken.needs_changed_files,
         context=context,
         task=template(socket.materia.prompt, frozenset() if context.form == "plain" else context.own.quoting),
         asked_again=not socket.is_utility

@@ -564,12 +564,12 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
     """
     socket_rules = rules.sockets[visit.socket]
     reading = _reading_of(session, before)
-    if socket_rules.filing is None or reading is None or not isinstance(reading.value, dict):
+    if not socket_rules.protocol.has("file_content") or reading is None or not isinstance(reading.value, dict):
         return
     facts = turn_facts(rules, before, visit)
     ended, state = session.steps[-1].ended or 0, session.state
     timestamp = datetime.fromtimestamp(ended / 1000, UTC).isoformat(timespec="milliseconds")
-    value = socket_rules.filing.file_content(reading.value, {**facts.meta, "timestamp": timestamp})
+    value = socket_rules.protocol.file_content(reading.value, {**facts.meta, "timestamp": timestamp})
     step = step_names(tuple(rules.sockets))[visit.socket]
     flow, agent = _file_name_part(facts.meta["flow_key"]), _file_name_part(facts.meta["agent_key"])
     final, draft = map(Path, envelope_files(str(run_dir), flow, step, agent))
