@@ -54,7 +54,7 @@ from materia_nb.engine.state import (
 from materia_nb.handoff.base import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
 from materia_nb.loadout.graph import END, Advance
-from materia_nb.loadout.vocabulary import ACCEPTED, CONDITION_SPECS, REWORK_CONDITIONS, Result
+from materia_nb.loadout.vocabulary import ACCEPTED, CONDITION_SPECS, REWORK_CONDITIONS, WITHOUT_OUTPUT, Result
 
 
 def complete(
@@ -178,7 +178,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
     item, socket = draft.at.item if draft.at else None, socket_rules.socket
     item_id = item.id if item else None
     if socket_rules.routes_failures and draft.handoffs.entries:
-        conversation.forget_failures(draft, socket.id, item_id)
+        conversation.forget_handoffs(draft, socket.id, item_id, *WITHOUT_OUTPUT)  # it has returned an output now (R60)
     if socket_rules.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(socket_rules, draft.data, reading)
@@ -366,13 +366,17 @@ def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, ch
             draft.follow_up, rules.sockets[visit.socket].socket, choice.target, item, unrouted, visit.step
         )
     if not reworked and draft.follow_up and unrouted.result in ACCEPTED:
-        draft.follow_up = conversation.without_target(draft.follow_up, visit.socket)
-    if done is not None:
-        if draft.follow_up:
-            draft.follow_up = conversation.without_entries_of(draft.follow_up, done)
-        if draft.answers:
-            draft.answers = conversation.without_answers_of(draft.answers, done)
-        _done_with(rules, draft, done)
+        open_entries = (entry for entry in draft.follow_up if entry.item is not None or entry.target != visit.socket)
+        draft.follow_up = tuple(open_entries)
+    if done is None:
+        return
+    if draft.follow_up:
+        draft.follow_up = tuple(entry for entry in draft.follow_up if not lies_in(entry.item, done))
+    if draft.answers:
+        draft.answers = FrozenDict({key: answer for key, answer in draft.answers.items() if not lies_in(key[1], done)})
+    if done not in draft.items and done[0] in rules.cursors:  # it was never entered, so it was skipped (R46)
+        draft.passed = FrozenDict({**draft.passed, done: False})
+    draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, done)})
 
 
 def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
@@ -397,13 +401,6 @@ def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Fa
         f"fix the cause that state.{name} names, then retry; or add a not_satisfied edge that handles the failure",
         undo=advance.cursor if advance is not None and unrouted.advanced is not None else None,
     )
-
-
-def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
-    """Drop the records of an item that advanced. An item that was never entered is recorded as skipped (R46)."""
-    if item not in draft.items and item[0] in rules.cursors:
-        draft.passed = FrozenDict({**draft.passed, item: False})
-    draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, item)})
 
 
 def _choose(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:

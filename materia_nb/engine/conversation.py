@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass, field
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.items import lies_in
-from materia_nb.engine.state import Answered, Draft, FollowUp, Handoff, Handoffs, Item, ItemId, Unrouted
+from materia_nb.engine.state import Draft, FollowUp, Handoff, Handoffs, Item, ItemId, Unrouted
 from materia_nb.jsonvalue import JSON, FrozenDict, pretty, whole_floats_as_integers
-from materia_nb.loadout.vocabulary import WITHOUT_OUTPUT, Result
+from materia_nb.loadout.vocabulary import Result
 
 if TYPE_CHECKING:
     from materia_nb.loadout.graph import Socket
@@ -152,16 +151,6 @@ def capture(
     return (*(old for old in follow_ups if old is not dropped), entry)
 
 
-def without_entries_of(follow_ups: tuple[FollowUp, ...], done: ItemId) -> tuple[FollowUp, ...]:
-    """Drop the entries of a finished item and of the items in it."""
-    return tuple(entry for entry in follow_ups if not lies_in(entry.item, done))
-
-
-def without_target(follow_ups: tuple[FollowUp, ...], target: str) -> tuple[FollowUp, ...]:
-    """Drop the entries for ``target`` that belong to no item, after ``target`` has handled them."""
-    return tuple(entry for entry in follow_ups if entry.item is not None or entry.target != target)
-
-
 def shown_to(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
     """Return the reasons to show to ``target``, oldest first, at most 2,400 characters in total.
 
@@ -217,19 +206,15 @@ def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
 
     Its follow-ups for the item are marked as settled; ``state.context`` keeps the text.
     """
-    _forget(draft, socket, item, Result.NO)
+    forget_handoffs(draft, socket, item, Result.NO)
     draft.follow_up = tuple(
         follow_up._replace(settled=True) if (follow_up.source, follow_up.item) == (socket, item) else follow_up
         for follow_up in draft.follow_up
     )
 
 
-def forget_failures(draft: Draft, socket: str, item: ItemId | None) -> None:
-    """Remove the failures of a socket's earlier visits for an item, because a visit has returned an output (R60)."""
-    _forget(draft, socket, item, *WITHOUT_OUTPUT)
-
-
-def _forget(draft: Draft, socket: str, item: ItemId | None, *results: Result) -> None:
+def forget_handoffs(draft: Draft, socket: str, item: ItemId | None, *results: Result) -> None:
+    """Remove the handoffs of a socket about an item that have one of these results, among the newest 500."""
     entries = draft.handoffs.entries
     older, newer = entries[:-SCANNED], entries[-SCANNED:]
     # A list, since this runs for each item over many entries, and a generator takes three times as long.
@@ -248,15 +233,6 @@ def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
     if context == handoffs.text:
         return handoffs.entries
     return (Handoff("", "as it was set", None, None, 0, Result.NOTHING, context),) if context else ()
-
-
-def without_answers_of(
-    answers: Mapping[tuple[str, ItemId | None], Answered], done: ItemId
-) -> Mapping[tuple[str, ItemId | None], Answered]:
-    """Drop the answers for a finished item and for the items in it."""
-    if not any(lies_in(item, done) for _, item in answers):
-        return answers
-    return FrozenDict({key: answer for key, answer in answers.items() if not lies_in(key[1], done)})
 
 
 PartName: TypeAlias = Literal[

@@ -188,7 +188,7 @@ def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
 
 
 def _ended(draft: Draft, passed: list[Passed]) -> Transition:
-    decision = _skipped_sockets(draft.steps, passed, END) if passed else None
+    decision = Decision(draft.steps, "empty loop", END, passed=tuple(passed)) if passed else None
     show_only(draft)
     draft.status, draft.next = "complete", None
     return Transition(draft.done(), (CastEnd(ok=True),), decision)
@@ -207,10 +207,6 @@ def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition
         "find the reason with why, then retry; only an exhausted list leaves the loop by its exits",
     )
     return stop_cast(draft, failure)
-
-
-def _skipped_sockets(step: int, passed: list[Passed], target: str) -> Decision:
-    return Decision(step, "empty loop", target, passed=tuple(passed))
 
 
 def _visit(
@@ -245,7 +241,8 @@ def _visit(
             socket_rules.prompt(state, item)
         prompt = EntryPrompt(rules, before, step)
     started = SocketStart(about=of_visit, visit=number, step=step)
-    return Transition(state, (started,), _skipped_sockets(step, passed, socket) if passed else None, prompt)
+    entry = Decision(step, "empty loop", socket, passed=tuple(passed)) if passed else None
+    return Transition(state, (started,), entry, prompt)
 
 
 class EntryPrompt(Prompt):
