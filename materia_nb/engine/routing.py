@@ -433,7 +433,15 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
         record = draft.items.get(visit.item.id, NEW_ITEM)
         record = record._replace(used=FrozenDict({**record.used, edge_id: used + 1}))
         draft.items = FrozenDict({**draft.items, visit.item.id: record})
-    return None if used < limit else _over(rules, draft.trail, visit, edge, limit)
+    if used < limit:
+        return None
+    granted, bound = edge.max_traversals, "maxTraversals"
+    if granted is None:
+        granted, bound = rules.graph.limits.max_edge_traversals, "limits.maxEdgeTraversals"
+    subject = f"The edge {visit.socket} -> {edge.to} ({edge.when})"
+    most = f"{counted(limit, 'time')}{f' for item {visit.item.key}' if visit.item else ''} ({bound})"
+    allow = (("edge", *edge_id, visit.item.id if visit.item else None), granted)
+    return _exhausted(draft.trail, visit, subject, edge.to, most, allow)
 
 
 def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
@@ -461,15 +469,8 @@ def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject:
     limit = maximum + draft.extra.get(("edge", *key, None), 0)
     if used < limit:
         return None
-    return Failure(
-        "edge_traversals_exhausted",
-        f"{subject} may be taken {counted(limit, 'time')} (limits.maxEdgeTraversals) and was chosen once "
-        f"more{_in_cycle(draft.trail, target)}.",
-        visit.socket,
-        _ALLOW_AGAIN,
-        target,
-        (("edge", *key, None), maximum),
-    )
+    most = f"{counted(limit, 'time')} (limits.maxEdgeTraversals)"
+    return _exhausted(draft.trail, visit, subject, target, most, (("edge", *key, None), maximum))
 
 
 def repairs_allowed(rules: Rules, state: StateView, visit: Visit) -> int:
@@ -496,24 +497,14 @@ def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit
     )
 
 
-def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit: int) -> Failure:
-    granted = rules.graph.limits.max_edge_traversals if edge.max_traversals is None else edge.max_traversals
-    where = f" for item {visit.item.key}" if visit.item else ""
-    bound = "maxTraversals" if edge.max_traversals is not None else "limits.maxEdgeTraversals"
-    return Failure(
-        "edge_traversals_exhausted",
-        f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {counted(limit, 'time')}{where} ({bound}) "
-        f"and was chosen once more{_in_cycle(trail, edge.to)}.",
-        visit.socket,
-        _ALLOW_AGAIN,
-        edge.to,
-        (("edge", visit.socket, edge.place, visit.item.id if visit.item else None), granted),
-    )
-
-
-def _in_cycle(trail: tuple[str, ...], target: str) -> str:
+def _exhausted(
+    trail: tuple[str, ...], visit: Visit, subject: str, target: str, most: str, allow: tuple[tuple[object, ...], int]
+) -> Failure:
+    """Return the failure of a route that was chosen more often than allowed, with the cycle that it closes, if any."""
     length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
-    return f", in the cycle {_cycle_of(trail, target, length)}" if length else ""
+    cycle = f", in the cycle {_cycle_of(trail, target, length)}" if length else ""
+    message = f"{subject} may be taken {most} and was chosen once more{cycle}."
+    return Failure("edge_traversals_exhausted", message, visit.socket, _ALLOW_AGAIN, target, allow)
 
 
 def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:
