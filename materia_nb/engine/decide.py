@@ -19,7 +19,6 @@ from materia_nb.engine.events import Events, Transition
 from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import ListEdit, lay_out, origins_of
 from materia_nb.engine.prompt import reworded
-from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
     Edit,
@@ -246,8 +245,7 @@ def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Event
     state = session.state
     if state.status not in ("failed", "aborted"):
         raise MateriaError("The lanes are running.", hint="continue them with run", kind="not_stopped")
-    if (over := used_up(state)) is not None:
-        raise MateriaError(f"The budget is still used up: {over}", hint=recovery.RAISE_BUDGET, kind="budget")
+    recovery.refuse_used_up(state)
     about = routing.about(rules, state.at) if state.at is not None else {}
     kind = state.failure.kind if state.failure else ""
     return (

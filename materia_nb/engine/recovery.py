@@ -21,8 +21,6 @@ from materia_nb.loadout.vocabulary import Result
 
 ABORTED: Final = "aborted"
 """Kind of the failure of a cast that a person stopped."""
-RAISE_BUDGET: Final = "raise the budget with edit budget, then retry"
-"""Hint for a cast that stopped at its budget."""
 
 
 def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
@@ -160,7 +158,9 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
     if socket_rules is None or visit is None or state.next is not None:
         return Transition(state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,))
     if state.unrouted:
-        return _route_after_budget(rules, state, visit, state.unrouted, event)
+        refuse_used_up(state)
+        draft = Draft(state._replace(failure=None))
+        return route(rules, draft, visit, state.unrouted, events=(event,))
     if kind == "repair_exhausted":
         turn = ("repair", visit.step)
         state = state._replace(extra=FrozenDict({**state.extra, turn: state.extra.get(turn, 0) + 1}))
@@ -189,12 +189,11 @@ def _waiting(state: CastState, visit: Visit) -> CastState:
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
 
 
-def _route_after_budget(rules: Rules, state: CastState, visit: Visit, unrouted: Unrouted, event: Event) -> Transition:
+def refuse_used_up(state: CastState) -> None:
+    """Raise MateriaError (``budget``) if the budget is still used up."""
     if (over := used_up(state)) is not None:
-        raise MateriaError(f"The budget is still used up: {over}", hint=RAISE_BUDGET, kind="budget")
-    draft = Draft(state)
-    draft.failure = None
-    return route(rules, draft, visit, unrouted, events=(event,))
+        hint = "raise the budget with edit budget, then retry"
+        raise MateriaError(f"The budget is still used up: {over}", hint=hint, kind="budget")
 
 
 def set_budget(state: CastState, **maxima: Any) -> CastState:
