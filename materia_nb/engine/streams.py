@@ -172,14 +172,6 @@ def unfinished(streams: Streams) -> Iterator[Lane]:
     return (lane for lane in streams.lanes.values() if not lane.is_over)
 
 
-def failure_of(streams: Streams) -> str:
-    """Return a description of the lanes that were not accepted, with their errors (P6)."""
-    wrong = [
-        f"{lane.name}: {lane.error or lane.status}" for lane in streams.lanes.values() if lane.status != "accepted"
-    ]
-    return f"{len(wrong)} of {len(streams.lanes)} lanes did not finish. " + "; ".join(wrong)
-
-
 # -- the events of lanes that are over -----------------------------------------------------------
 
 
@@ -190,10 +182,12 @@ def events_of_join(at_work: Streams, ts: int) -> Events:
     """
     if any(unfinished(at_work)):
         raise MateriaError("The lanes are running.", hint="continue them with run", kind="lanes")
-    region = at_work.region
-    if all(lane.status == "accepted" for lane in at_work.lanes.values()):
+    region, lanes = at_work.region, at_work.lanes.values()
+    wrong = [f"{lane.name}: {lane.error or lane.status}" for lane in lanes if lane.status != "accepted"]
+    if not wrong:
         return (ev.StreamsJoined(loop=region.loop, next=region.exit, ts=ts),)
-    return events_of_failure(at_work, "stream_failed", failure_of(at_work), ts)
+    error = f"{len(wrong)} of {len(lanes)} lanes did not finish. {'; '.join(wrong)}"
+    return events_of_failure(at_work, "stream_failed", error, ts)
 
 
 def events_of_failure(at_work: Streams, kind: str, error: str, ts: int) -> Events:
