@@ -268,7 +268,7 @@ class EntryPrompt(Prompt):
     def __eq__(self, other: object) -> bool:
         return self._written() == other  # so that the prompt is assembled once, not for each attribute
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __getattr__(self, name: str) -> Any:
         """Assemble the prompt when one of its attributes is read."""

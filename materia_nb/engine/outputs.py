@@ -11,7 +11,7 @@ from materia_nb.engine.completing import apply_output, complete, fail, start_det
 from materia_nb.engine.conversation import ToolCall, cut_to
 from materia_nb.engine.entering import EntryPrompt, enter, first_prompt, form_for, turn_facts
 from materia_nb.engine.events import Transition
-from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
+from materia_nb.engine.prompt import DRAFT_ACCEPTED, WORK_IS_OVER, Prompt, next_prompt, repair_prompt
 from materia_nb.engine.routing import about, decision_of, repairs_allowed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, TurnRecord
@@ -64,14 +64,9 @@ def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
-    next_prompt = resume_prompt(
-        prompt,
-        "\n".join([_GO_ON, *([reading.reason] if reading.reason else [])]),
-        form_for(rules, draft, visit, short=True),
-    )
-    return Transition(
-        draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), next_prompt, reading
-    )
+    text = "\n".join([_GO_ON, *([reading.reason] if reading.reason else [])])
+    resumed = next_prompt(prompt, "resume", text, form_for(rules, draft, visit, short=True))
+    return Transition(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), resumed, reading)
 
 
 def _detoured(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
@@ -96,12 +91,8 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval
     lines += ["The person answers:", text] if approval is None else [text]
     if socket_rules.protocol.after_answer and hold is not None and hold.action == "pause" and approval is None:
         lines.append(socket_rules.protocol.after_answer)
-    return Transition(
-        after,
-        (),
-        None,
-        resume_prompt(prompt, "\n".join(lines), form_for(rules, after, resumed, short=True)),
-    )
+    form = form_for(rules, after, resumed, short=True)
+    return Transition(after, (), None, next_prompt(prompt, "resume", "\n".join(lines), form))
 
 
 def called(state: CastState, call: ToolCall) -> CastState:
@@ -273,7 +264,8 @@ def _worked(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transit
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
-    return Transition(draft.done(), (worked,), decision, handoff_prompt(prompt, form_for(rules, draft, visit)))
+    request = next_prompt(prompt, "finalize", WORK_IS_OVER, form_for(rules, draft, visit))
+    return Transition(draft.done(), (worked,), decision, request)
 
 
 def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
@@ -290,7 +282,8 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
             f"{visit.socket} has no draft yet.", hint="let its agent answer first (step)", kind="no_draft"
         )
     visit = visit._replace(mode="final")
-    return Transition(state._replace(at=visit), (), None, final_prompt(prompt, form_for(rules, state, visit)))
+    request = next_prompt(prompt, "draft", DRAFT_ACCEPTED, form_for(rules, state, visit))
+    return Transition(state._replace(at=visit), (), None, request)
 
 
 _ASK_AGAIN: Final = "retry to ask again, retry --limit for another repair turn, or correct the answer yourself"
