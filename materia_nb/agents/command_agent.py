@@ -248,7 +248,7 @@ class CommandAgent:
         if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
             raise AgentError(
                 f"{argv!r} is not a command",
-                hint='a command is a list of strings, a program and its arguments: ["pi", "-p"]',
+                hint='pass a list of strings, the program and its arguments, such as ["pi", "-p"]',
             )
         self.argv = tuple(argv)
         self.timeout_s = timeout_s

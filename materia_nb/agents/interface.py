@@ -416,9 +416,9 @@ def validate_usage(usage: Any, who: object) -> StepUsage:
         whole_counts: dict[str, Any] = {name: None if count is None else int(count) for name, count in counts.items()}
         used = StepUsage(cost=None if usage.cost is None else float(usage.cost), **whole_counts)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise AgentError(f"{who} returned a usage that is not numbers: {usage!r}") from error
+        raise AgentError(f"{who} returned usage values that are not numbers: {usage!r}") from error
     if any(count is not None and not 0 <= count < math.inf for count in used):
-        raise AgentError(f"{who} returned an impossible usage: {usage!r}")
+        raise AgentError(f"{who} returned an invalid usage: {usage!r}")
     return used
 
 
@@ -459,7 +459,7 @@ _QUOTED: Final = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTIL
 MAX_THINKING_BYTES: Final = 65_536
 """Maximum size of the thinking that is stored for one turn, in bytes."""
 
-UNENDED_THINKING: Final = "thinking that had no end"
+UNENDED_THINKING: Final = "unfinished thinking"
 """Reason for treating a reply as cut off if it contains only thinking (R52)."""
 
 
@@ -535,7 +535,7 @@ def truncate_thinking(thinking: str) -> str:
     data = thinking.encode()
     if len(data) <= MAX_THINKING_BYTES:
         return thinking
-    notice = f"\n[cut: {len(thinking):,} characters in all]"
+    notice = f"\n[cut: {len(thinking):,} characters in total]"
     return data[: MAX_THINKING_BYTES - len(notice.encode())].decode(errors="ignore") + notice
 
 

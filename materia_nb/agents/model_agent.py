@@ -114,10 +114,10 @@ def check_model(model: object, base_url: str | None = None) -> None:
     if not isinstance(model, str):
         raise _bad_model(
             f"A {type(model).__name__} is not a model",
-            "write provider:model, as in openai:gpt-5, or give a model of pydantic-ai",
+            "write provider:model, as in openai:gpt-5, or pass a pydantic-ai model object",
         )
     if base_url is not None and not re.match(r"https?://[^/\s]", base_url):
-        raise _bad_model("The base URL is not valid", "write the whole URL, such as http://127.0.0.1:8080/v1")
+        raise _bad_model("The base URL is not valid", "write the full URL, such as http://127.0.0.1:8080/v1")
     provider, _, name = model.partition(":")
     if not provider or not name:
         raise _bad_model(
@@ -201,7 +201,7 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
         ) from None
     except ImportError as error:
         raise AgentError(
-            f"The proxy that the environment names for {provider} needs a package that is not installed",
+            f"The proxy that is set in the environment for {provider} needs a package that is not installed",
             hint=" ".join(scrubbed(str(error)).split())[:300],
             kind="not_installed",
         ) from None

@@ -113,7 +113,7 @@ def short_reason(error: BaseException, model: str) -> str:
     if isinstance(error, ai.ModelHTTPError):
         return f"{error.status_code} from {model}"
     if isinstance(error, CutOff):
-        return f"the answer of {model} broke off"
+        return f"the answer of {model} stopped in the middle"
     return f"no connection to {model}"
 
 
@@ -306,7 +306,7 @@ class Requests:
                 if size > MAX_ANSWER_CHARS:
                     raise AgentError(
                         f"{self.handle.name} answered with more than {MAX_ANSWER_CHARS:,} characters",
-                        hint="retry --turn, or give the agent fewer max_tokens in its settings",
+                        hint="retry --turn, or give the agent a smaller max_tokens in its settings",
                         kind="agent_reply_too_long",
                     )
                 if text := _delta_text(event):

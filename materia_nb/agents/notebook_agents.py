@@ -152,9 +152,9 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
         return None
     if unknown:
         raise AgentError(
-            f"Function {name} asks for {', '.join(p.name for p in unknown)}, which a turn does not have",
+            f"Function {name} has parameters that are not fields of a turn: {', '.join(p.name for p in unknown)}",
             where=_where(function),
-            hint=f"name a parameter turn, or after a field of the turn; {turn_has(*(p.name for p in unknown))}",
+            hint=f"name a parameter turn, or use the names of its fields; {turn_has(*(p.name for p in unknown))}",
         )
     return tuple(p.name for p in required)
 
@@ -395,7 +395,7 @@ def _entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Re
     if not isinstance(value, Sequence):
         raise AgentError(
             f"The script's entry {key!r} is {type(value).__name__}, not replies.",
-            hint="a dict is a script: lists of replies by socket or materia; for one fixed answer give a function",
+            hint="give lists of replies by socket or materia; for one fixed answer, give a function",
         )
     return tuple(_entry(f"Reply {n} of {key!r} in the script", entry) for n, entry in enumerate(value, start=1))
 
@@ -417,7 +417,7 @@ def _usage(who: str, value: object) -> Usage | None:
         raise AgentError(f"{who} has a usage that is not an object", hint='write {"input": 10, "output": 5}')
     tokens = {"input": 0, "output": 0} | {name: value[name] for name in TOKEN_KINDS if name in value}
     if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in tokens.values()):
-        raise AgentError(f"{who} has a usage without whole numbers", hint='write {"input": 10, "output": 5}')
+        raise AgentError(f"{who} has usage values that are not whole numbers", hint='write {"input": 10, "output": 5}')
     cost = value.get("cost")
     return Usage(**tokens, cost=float(cost) if isinstance(cost, (int, float)) else None)
 
@@ -489,7 +489,7 @@ def _named(value: str) -> Agent:
         f"{value!r} is not an agent",
         hint=f"did you mean {likely!r}?"
         if (likely := f"{COMMAND_PREFIX}{value}" if value in PRESETS else suggest_model(value))
-        else f'a command is a list, as {value.split()!r}; "person" is a person, "openai:gpt-5" a model',
+        else f'pass a list such as {value.split()!r} for a program, "person" for a person, or a name such as "openai:gpt-5" for a model',
     )
 
 

@@ -361,7 +361,7 @@ class Asked(Shown):
 
     def _lines(self) -> list[str]:
         if self.text is None:
-            return [f"{self.agent} gave no answer: a person answers, or has to approve a tool call."]
+            return [f"{self.agent} gave no answer: a person must answer, or approve a tool call."]
         verdict = "accepted" if self.accepted else "refused"
         if self.satisfied is not None:
             verdict += f", satisfied: {str(self.satisfied).lower()}"
@@ -380,12 +380,12 @@ def ask_socket(
     rules = Rules(graph)
     socket_rules = rules.sockets[socket]
     if socket_rules.socket.is_utility:
-        raise MateriaError(f"{socket} is a utility, which is not asked.", where=socket, kind="not_an_agent")
+        raise MateriaError(f"{socket} is a utility, so it has no agent.", where=socket, kind="not_an_agent")
     data, iterator = json_copy(dict(state)), socket_rules.socket.iterator
     path = state_path(iterator.items) if iterator is not None else ()
     if item is not None and not path:
         raise MateriaError(
-            f"{socket} works on no list of the state.", where=socket, hint="leave item out", kind="no_item"
+            f"{socket} does not work on a list of the state.", where=socket, hint="leave item out", kind="no_item"
         )
     if path and (item is not None or get_path(data, path) is MISSING):
         data = set_path(data, path, [{"title": "Item 1"} if item is None else json_copy(item)])

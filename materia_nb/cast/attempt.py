@@ -193,7 +193,7 @@ class Trial(Runner):
         prompt = _asked_text(self.session)
         started = time.monotonic()
         if isinstance(agent, PersonAgent):
-            error: str | None = "a person answers here: give agents"
+            error: str | None = "a person answers here; pass other agents"
         else:
             with self.in_own_folder(number):
                 self.ask()
@@ -350,8 +350,8 @@ class Attempts(Shown, Sequence[Attempt]):
         tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens:,} tokens"
         cost = f", {usage.cost:.4f} USD" if usage.cost else ""
         missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
-        used = in_words(f"{tokens}{cost} in all", missing)
-        return f"{self.socket}, asked {times}: {usable} would be taken, {used}"
+        used = in_words(f"{tokens}{cost} in total", missing)
+        return f"{self.socket}, asked {times}: {usable} would be accepted, {used}"
 
     def _problems(self) -> Iterator[str]:
         for attempt in self:
@@ -375,7 +375,7 @@ class Attempts(Shown, Sequence[Attempt]):
             raise MateriaError(
                 f"Attempt {number} has no answer that would be accepted: {why}",
                 where=self.socket,
-                hint="take another, or reply with a corrected answer",
+                hint="take another attempt, or reply with a corrected answer",
                 kind="refused",
             )
         runner = self._runner
@@ -385,7 +385,7 @@ class Attempts(Shown, Sequence[Attempt]):
                 raise MateriaError(
                     "The turn is no longer waiting with the same prompt.",
                     where=self.socket,
-                    hint="attempt it again, pin the answer, or go back to the step before",
+                    hint="make new attempts, pin the answer, or go back to the step before",
                     kind="gone_on",
                 )
             if runner.session.state.status == "ready":
@@ -394,7 +394,7 @@ class Attempts(Shown, Sequence[Attempt]):
                 if runner.session.files != trial.wrote[0]:
                     raise MateriaError(
                         "The files have changed since the attempt began.",
-                        hint="attempt it again, or go back to the step before with its files",
+                        hint="make new attempts, or go back to the step before with its files",
                         kind="gone_on",
                     )
                 runner.file_snapshots().restore(*trial.wrote)
@@ -461,8 +461,8 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     session = entered(runner.rules, runner.session)
     if session is None:
         raise MateriaError(
-            f"No turn of an agent waits; the cast {runner.session.state.stands}.",
-            hint="fork it after the previous step, and attempt there",
+            f"No agent turn is waiting; the cast {runner.session.state.stands}.",
+            hint="fork the cast after the previous step, and attempt the turn there",
             kind="not_waiting",
         )
     visit = decide.waiting(session)
@@ -474,12 +474,14 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
         )
     if runner.rules.sockets[visit.socket].socket.is_utility:
         raise MateriaError(
-            f"{visit.socket} is a utility; a process answers there.", hint="step runs it", kind="not_an_agent"
+            f"{visit.socket} is a utility, so a process answers it.", hint="run it with step", kind="not_an_agent"
         )
     if session.asking or (visit.mode == "draft" and visit.drafts and session.wish is None):
-        question = "tool calls wait to be approved" if session.asking else "a draft waits to be judged"
+        question = "tool calls wait for approval" if session.asking else "a draft waits for a decision"
         raise MateriaError(
-            f"A person decides first: {question}.", hint="approve or deny; refine or accept", kind="not_waiting"
+            f"A person must decide first: {question}.",
+            hint="approve or deny the tool calls, or refine or accept the draft",
+            kind="not_waiting",
         )
     return session
 
@@ -497,7 +499,9 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
         return {}
     if session.wish is not None:
         raise MateriaError(
-            "The next prompt is your message about the draft.", hint="refine with another", kind="prompt"
+            "The next prompt is your message about the draft, so its wording cannot be changed.",
+            hint="send another message with refine",
+            kind="prompt",
         )
     if isinstance(wording, str):
         visit = decide.waiting(session)

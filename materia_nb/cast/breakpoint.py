@@ -114,7 +114,7 @@ class Breakpoint(NamedTuple):
             "after": f"after {socket}",
             "refused": f"refused output of {socket}",
             "not_satisfied": f"{socket} not satisfied",
-            "same_again": f"{socket} says the same again",
+            "same_again": f"{socket} repeats its output",
             "empty_answer": f"empty answer of {socket}",
             "changed": f"state.{part(self.path or '', 60)} changed",
             "every": f"every {self.amount or 0:,g} {self.unit}" + (f" of {socket}" if self.socket else ""),
@@ -414,7 +414,10 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
     except MateriaError as error:
         return [], f"The breakpoints in {part(str(path), 200)} were not read: {error.what}"
     rows = saved if isinstance(saved, list) else [saved]
-    breakpoints, problem = [], f"There are more than {_MAX_BREAKPOINTS}." if len(rows) > _MAX_BREAKPOINTS else ""
+    breakpoints, problem = (
+        [],
+        f"There are more than {_MAX_BREAKPOINTS} breakpoints." if len(rows) > _MAX_BREAKPOINTS else "",
+    )
     for row in rows[:_MAX_BREAKPOINTS]:
         try:
             breakpoints.append(breakpoint_of(row))

@@ -79,15 +79,15 @@ class Case:
             expected = ComparedCast("", Rules(graph_of_case), before)
             first = Comparison(expected, ComparedCast("", Rules(graph), replayed)).first
             if first is not None:
-                failures += ["A is the loadout of the case, B that of the file.", *str(first).splitlines()]
+                failures += ["A is the loadout of the case, B is the loadout of the file.", *str(first).splitlines()]
         return failures
 
     def _ways(self, graph: Graph) -> list[str]:
         """Return a line for each visit that is no longer possible or newly possible."""
         expected = self.fields["ways"]
         moves = Exploration(graph, expected["items"]).moves
-        missing = [f"No way does this any more: {move}" for move in expected["moves"] if move not in moves]
-        new = [f"A way does this now: {move}" for move in moves if move not in expected["moves"]]
+        missing = [f"This is no longer possible: {move}" for move in expected["moves"] if move not in moves]
+        new = [f"This is newly possible: {move}" for move in moves if move not in expected["moves"]]
         more = max(0, len(missing) - _MAX_CHANGES) + max(0, len(new) - _MAX_CHANGES)
         return [*missing[:_MAX_CHANGES], *new[:_MAX_CHANGES], *([f"and {more} more"] if more else [])]
 

@@ -464,8 +464,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         visit = state.at if stopped else decide.waiting(work.session)
         socket_rules = None if visit is None else work.rules.sockets[visit.socket]
         if socket_rules is not None and socket_rules.socket.is_utility and not stopped:
-            message = f"{socket_rules.socket.id} is a utility; a process answers there."
-            raise MateriaError(message, hint="step runs it", kind="not_an_agent")
+            message = f"{socket_rules.socket.id} is a utility, so a process answers it."
+            raise MateriaError(message, hint="run it with step", kind="not_an_agent")
         reply = validate_reply(given(answer), "The reply", None if socket_rules is None else socket_rules.write)
         if stopped:
             self.runner.by_hand(work, reply, clean(reply.text))
@@ -539,7 +539,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 are given (``usage``).
         """
         if turn and limit:
-            raise MateriaError("Retry either the turn or past the limit.", kind="usage")
+            raise MateriaError("Retry either the turn or past the limit, not both.", kind="usage")
         if turn:  # a turn that already waits, perhaps with an edited prompt, only needs to be asked
             return self._record(decide.retry_turn if self.now.prompt is None else lambda *_: ())
         failure, steps = self.failure, len(self.steps)

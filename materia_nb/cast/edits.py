@@ -413,8 +413,8 @@ def _redefined(
     differences = redefinition(as_object(known[materia]), definition, materia, owner)
     if differences is None:
         raise MateriaError(
-            f"The cast has this very definition of {materia} already.",
-            hint="retry runs it again; a script is read from its file each time",
+            f"The cast already has this definition of {materia}.",
+            hint="use retry to run it again; a script is read from its file each time",
             kind="redefine",
         )
     if differences.fixed_fields:
@@ -527,7 +527,7 @@ class Approvals(ApprovalsNow):
         if (request := self.request) is not None:
             return request
         message = f"Nothing waits for approval; the cast {self.cast.engine.stands}."
-        hint = "allow lets a tool run without asking"
+        hint = "let a tool run without approval with allow"
         if (hold := self.cast.held) is not None:
             message = f"The agent asks for {hold.needs or 'a decision'}, not for approval of a command."
             hint = "reply, or accept its output"
@@ -554,7 +554,7 @@ class Approvals(ApprovalsNow):
             return self._work.session.steps[-1]
 
 
-_FORMS: Final = "a text, a dict (sent as JSON), a function, or an earlier cast; nothing for its own latest output"
+_FORMS: Final = "a text, a dict (sent as JSON), a function, or an earlier cast; leave it out to pin the latest output"
 
 
 class Chosen(NamedTuple):
@@ -579,7 +579,7 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
         function = FunctionAgent(to)
         return Chosen(Pin("function", f"the function {function.name}"), function)
     subject = "nothing" if to is None else f"a value of type {type(to).__name__}"
-    visits = "" if visit is None else " that has visits"
+    visits = "" if visit is None else "; only the outputs of a cast have visits"
     message = f"{name} cannot be pinned to {subject}{visits}."
     raise MateriaError(message, where=name, hint=f"give {_FORMS}", kind="bad_pin")
 
@@ -627,7 +627,7 @@ def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
         raise MateriaError(
             f"{name} has no output in {name_of(agent)}.",
             where=name,
-            hint="name a cast (recorded:ID) to pin a utility; a recording has the outputs of agents only",
+            hint="name a cast (recorded:ID) to pin a utility; a recording contains only the outputs of agents",
             kind="no_output",
         )
     return Pin("visits", f"the recording {name_of(agent)}", visits=outputs)

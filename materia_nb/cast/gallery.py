@@ -190,7 +190,7 @@ class Gallery(Shown, Mapping[str, Card]):
 
 _TITLES: Final[Mapping[CardKind, str]] = {
     "pattern": "Patterns",
-    "mistake": "Classic mistakes, each with its complaint",
+    "mistake": "Classic mistakes, each with the finding of check",
 }
 
 
@@ -243,7 +243,7 @@ def open_card(card: Card, folder: str | Path) -> Opened:
     path = Path(folder) / f"{card.name}.ipynb"
     text = json.dumps(notebook_of(card), ensure_ascii=False, indent=1) + "\n"
     if os.path.lexists(path):
-        message, hint = f"{path.name} exists already and is not overwritten.", "open it, or rename it and try again"
+        message, hint = f"{path.name} already exists and is not overwritten.", "open it, or rename it and try again"
         raise MateriaError(message, where=str(path), hint=hint, kind="exists")
     with disk(path, "write the notebook"):
         replace_file(path, text.encode())

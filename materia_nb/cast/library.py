@@ -299,7 +299,7 @@ class Loadouts(Mapping[str, str], Shown):
         if draft is True:
             drafts = self.drafts(name or self.chosen)
             if not drafts:
-                hint = "list the drafts that no design has open with wb.loadouts.drafts()"
+                hint = "list the drafts that are not open in a designer with wb.loadouts.drafts()"
                 raise MateriaError(f"{name or self.chosen} has no draft.", hint=hint, kind="no_draft")
             draft = drafts[0]
         if draft is not False:
@@ -311,7 +311,7 @@ class Loadouts(Mapping[str, str], Shown):
             design = new_design(self.config, name or "", self.project)
         else:
             if name is not None and name not in self.config.loadout_names:
-                hint = f"{did_you_mean(name, self.config.loadout_names)}; design --new {name} begins one"
+                hint = f"{did_you_mean(name, self.config.loadout_names)}; create it with design --new {name}"
                 raise MateriaError(f"The loadout {name!r} does not exist.", hint=hint, kind="unknown_loadout")
             design = open_design(self.config, self.needs(name or self.chosen), self.project)
         return autosave(design, self.casts_root)
@@ -453,7 +453,7 @@ class Loadouts(Mapping[str, str], Shown):
             raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
         if name in self._gone and name not in names:
             message = f"The loadout {name!r} of {self._gone[name]} is no longer loaded."
-            hint = f"load {self._gone[name]} again; one file at a time is loaded"
+            hint = f"load {self._gone[name]} again; only one file is loaded at a time"
             raise MateriaError(message, hint=hint, kind="unknown_loadout")
         if name not in names:
             chosen = self.config.document.get("activeLoadout") == name
@@ -468,7 +468,11 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
     written = as_object(as_object(read_config(path)).get("materia")) if used else {}
     along = [id_ for id_ in used if id_ in written]
     message = f" with the materia {', '.join(along)}" if along else ""
-    return f"{message}; not copied, but run where they are: {', '.join(scripts)}" if scripts else message
+    return (
+        f"{message}; these scripts were not copied and run from their current location: {', '.join(scripts)}"
+        if scripts
+        else message
+    )
 
 
 def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
@@ -495,7 +499,8 @@ def copy_scripts(graph: Graph) -> list[str]:
         utility_step.synchronize(folder)
         replaced += [copy for copy in utility_step.copies(folder) if copy.status == "set aside" and copy not in before]
     return [
-        f"{copy.path} is no longer run: it was changed, and the package has a new {copy.script}" for copy in replaced
+        f"{copy.path} is no longer used, because it was changed and the package has a newer {copy.script}"
+        for copy in replaced
     ]
 
 

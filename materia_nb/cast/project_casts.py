@@ -214,7 +214,7 @@ class Casts(Shown):
                 f"This would delete the cast {entry.id}{name} ({entry.loadout or 'no loadout'}, {entry.status}{steps}): "
                 f"{short(entry.request or 'no request', 80)}",
                 where=str(path),
-                hint=f"if that is meant: wb.casts.delete({entry.id!r}, yes=True), or delete {entry.id} --yes",
+                hint=f"to delete it, use wb.casts.delete({entry.id!r}, yes=True) or delete {entry.id} --yes",
                 kind="not_confirmed",
             )
         delete_cast(self.root, path)

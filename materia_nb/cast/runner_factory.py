@@ -225,7 +225,7 @@ def resume_runner(
             _keep_envelope(runner)
         if start.get("place") != location_of(path) and _remove_approvals(runner):
             runner.messages.append(
-                "Tools were allowed on another machine, in another directory or by another user: they ask again."
+                "Tools were allowed on another machine, in another directory or by another user, so they need approval again."
             )
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:

@@ -455,11 +455,11 @@ class Snapshot:
         decision, entry, pinned = record.decision, record.entry, record.pinned
         why = explain(self.rules, record.title, decision, after, entry, onward=following, pinned=pinned)
         if decision is None and after_it > 1:
-            source = f"It came here from step {record.number - 1}."
+            source = f"The cast came here from step {record.number - 1}."
             return dataclasses.replace(why, lines=(source, *self.why(record.number - 1).lines, why.lines[-1]))
-        first = ["A person answered it by hand, after it had failed."] if record.by_hand else []
+        first = ["A person answered it by hand after it had failed."] if record.by_hand else []
         if record.skipped is not None:
-            first.append(f"A person continued without it: {record.skipped}")
+            first.append(f"A person skipped it: {record.skipped}")
         label = self.label_of(record).words
         last = [f"A person's label: {label}."] if label else []
         return dataclasses.replace(why, lines=(*first, *why.lines, *last), thinking=record.thinking)

@@ -671,7 +671,7 @@ def _first_lines(text: str, max_chars: int) -> str:
     if len(text) <= max_chars or not max_chars:
         return text if max_chars else ""
     cut = text.rfind("\n", 0, max_chars)
-    return clip(text, max_chars) if cut < 0 else f"{text[:cut]}\n… [{len(text):,} characters in all]"
+    return clip(text, max_chars) if cut < 0 else f"{text[:cut]}\n… [{len(text):,} characters in total]"
 
 
 def _under_title(title: str, text: str) -> str:

@@ -166,7 +166,7 @@ def clip(text: str, limit: int) -> str:
     """Return at most ``limit`` characters, with line breaks; a cut text ends with its full length."""
     if len(text) <= limit:
         return text
-    return f"{text[: _safe_cut(text[: limit + 40], limit)]}{ELLIPSIS} [{len(text):,} characters in all]"
+    return f"{text[: _safe_cut(text[: limit + 40], limit)]}{ELLIPSIS} [{len(text):,} characters in total]"
 
 
 _FG: Final = "var(--jp-ui-font-color1, inherit)"

@@ -81,7 +81,7 @@ class TestArguments:
         assert FunctionAgent(Builder()).name == "Builder"
 
     def test_unknown_parameters_are_refused_immediately(self):
-        with pytest.raises(AgentError, match="asks for colour, which a turn does not have"):
+        with pytest.raises(AgentError, match="has parameters that are not fields of a turn: colour"):
             FunctionAgent(lambda prompt, colour: "x", name="paint")
 
     def test_misspelt_parameter_error_lists_the_fields_of_a_turn(self):

@@ -59,8 +59,8 @@ FAILURES = {
         "could not be read",
         "another model",
     ),
-    "cut_off": (breaks_off("so f"), "broke off", "check that the provider is running"),
-    "cut_off_quietly": (breaks_off("so f", framed=False), "broke off", "check that the provider is running"),
+    "cut_off": (breaks_off("so f"), "was lost", "check that the provider is running"),
+    "cut_off_quietly": (breaks_off("so f", framed=False), "was lost", "check that the provider is running"),
     "error_in_a_200_reply": (
         whole({"error": {"message": "Rate limit exceeded: free tier", "code": 429}}),
         "does not accept more requests at the moment, in 2 tries: Rate limit exceeded: free tier",
@@ -263,7 +263,7 @@ def test_anthropic_stream_without_an_end_event_is_retried_as_incomplete(monkeypa
         reply = model.answer(turn(heard))
     assert (reply.text, reply.usage.output) == ("Half an ans", 200)
     assert heard.spent == [Usage(None, None)]
-    assert heard.notes[0].startswith("the answer of anthropic:claude-x broke off; trying again")
+    assert heard.notes[0].startswith("the answer of anthropic:claude-x stopped in the middle; trying again")
 
 
 # -- trying again ---------------------------------------------------------------------

@@ -70,7 +70,7 @@ def test_parts_of_a_file_with_long_lines_add_up_to_the_whole_file(box, project):
 def test_overlong_line_is_truncated_and_its_size_is_reported(box, project):
     (project / "a.txt").write_text("x" * 300_000 + "\nlast\n")
     long, last = box.call("read", {"path": "a.txt"}).text.split("\n")
-    assert long == "x" * 2_000 + "… [a line of 300,001 bytes; the rest is left out]"
+    assert long == "x" * 2_000 + "… [a line of 300,001 bytes; the rest is omitted]"
     assert last == "last"
 
 
@@ -90,7 +90,7 @@ def test_first_lines_of_a_huge_file_can_be_read(box, project):
 def test_line_beyond_the_scan_limit_is_refused(box, project, monkeypatch):
     monkeypatch.setattr(file_tools, "MAX_SCANNED_BYTES", 1_000)
     (project / "a.txt").write_text("line\n" * 10_000)
-    assert "lies more than 1,000 bytes into the file" in box.call("read", {"path": "a.txt", "offset": 900}).text
+    assert "is more than 1,000 bytes into the file" in box.call("read", {"path": "a.txt", "offset": 900}).text
     assert box.call("read", {"path": "a.txt", "limit": 1}).text.startswith("line\n(lines 1-1; continue with offset 2")
 
 

@@ -305,7 +305,7 @@ def test_two_casts_side_by_side(lab: Lab):
     panel = Surface(lab, cell)
     panel.at.get_by_role("grid", name="steps").locator("[data-index='1']").click()
     panel.press("Fork from here")
-    panel.says("nothing differs so far")
+    panel.says("nothing differs up to there")
     lab.run_cell(cell + 1)
     panel.press("Run")
     panel.says("They first differ in step 3: Eval (WI-1) answered differently")

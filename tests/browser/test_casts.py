@@ -62,7 +62,7 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
 
     step(panel, 3).click()
     panel.press("Fork from here")
-    panel.says("B stands after step 3; nothing differs so far. A has continued from there.")
+    panel.says("B ends after step 3; nothing differs up to there. A continues from there.")
     compared = panel.at.get_by_role("tabpanel").filter(has_text="A is the original").first
     assert "current state" not in compared.inner_text()
     lab.run_cell(cell + 1)
@@ -86,7 +86,7 @@ def test_casts_can_be_found_shown_compared_and_resumed(lab: Lab):
     rows.filter(has_text="a short guide").click()
     press_button(casts.get_by_role("button", name="Compare…"))
     casts.get_by_role("menuitem").filter(has_text="release notes").click()
-    casts.get_by_text("nothing differs so far").wait_for()
+    casts.get_by_text("nothing differs up to there").wait_for()
     casts.get_by_role("button", name="Close").click()
 
     casts.get_by_role("searchbox").fill("broken")

@@ -43,7 +43,7 @@ def test_attempts_are_shown_side_by_side_with_cost_validity_and_target(at_eval):
     assert tried.usage.cost == 1.5
     assert tried[1].issues
     shown = repr(tried)
-    assert "2 would be taken" in shown
+    assert "2 would be accepted" in shown
     assert tried[0].leads == "Socket-4 (WI-1)"
     assert "2 is refused" in shown
 

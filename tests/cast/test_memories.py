@@ -110,8 +110,8 @@ def test_missing_evidence_files_are_reported_but_do_not_stop_the_cast(tmp_path):
     event = next(line["data"] for line in h.lines_of(cast) if line["type"] == "evidence_missing")
     assert (event["socket"], event["visit"], event["paths"]) == ("Check", 1, ["gone.py", "../made.py"])
     text = repr(HandoffView(cast.now, cast.steps[1]))
-    assert "not on the disk, though named as made: gone.py" in text
-    assert "though named as made: gone.py" in HandoffView(cast.now, cast.steps[1])._repr_mimebundle_()["text/html"]
+    assert "reported as created, but missing on disk: gone.py" in text
+    assert "but missing on disk: gone.py" in HandoffView(cast.now, cast.steps[1])._repr_mimebundle_()["text/html"]
     assert same_when_opened(cast).steps[1].missing == cast.steps[1].missing
     (tmp_path / "gone.py").write_text("x")
     assert open_cast(cast.run_dir).steps[1].missing == ("gone.py", "../made.py"), "as it was then"
@@ -130,7 +130,7 @@ def test_existing_evidence_files_are_not_reported_as_missing(tmp_path):
 def test_status_of_a_held_cast_reports_missing_evidence_files(tmp_path):
     cast = claiming(tmp_path, "<b>", status="BLOCKED")
     assert cast.status == "held"
-    assert "not on the disk, though named as made: <b>" in repr(cast)
+    assert "reported as created, but missing on disk: <b>" in repr(cast)
     assert same_when_opened(cast).status == "held"
     cast.edit.output(json.dumps(envelope(summary__evidence={"commands_run": ["x"]})))
     assert cast.steps[1].missing == ()

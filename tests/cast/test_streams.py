@@ -235,7 +235,7 @@ def test_failed_lanes_are_answered_by_name(tmp_path):
         raise RuntimeError("no luck")
 
     cast = run(tmp_path, Build=build)
-    with pytest.raises(MateriaError, match="Several lanes wait"):
+    with pytest.raises(MateriaError, match="Several lanes are waiting"):
         cast.reply("mine")
     cast.reply("mine", lane="api")
     assert cast.run() == "failed"
@@ -351,7 +351,7 @@ def test_person_answers_in_a_lane_while_others_run(tmp_path):
     cast = h.start(tmp_path, config, stream_agents(Check="person"))
     assert cast.run() == "person"
     assert [lane.now.waiting_at.socket for lane in cast.now.lanes.values()] == ["Socket-4", "Socket-4"]
-    with pytest.raises(MateriaError, match="Several lanes wait"):
+    with pytest.raises(MateriaError, match="Several lanes are waiting"):
         cast.reply(h.YES)
     cast.reply(h.YES, lane="api")
     assert cast.run() == "person"

@@ -190,7 +190,7 @@ def test_prompt_view_shows_changes_since_the_previous_visit(tmp_path):
     cast.run()
     first, again = (step for step in cast.steps if step.socket == "Socket-2")
     shown = repr(prompt_view(again, again.prompt, cast.steps))
-    line = next(one for one in shown.splitlines() if "Against its visit before, step 2: " in one)
+    line = next(one for one in shown.splitlines() if "Compared with its previous visit, step 2: " in one)
     assert "Why it came back +" in line
     assert "Request" not in line
     assert line.endswith("the rest is the same.")

@@ -89,5 +89,5 @@ def test_long_runs_of_accents_are_shortened():
 
 
 def test_truncated_text_ends_with_its_original_length():
-    assert clip("x" * 1_000_000, 10) == "xxxxxxxxxx… [1,000,000 characters in all]"
+    assert clip("x" * 1_000_000, 10) == "xxxxxxxxxx… [1,000,000 characters in total]"
     assert clip("a\nb", 10) == "a\nb"

@@ -252,7 +252,7 @@ def test_the_page_loads_nothing_and_links_only_to_local_files_and_its_steps():
 
 def test_plain_text_shortens_collapsed_parts_and_shows_open_parts_in_full():
     inside = [Line("x" * 100) for _ in range(9)]
-    assert blocks_as_text([Fold("more", inside)]).splitlines()[-1] == "  … [908 characters in all]"
+    assert blocks_as_text([Fold("more", inside)]).splitlines()[-1] == "  … [908 characters in total]"
     assert len(blocks_as_text([Fold("more", inside)]).splitlines()) == 5
     assert len(blocks_as_text([Fold("more", inside, opened=True)]).splitlines()) == 10
     assert blocks_as_text([Fold("more", inside, brief=0)]) == "more"

@@ -55,7 +55,7 @@ def test_every_argument_of_a_waiting_call_is_shown_in_full(args):
 def test_finished_calls_are_shortened():
     page = calls_html([bash("-" * 7_000 + "LAST", result="x" * 9_000 + "LAST")])
     assert "LAST" not in page
-    assert "[7,004 characters in all]" in page
+    assert "[7,004 characters in total]" in page
 
 
 def test_waiting_call_is_not_shortened_on_one_line():

@@ -258,7 +258,7 @@ def test_r64_breakpoints_stop_on_repeated_and_empty_answers(tmp_path):
     cast.breakpoints.clear()
     cast.breakpoints.add("Socket-2", same_again=True, nth=2)
     assert (cast.run(), len(cast.steps)) == ("breakpoint", 6)
-    assert repr(cast.breakpoints) == "<breakpoints: Socket-2 says the same again, 2nd time>"
+    assert repr(cast.breakpoints) == "<breakpoints: Socket-2 repeats its output, 2nd time>"
     full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
     cast = h.start(
         tmp_path,

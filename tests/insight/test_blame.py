@@ -74,7 +74,7 @@ def test_blame_attributes_the_current_item_to_its_iterator(cast):
 def test_unset_path_is_reported(cast):
     cast.run()
     assert len(cast.blame("nothing.at.all")) == 0
-    assert repr(cast.blame("nothing")) == "nothing ever set nothing"
+    assert repr(cast.blame("nothing")) == "nothing was never set"
     with pytest.raises(MateriaError, match="path is empty"):
         cast.blame(".")
 

@@ -52,7 +52,7 @@ def test_usage_is_grouped_by_socket_and_item(paid):
     assert sum(by_item.values()) == len(paid.steps)
     assert by_item[""] == 2  # the plan and the end belong to no item
     shown = repr(paid.usage())
-    assert "in all" in shown
+    assert "total" in shown
     assert "USD" in shown
     assert "left behind" not in shown
 

@@ -540,7 +540,7 @@ def test_saved_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, mon
     other.mkdir()
     copied = wb.loadouts.save(wb.design("T"), other / "other.json")
     assert copied.startswith(
-        f"saved in {other / 'other.json'} with the materia Tool, P; not copied, but run where they are: {script}; "
+        f"saved in {other / 'other.json'} with the materia Tool, P; these scripts were not copied and run from their current location: {script}; "
     )
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(other / "profile"))
     clean = Workbench(other)

@@ -374,7 +374,7 @@ def test_json_contains_the_data_of_a_cast(bench, capsys):
     assert step == result("handoff", "1")["value"]
     assert (step["handoff"], step["next"], type(step["seconds"])) == ({"satisfied": True}, "Socket-2", float)
     assert result("usage")["value"][0]["usage"]["input"] is None, "unknown, not 0"
-    assert result("replay")["value"][0]["goes"] == "the same way"
+    assert result("replay")["value"][0]["route"] == "same"
     assert result("explore", "Asks")["value"]["ends"] == {"complete": []}
 
 

@@ -270,7 +270,7 @@ def test_replaced_changed_copy_is_reported_once_and_by_doctor(project, profile, 
         cast.close()
         return "\n".join(cast.now.messages)
 
-    told = f"{profile / NAME} is no longer run: it was changed"
+    told = f"{profile / NAME} is no longer used, because it was changed"
     assert told in say()
     assert told not in say(), "once"
     (found,) = (one for one in shipped([profile]) if one.name == NAME)

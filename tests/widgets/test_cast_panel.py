@@ -753,7 +753,7 @@ def test_breakpoint_of_each_kind_can_be_set_shown_and_removed(cast, make):
         ("refused output of Eval", False),
         ("Eval not satisfied", False),
         ("empty answer of Eval", False),
-        ("Eval says the same again", False),
+        ("Eval repeats its output", False),
     ]
     say(panel, "break", breakpoint=stops[3][1])
     assert breaks() == ["Eval not satisfied"]
@@ -1029,7 +1029,7 @@ def test_unfinished_fork_has_no_difference(cast, make):
     say(panel, "dock", dock="compare")
     who, stands, *_ = (one.get("text") for one in panel.front.compare["blocks"])
     assert who == "A is the original, B is fork 1."
-    assert stands == "B stands after step 2; nothing differs so far. A has continued from there."
+    assert stands == "B ends after step 2; nothing differs up to there. A continues from there."
 
 
 def test_visits_and_steps_can_be_compared(make, bench, cast):
@@ -1060,7 +1060,7 @@ def test_casts_of_a_project_can_be_compared(make, bench, cast):
     assert cast.id not in [name for name, _ in offered]
     say(panel, "compare", cast=other.id)
     assert panel.front.compare["blocks"][0]["text"] == f"A is this cast, B is {other.id}."
-    assert "nothing differs so far" in panel.front.compare["blocks"][1]["text"]
+    assert "nothing differs up to there" in panel.front.compare["blocks"][1]["text"]
     assert "cannot be compared" in say(panel, "compare", cast="Plan-Build-Eval")
     say(panel, "step")
     done(panel)

@@ -102,7 +102,7 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
 
 def binary(target: OpenPath, size: int) -> Refused:
     """Return the error for a file that is not text."""
-    return Refused(f"{target.shown} is binary ({size:,} bytes): it holds NUL bytes.")
+    return Refused(f"{target.shown} is binary ({size:,} bytes): it contains NUL bytes.")
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
@@ -119,14 +119,14 @@ def _line_shown(head: bytes, size: int) -> str:
     if len(line) <= _LINE_SHOWN and size == len(head):
         return line
     line = scrubbed_part(line, end=True)[:_LINE_SHOWN]
-    return f"{line}… [a line of {size:,} bytes; the rest is left out]"
+    return f"{line}… [a line of {size:,} bytes; the rest is omitted]"
 
 
 def _too_far(target: OpenPath, offset: int, total: int, *, more: bool) -> str:
     if not total:
         return f"{target.shown} is empty."
     if more:
-        return f"Line {offset:,} of {target.shown} lies more than {MAX_SCANNED_BYTES:,} bytes into the file; grep looks there, too."
+        return f"Line {offset:,} of {target.shown} is more than {MAX_SCANNED_BYTES:,} bytes into the file. Use grep to search there."
     return f"{target.shown} has only {total:,} lines; line {offset:,} does not exist."
 
 
@@ -156,7 +156,7 @@ def find(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List the files and directories whose names match a pattern."""
     if args["pattern"].startswith("/") or ".." in args["pattern"].split("/"):
         raise Refused(
-            "The pattern is compared with paths below the directory. It must not start with / or contain `..`."
+            "The pattern is matched against paths below the directory. It must not start with / or contain `..`."
         )
     return _search(work, args, pattern=None, glob=args["pattern"])
 
@@ -176,7 +176,7 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
             target.open_file().close()  # refuses what is not a plain file
             parts, only, status = target.parts[:-1], target.name, os.fstat(target.folder)
     if status is None:
-        raise AssertionError("a path that was opened for looking has a status")
+        raise AssertionError("a path opened for reading has a status")
     request = {
         "pattern": pattern,
         "ignore_case": args.get("ignore_case", False),

@@ -80,7 +80,7 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
     """
     called = str(name or getattr(function, "__name__", type(function).__name__))
     if not _NAME.fullmatch(called) or called in {*TOOLS, *SCOPES}:
-        reason = "is the name of a tool already" if called in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
+        reason = "is already the name of a tool" if called in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
         hint = "give it a name of letters, digits, _ and -: wb.tool(function, name=...)"
         raise AgentError(f"{called!r:.80} {reason}", hint=hint, kind="bad_tool")
     model = describe_arguments(function, called)
@@ -214,7 +214,7 @@ class ToolFinder:
                 self.notes.append(f"{server} offers {len(held.offered)} tools; only the first {_MAX_TOOLS} are used")
                 return
             if why := _reason_to_skip(offered_tool):
-                self.notes.append(f"the tool {named(offered_tool.name)} of {server} is left out: {why}")
+                self.notes.append(f"the tool {named(offered_tool.name)} of {server} is skipped: {why}")
                 continue
             yield Tool(
                 f"{server}.{offered_tool.name}",

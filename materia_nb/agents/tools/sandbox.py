@@ -107,7 +107,7 @@ class OpenPath:
         try:
             return os.fdopen(open_plain(self.name, self.folder), "rb")
         except NotPlain:
-            kind = "a directory: ls lists it" if self.is_folder else "not a plain file"
+            kind = "a directory; list it with ls" if self.is_folder else "not a plain file"
             raise Refused(f"{self.shown} is {kind}.") from None
 
     @contextmanager
@@ -267,7 +267,7 @@ def _check_text(path: str) -> None:
     except UnicodeEncodeError:
         raise Refused(f"{named(path)} contains half of a surrogate pair, which a path cannot contain.") from None
     if size > _MAX_PATH_BYTES:
-        raise Refused(f"The path has {size:,} bytes; at most {_MAX_PATH_BYTES:,} are possible.")
+        raise Refused(f"The path has {size:,} bytes; at most {_MAX_PATH_BYTES:,} are allowed.")
     if path.startswith("~"):
         raise Refused(
             f"{named(path)}: ~ is not expanded; paths start at the project (write ./~ for a file of that name)."

@@ -81,7 +81,7 @@ class CompareView(Shown, Comparison):
         if self.stands is not None:
             other = "B" if self.stands == "A" else "A"
             after = f"after {first.place}" if first.step else "at the start"
-            sentence = f"{self.stands} stands {after}; nothing differs so far. {other} has continued from there."
+            sentence = f"{self.stands} ends {after}; nothing differs up to there. {other} continues from there."
             return Heading(sentence, tone="good"), []
         why, *more = (_with_names(line, names) for line in first.lines)
         headline, _, detail = why.partition(": ")
@@ -132,7 +132,7 @@ class CompareView(Shown, Comparison):
         if self.state and self.stands is None:  # a cast that continues from the other has changed the state further
             now = (dict(side.session.state.data) for side in (self.a, self.b))
             blocks += [Heading("current state"), _changed_tree(*now)]
-        return [*blocks, Heading("in all"), self._totals()]
+        return [*blocks, Heading("in total"), self._totals()]
 
     def _later(self, first: StepRecord, names: Mapping[str, str]) -> Iterator[Block]:
         """Yield the later steps that exist in both casts but differ, each as a folded block."""
@@ -231,7 +231,7 @@ class LoadoutCompareView(Shown, LoadoutComparison):
 
     def _blocks(self) -> list[Block]:
         if not self:
-            return [Line("A and B are the same loadout, but for names and layout.")]
+            return [Line("A and B are the same loadout, except for names and layout.")]
         rows = [(change.of, change.field, *_values(change.a, change.b)) for change in self.differences]
         return [Table(("of", "field", "A", "B"), rows), *_named_pictures(self.pictures)]
 
@@ -267,21 +267,23 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         compared = CompareView(self.original, self.replayed)
         drawn = GraphPicture(self.replayed.rules.graph, compared.picture.marks)
         table = Table(_PAIR_COLUMNS, compared.rows())
-        return [*blocks, Line("A is the cast, B the replay."), table, graph_block(drawn.graph, drawn.marks)]
+        return [*blocks, Line("A is the cast, B is the replay."), table, graph_block(drawn.graph, drawn.marks)]
 
     def _lines(self) -> list[str]:
         first, same_route, needs = self.first, self.beside, self.needs
-        sentences = ["It goes as it did." if same_route is None else "It goes the same way."]
+        sentences = [
+            "It takes the same route, with the same results." if same_route is None else "It takes the same route."
+        ]
         if first is not None:
-            sentences = [f"It goes otherwise from {first.place}.", *(f"  {line}" for line in first.lines)]
+            sentences = [f"It takes another route from {first.place}.", *(f"  {line}" for line in first.lines)]
         if same_route is not None:
-            when = "Before that" if first is not None else "On it"
+            when = "Before that," if first is not None else "On this route,"
             sentences += [f"{when} {same_route.place} differs.", *(f"  {line}" for line in same_route.lines)]
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
             sentences.append(
-                f"To continue it needs an answer of {needs.socket}, visit {needs.visit}{item}: {needs.why}. "
-                "go_on() makes a cast that asks for it."
+                f"To continue, it needs an answer from {needs.socket}, visit {needs.visit}{item}: {needs.why}. "
+                "go_on() creates a cast that asks for it."
             )
         elif first is not None:
             sentences.append(f"It ends: {self.ends}.")
@@ -299,7 +301,7 @@ class ReplaysView(TableOf[ReplayView[Any]]):
         self.problems = tuple(problems)
         rows = [(replay.original.name, *_replay_cells(replay)) for replay in replays]
         rows += [(name, "cannot be replayed", "", why) for name, why in problems]
-        super().__init__(replays, ("cast", "goes", "step", "why"), rows, "no casts to replay")
+        super().__init__(replays, ("cast", "route", "step", "why"), rows, "no casts to replay")
 
     @property
     def otherwise(self) -> list[ReplayView[Any]]:
@@ -317,7 +319,7 @@ class BlameView(TableOf["BlameEntry"]):
             for entry in entries
         ]
         columns = ("step", "who", "item", "by", "from", "to")
-        super().__init__(entries, columns, rows, f"nothing ever set {plain(path)}")
+        super().__init__(entries, columns, rows, f"{plain(path)} was never set")
 
 
 def _who(entry: BlameEntry) -> str:
@@ -326,7 +328,7 @@ def _who(entry: BlameEntry) -> str:
     return {"edit": "a person", "P6": "the lanes"}.get(entry.rule, "the start")
 
 
-_RULES: Final = {"R10": "its answer", "R11": "an assignment", "R12": "the current item", "P6": "all came together"}
+_RULES: Final = {"R10": "its answer", "R11": "an assignment", "R12": "the current item", "P6": "the join of the lanes"}
 
 
 def _by(entry: BlameEntry) -> str:
@@ -364,9 +366,9 @@ def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
     if replay.first is None:
         difference = replay.beside
         step, why = ("", "") if difference is None else (difference.place.removeprefix("step "), difference.why)
-        return "the same way", step, why
-    goes = "otherwise" if replay.needs is None else f"otherwise, needs {replay.needs.socket}"
-    return goes, replay.first.place.removeprefix("step "), replay.first.why
+        return "same", step, why
+    route = "different" if replay.needs is None else f"different, needs {replay.needs.socket}"
+    return route, replay.first.place.removeprefix("step "), replay.first.why
 
 
 def _pair_row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:

@@ -242,7 +242,7 @@ class ExploreView(_View, Exploration):
             raise MateriaError("Its config is not known.", hint="use wb.explore", kind="no_test")
         if others := sockets_without_samples(self.graph):
             raise MateriaError(
-                f"The answers that were tried are not in the form that {', '.join(others)} wants.",
+                f"The answers that were tried do not have the form that {', '.join(others)} wants.",
                 hint="cast.export.test writes a case of any protocol",
                 kind="no_test",
             )
@@ -310,14 +310,14 @@ class ExploreView(_View, Exploration):
             yield Line("whether it can end otherwise is not known")
         elif self.stalls:
             yield Line(f"it can get stuck, so that no end is reachable: {', '.join(self.stalls)}")
-        word = "never" if self.certain else "not seen to be"
+        word = "never" if self.certain else "so far not"
         if self.not_visited:
             yield Line(f"{word} visited: {', '.join(part(name) for name in self.not_visited)}")
         rows = [self._never_row(name) for name in self.not_taken]
         if not rows:
             yield Line("every edge and exit can be taken")
             return
-        yield from _first_rows(("way", "when", "to"), rows)
+        yield from _first_rows(("edge or exit", "when", "to"), rows)
         yield Line(f"these are {word} taken")
 
     def _never_row(self, edge_ref: EdgeRef) -> tuple[str, str, str]:

@@ -203,7 +203,7 @@ def _notes(cast: Snapshot) -> Iterator[str]:
     if cast.engine.status in ("waiting", "failed"):
         yield from (f"note: {note}" for note in cast.notes[-3:])
     if cast.steps and cast.steps[-1].missing:
-        yield f"not on the disk, though named as made: {', '.join(cast.steps[-1].missing)}"
+        yield f"reported as created, but missing on disk: {', '.join(cast.steps[-1].missing)}"
 
 
 def draft_of(cast: Snapshot) -> str | None:
@@ -231,7 +231,7 @@ def _waiting_for(cast: Snapshot) -> str:
     if cast.approvals.current is not None:
         need = f"may run this once: {shorten(cast.approvals.current.exact_content, 200)} (abort withdraws the approval)"
     elif visit.mode == "final":
-        need = "has yet to hand over its work"
+        need = "must still hand over its work"
     yours = cast.writable and cast.answered_by(visit.socket) in (None, "person")
     return f"waiting: {who} {need}; reply{'' if yours else ', or step to ask its agent'}"
 
@@ -241,7 +241,7 @@ def _about_calls(cast: Snapshot) -> str:
         calls = "; ".join(call_words(call) for call in cast.approvals.asking)
         return f"asks for approval to run {calls}; approve, approve --always, or deny"
     calls = "; ".join(call_words(call) for call in cast.approvals.due)
-    return f"may run {calls}; step asks its agent, who runs it"
+    return f"may run {calls}; use step to let its agent run it"
 
 
 _REQUEST_LABELS: Final = {

@@ -104,7 +104,7 @@ def counted_tokens(step: StepRecord) -> str:
     ]
     if not counts:
         return ""
-    return f"Tokens as counted for the last request of a turn, with all that was sent along: {'; '.join(counts)}"
+    return f"Tokens of the last request of a turn, including tool definitions and earlier messages: {'; '.join(counts)}"
 
 
 def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
@@ -119,7 +119,7 @@ def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Pr
     names = [name for name in HEADINGS if before.get(name, "") != now.get(name, "")]
     changes = [f"{HEADINGS[name]} {len(now.get(name, '')) - len(before.get(name, '')):+,}" for name in names]
     difference = f"{', '.join(changes)} characters; the rest is the same" if changes else "the same"
-    return f"Against its visit before, step {last.number}: {difference}."
+    return f"Compared with its previous visit, step {last.number}: {difference}."
 
 
 class HandoffView(View):
@@ -145,14 +145,14 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
         blocks += [Heading("tool calls without an answer"), *call_blocks(unanswered)]
     blocks += lines([f"note: {note}" for note in step.notes], "quiet")
     blocks += section_blocks(way_of(cast, step))
-    blocks += lines([f"not on the disk, though named as made: {path}" for path in step.missing], "warn")
+    blocks += lines([f"reported as created, but missing on disk: {path}" for path in step.missing], "warn")
     decision, required = step.decision, cast.rules.sockets[step.socket].wants
     if decision is not None:
         # Some warnings appear only when the output is applied, such as one about an update that was not allowed.
         read = {warning.code for warning in step.reading.warnings} if step.reading else set()
         blocks += _warnings([warning for warning in decision.warnings if warning.code not in read])
     if required:
-        blocks.append(Table(("required", "what it must be"), list(required.items())))
+        blocks.append(Table(("required", "required value"), list(required.items())))
     if decision is not None and decision.assigned:
         rows = [
             (f"state.{assignment.target}", assignment.source, "yes" if assignment.found else "no")
@@ -160,7 +160,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
         ]
         blocks.append(Table(("assigned to", "from", "there"), rows))
     if step.prompt is not None:
-        blocks.append(Fold("what was asked", prompt_blocks(step.prompt)))
+        blocks.append(Fold("prompt", prompt_blocks(step.prompt)))
     return blocks + lines([f"kept in {step.artifact}"] if step.artifact else [], "quiet")
 
 
@@ -171,7 +171,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
     blocks += lines(_answered_by(turn), "quiet")
     blocks += lines([f"pinned to {turn.pinned}"] if turn.pinned else [], "quiet")
     blocks += call_blocks(turn.calls)
-    blocks += [*sections, Fold("as it was written", [Code(turn.text)])] if sections else [Code(turn.text)]
+    blocks += [*sections, Fold("unparsed text", [Code(turn.text)])] if sections else [Code(turn.text)]
     if reading is None:
         return blocks
     blocks += lines([f"note: {note}" for note in reading.notes], "quiet")
@@ -180,7 +180,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
         word = "not done yet" if reading.accepted else "issue"
         blocks.append(Table(("where", word, "what to do"), issue_rows(reading.issues)))
     if isinstance(reading.value, dict):
-        blocks.append(Fold("the object that was found", [JsonTree(reading.value, opened=2)], opened=not sections))
+        blocks.append(Fold("parsed output", [JsonTree(reading.value, opened=2)], opened=not sections))
     return blocks
 
 
@@ -374,9 +374,7 @@ def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None
     scale = TimeScale([bar for _, bars in rows for bar in bars], generator.started, until, running=now is not None)
     started = generator.started
     work = format_work_time(*work_time([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)]))
-    summary = (
-        f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - started))} by the clock, {work} of work"
-    )
+    summary = f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - started))} elapsed, {work} of work"
     placed = [(name, [_placed(scale, bar) for bar in bars]) for name, bars in rows]
     ticks = [(scale.position(time), format_seconds(time - started)) for time in scale.ticks()]
     at = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)

@@ -108,7 +108,7 @@ class FoundView(TableOf[tuple[str, "OutputMatch"]]):
         self.problems = tuple(problems)
         cells = found_view([match for _, match in matches]).rows
         rows = [(cast.id, _name_of(cast), *row) for (cast, _), row in zip(matches, cells, strict=True)]
-        rows += [(id_, "", "", "", "", f"cannot be asked: {why}") for id_, why in problems]
+        rows += [(id_, "", "", "", "", f"cannot be searched: {why}") for id_, why in problems]
         pairs = [(cast.id, match) for cast, match in matches]
         super().__init__(pairs, ("cast", "name", "step", "socket", "item", "value"), rows, "nothing found")
 
@@ -122,7 +122,7 @@ class SpentView(TableOf[UsageRow]):
 
     def __init__(self, by: Sequence[str], usage: Sequence[UsageRow]) -> None:
         self.by = tuple(by)
-        total = reduce(UsageRow.plus, usage, UsageRow(("in all", *[""] * (len(by) - 1))))
+        total = reduce(UsageRow.plus, usage, UsageRow(("total", *[""] * (len(by) - 1))))
         columns = _spent_columns(total)
         rows = [
             (*(shorten(name, 60) for name in row.of), *(cell(row) for cell in columns.values()))

@@ -94,7 +94,7 @@ def test_html_and_json_of_a_view_have_the_same_words(wb, cast, place):
 
 def test_terminal_html_panel_and_page_contain_the_same_facts(cast):
     step = cast.steps[-1]
-    said = "attempt 1 of 3, by first; 11 tokens in, 7 out", "answered by m-1", "what it must be"
+    said = "attempt 1 of 3, by first; 11 tokens in, 7 out", "answered by m-1", "required value"
     panel = inspector_state(cast.now, None, cast.at(step.number), "output", busy=False)
     page = cast_page_html(cast.now)
     for one in said:
