@@ -105,8 +105,8 @@ def keys(environment: Mapping[str, str]) -> Finding:
     present = sorted(name for name, value in environment.items() if name.endswith("_API_KEY") and value.strip())
     if present:
         return Finding("keys", "in the environment", "ok", f"set: {', '.join(present)}")
-    advice = f"for models of a provider, set its key where Jupyter is started: {', '.join(KEYS)}"
-    return Finding("keys", "in the environment", "hint", "none is set", advice)
+    advice = f"to use a provider's models, set its key in the environment of Jupyter: {', '.join(KEYS)}"
+    return Finding("keys", "in the environment", "hint", "no key is set", advice)
 
 
 def programs(project: Path) -> list[Finding]:

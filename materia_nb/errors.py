@@ -125,7 +125,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(set(known))
     match = close_match(name, names)
     if match:
-        difference = f" The two differ: {name!a} and {match!a}" if _look_alike(name, match) else ""
+        difference = f" The two names differ: {name!a} and {match!a}" if _look_alike(name, match) else ""
         return f"did you mean {match!r}?{difference}"
     if not names:
         return "there are none"

@@ -306,7 +306,9 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool =
     if isinstance(value, list):
         return _replaced_in_list(value, name, rest, new, inserts=inserts)
     if not isinstance(value, dict):
-        raise MateriaError(f"{value!r:.80} has no parts.", where=name, hint="set the whole value", kind="path")
+        raise MateriaError(
+            f"{value!r:.80} is neither an object nor a list.", where=name, hint="set the whole value", kind="path"
+        )
     if rest:
         if name not in value and new is MISSING:
             raise _nothing_at(name, value)
@@ -334,7 +336,7 @@ def _replaced_in_list(value: list[JSON], name: str, rest: Sequence[str], new: JS
 
 
 def _nothing_at(name: str, value: Iterable[str]) -> MateriaError:
-    return MateriaError(f"There is nothing at {name!r}.", hint=did_you_mean(name, value), kind="path")
+    return MateriaError(f"No value exists at {name!r}.", hint=did_you_mean(name, value), kind="path")
 
 
 def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:

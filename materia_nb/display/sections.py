@@ -52,7 +52,7 @@ def prompt_blocks(prompt: Prompt, *, opened: bool = False) -> list[Block]:
 def part_title(prompt_part: PromptPart) -> str:
     """Return the title of a prompt part: its name, its size, and a note if it is shortened or omitted."""
     size = (
-        f"{len(prompt_part.text):,} characters, some {tokens_of(len(prompt_part.text)):,} tokens"
+        f"{len(prompt_part.text):,} characters, about {tokens_of(len(prompt_part.text)):,} tokens"
         if prompt_part.text
         else "left out"
     )

@@ -39,7 +39,9 @@ def decide_calls(
     """
     asking_calls = asking(session)
     if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
-        problem = "Other tool calls wait for approval now" if asking_calls else "No tool call waits for approval"
+        problem = (
+            "Other tool calls are now waiting for approval" if asking_calls else "No tool call is waiting for approval"
+        )
         hint = (
             "look at the current calls, then decide" if asking_calls else "let a tool run without approval with allow"
         )
@@ -100,7 +102,7 @@ def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -
     if approval is None:
         raise MateriaError(
             "The request has expired: nobody answered it in time.",
-            hint="deny it, or answer that it should be asked for again",
+            hint="deny it, or reply that the agent should ask again",
             kind="approval",
         )
     return _answer_approval(rules, session, request, answer_note(approval), approval, ts)

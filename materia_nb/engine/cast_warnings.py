@@ -381,7 +381,7 @@ def _unanswered(rules: Rules, decision: Decision) -> CastWarning | None:
             return None  # the work was sent back; a retry edge taken after the advance works on the next item instead
     item = decision.at.item if decision.at is not None else None
     about = f" about item {item.key} ({item.label})" if item is not None else ""
-    message = f"the last output{about}, of {decision.socket}, says satisfied: false, and no edge or exit answered that"
+    message = f"the last output of {decision.socket}{about} has satisfied: false, but no edge or exit handled that"
     return CastWarning("unanswered-verdict", message, decision.socket, decision.step, decision.item_key)
 
 

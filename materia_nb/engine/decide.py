@@ -273,7 +273,7 @@ def _not_in_lanes(session: Session) -> None:
     if lanes_at_work(session) is not None:
         raise MateriaError(
             "The cast stopped in its lanes.",
-            hint="retry continues all lanes that were not accepted; reply with a lane answers in that lane",
+            hint="use retry to continue all lanes that were not accepted, or reply with a lane to answer in that lane",
             kind="nothing_owed",
         )
 

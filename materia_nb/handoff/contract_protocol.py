@@ -125,7 +125,7 @@ _STATUS: Final = _section(
         "plan_status": _word(contract_fields.PLAN_STATUSES, "PLAN_STATUS"),
         **_required(
             {
-                "pending_steps": "list the remaining steps, [] if there are none",
+                "pending_steps": "list the remaining steps; write [] if there are none",
                 "next_action": "write what should happen next",
                 "agent_id": "write the id that you received",
             }
@@ -134,8 +134,8 @@ _STATUS: Final = _section(
 )
 _EVIDENCE: Final = _section(
     "EVIDENCE_REPORT",
-    "add it, an object with seven lists",
-    _required(dict.fromkeys(contract_fields.EVIDENCE, "add it, [] if there is nothing")),
+    "add it as an object with seven lists",
+    _required(dict.fromkeys(contract_fields.EVIDENCE, "add it; write [] if there is nothing")),
 )
 _CONSOLIDATION: Final = _section(
     "CONSOLIDATION_REPORT",

@@ -115,7 +115,7 @@ _SUMMARY: Final[Fields] = {
 }
 _FIELDS: Final[Fields] = {
     "status": _one_of(STATUSES, "STATUS"),
-    "summary": HandoffField("object", "SUMMARY", "add it, an object", fields=_SUMMARY),
+    "summary": HandoffField("object", "SUMMARY", "add it as an object", fields=_SUMMARY),
     "concerns": HandoffField(
         "objects",
         fields={
@@ -132,7 +132,7 @@ _FIELDS: Final[Fields] = {
     "routing": HandoffField(
         "object",
         "ROUTING",
-        "add it, an object",
+        "add it as an object",
         fields={
             "recommendation": _one_of(_RECOMMENDATIONS, "RECOMMENDATION"),
             "reason": _text_field("ROUTING_REASON"),
@@ -261,7 +261,7 @@ def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
     if envelope.can_further_iteration_help is False:
         return Reading(action="escalate", reason=f"Another round would not help: {envelope.reason}")
     if facts.rounds >= facts.max_rounds:
-        rounds = f"The loop was taken {facts.rounds} of {facts.max_rounds} times"
+        rounds = f"The loop has used {facts.rounds} of {facts.max_rounds} rounds"
         return Reading(action="escalate", reason=f"{rounds}: {envelope.reason}")
     return Reading(satisfied=False)
 

@@ -64,7 +64,7 @@ def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
         return
     yield from _unknown_fields(path, schedule, ("version", "streams"))
     if whole_number(schedule.get("version")) != 1:
-        yield Issue(f"{path}.version", "The version of a schedule is 1.", "write 1")
+        yield Issue(f"{path}.version", "The version of a schedule must be 1.", "write 1")
     path, streams = f"{path}.streams", schedule.get("streams")
     if not isinstance(streams, list):
         yield Issue(path, "streams must be an array.", "put the streams into []")
@@ -113,7 +113,7 @@ def _index_issues(path: str, indexes: JSON, count: int | None, path_by_index: di
         if index is None:
             yield Issue(index_path, "An index must be a whole number.", "write the zero-based index of an item")
         elif index < 0 or (count is not None and index >= count):
-            fix = f"the last index is {count - 1}" if count else "remove the streams, because workItems is empty"
+            fix = f"use an index from 0 to {count - 1}" if count else "remove the streams, because workItems is empty"
             yield Issue(index_path, f"The item {index} does not exist.", fix)
         elif (first := path_by_index.setdefault(index, index_path)) != index_path:
             yield Issue(index_path, f"Item {index} is already at {first}.", "list each item once")
@@ -463,7 +463,7 @@ def _require_safe(field: str, part: str) -> None:
     if field == "step_id" and "-" in part:
         raise _unsafe(field, part, "has a hyphen, which ends a step id in a file name")
     if field == "agent_key" and part.endswith(".draft"):
-        raise _unsafe(field, part, "would name a draft")
+        raise _unsafe(field, part, "would be the name of a draft")
 
 
 def _unsafe(field: str, part: str, reason: str) -> MateriaError:

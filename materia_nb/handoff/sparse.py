@@ -86,7 +86,7 @@ def _scope_issues(transition: JSON) -> Iterator[Issue]:
     for name in sorted(scope.keys() - {"id", "cwd", "state", "exports"}):
         yield Issue(
             f"{_SCOPE_PATH}.scope.{name}",
-            "A scope has id, cwd, state and exports.",
+            "A scope has only id, cwd, state and exports.",
             "put it into state or exports",
         )
     yield from _export_issues(scope.get("exports", {}))
@@ -104,7 +104,7 @@ def _export_issues(exports: JSON) -> Iterator[Issue]:
         size = len(compact(export).encode(errors="replace"))
         total += size
         if not isinstance(export, dict) or export.keys() != {"producer", "value"}:
-            yield Issue(f"{path}.{name}", "An export has producer and value.", "write these two fields")
+            yield Issue(f"{path}.{name}", "An export must have exactly producer and value.", "write these two fields")
         elif not is_text(export["producer"]):
             yield Issue(f"{path}.{name}.producer", "The producer must be a non-blank text.", "name it")
         if size > MAX_EXPORT_BYTES:
@@ -292,7 +292,7 @@ _SHAPES: Final[dict[str, JSON]] = {
 
 def _notes(output: FoundObject) -> tuple[str, ...]:
     notes = [_NOTES[output.where]] if output.where in _NOTES else []
-    notes += [f"the key {_short(key)} occurs twice; the last one counts" for key in output.duplicates[:8]]
+    notes += [f"the key {_short(key)} occurs twice; the last value counts" for key in output.duplicates[:8]]
     if len(output.duplicates) > 8:
         notes.append(f"and {len(output.duplicates) - 8} more keys")
     return tuple(notes)

@@ -192,7 +192,7 @@ def explain_difference(
         lines.append(f"A is at {_visit_words(left)}, B at {_visit_words(right)}.")
     if "given" in aspects:
         changes = value_changes(left.before.data, right.before.data, cast_ids)
-        lines.append(f"A person changed the state before it: {_list_changes(changes, 'state')}.")
+        lines.append(f"A person changed the state before this step: {_list_changes(changes, 'state')}.")
     if "answer" in aspects and "socket" not in aspects:
         lines.append(_explain_answers(left, right, cast_ids))
     if "route" in aspects or "socket" in aspects:
@@ -201,7 +201,7 @@ def explain_difference(
         lines.append(f"Both went to {step_target(left) or 'nowhere'}.")
     if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
         changes = value_changes(left.after.data, right.after.data, cast_ids)
-        lines.append(f"The values put into the state differ: {_list_changes(changes, 'state')}.")
+        lines.append(f"The values assigned to the state differ: {_list_changes(changes, 'state')}.")
     lines += _explain_loadouts(graphs, left, right)
     return FirstDifference(left.number, step_target(left), step_target(right), tuple(lines), aspects, left.lane)
 

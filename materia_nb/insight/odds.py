@@ -106,8 +106,8 @@ def _eliminate(rows: dict[int, dict[int, float]], known: dict[int, float]) -> li
 
 def _endless() -> MateriaError:
     return MateriaError(
-        "With these chances a cast can run in a circle for ever, so it has no mean.",
-        hint="see where with explore; give a chance between 0 and 1, or bound the cycle with maxTraversals",
+        "With these chances a cast can repeat a cycle forever, so it has no mean.",
+        hint="find the cycle with explore; give a chance between 0 and 1, or bound the cycle with maxTraversals",
         kind="endless",
     )
 
@@ -204,7 +204,7 @@ def chances_by_socket(
             not in the loadout (``unknown_socket``); a value is not a number, or a failure does not exist (``usage``).
     """
     for name in failures:
-        needs_one_of(name, WITHOUT_OUTPUT, f"A cast cannot be assumed to be {name!r}.", "usage")
+        needs_one_of(name, WITHOUT_OUTPUT, f"{name!r} is not a kind of failure that can be assumed.", "usage")
     numbers: Mapping[str, Any] = {**failures}
     chance_by_failure = {result: numbers[result] for result in WITHOUT_OUTPUT if result in numbers}
     _check_per_socket(graph, satisfied, *chance_by_failure.values(), *usage)
@@ -219,14 +219,14 @@ def chances_by_socket(
             continue
         value = value_for_socket(rules.graph, id_, satisfied)
         if value is None:
-            message = f"{id_} gives a verdict (satisfied), and its chance is missing."
+            message = f"{id_} gives a verdict (satisfied), but its chance is missing."
             raise _bad_chance(message, id_, f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
         try:
             yes, nothing = map(float, value) if isinstance(value, tuple) else (float(value), 0.0)
         except (TypeError, ValueError):
             yes, nothing = -1.0, 0.0  # refused below
         if not (yes >= 0 and nothing >= 0 and yes + nothing <= 1):
-            hint = "a chance is a number from 0 to 1, or two of them, such as (0.7, 0.1)"
+            hint = "give a number from 0 to 1, or two such as (0.7, 0.1)"
             raise _bad_chance(f"The chance of {id_} is {value!r:.60}.", id_, hint)
         if nothing and (Result.NOTHING not in verdicts or socket_rules.socket.handoff != DEFAULT_HANDOFF):
             message = f"{id_} must give a verdict (satisfied), so it cannot have a chance to omit it."
@@ -250,14 +250,14 @@ def _failure_chances(
     for result, values in failures.items():
         chance = value_for_socket(rules.graph, id_, values) or 0.0
         if not 0 <= chance <= 1:
-            raise _bad_chance(f"The chance of {id_} to fail is {chance}.", id_, "a chance is 0 to 1")
+            raise _bad_chance(f"The chance of {id_} to fail is {chance}.", id_, "give a number from 0 to 1")
         if result in explored and chance:
             chances[explored[result]] = chances.get(explored[result], 0.0) + chance
         elif chance and _is_named(socket_rules, values):
-            message = f"No edge of {id_} waits for {result.noun}: it would stop the cast."
+            message = f"No edge of {id_} handles {result.noun}, which would stop the cast."
             raise _bad_chance(message, id_, f"give it an edge for {result}")
     if (total := sum(chances.values())) > 1:
-        raise _bad_chance(f"The chances of {id_} to fail add up to {total}.", id_, "a chance is 0 to 1")
+        raise _bad_chance(f"The chances of {id_} to fail add up to {total}.", id_, "give a number from 0 to 1")
     return FrozenDict(chances)
 
 

@@ -153,7 +153,7 @@ def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
     if session.state.budget != rules.graph.budget == original.rules.graph.budget:
         run.apply(decide.set_budget, session.state.budget)
     needs = run.play(recorded_answers(session))
-    left_out = tuple(f"A person's edit after step {edit.step} is left out." for edit in edits)
+    left_out = tuple(f"A person's edit after step {edit.step} was not replayed." for edit in edits)
     replayed = ComparedCast(original.name, rules, run.session)
     return Replay(original, replayed, needs, left_out, tuple(run.events))
 
@@ -223,7 +223,7 @@ class _Run:
         """Answer a visit with its recorded turns; return the reason if it stays incomplete, else an empty text."""
         while self.status() == "waiting":
             if not turns:
-                return f"it asks for another turn ({self.session.mode}) than were recorded"
+                return f"it asks for a turn ({self.session.mode}) that was not recorded"
             turn = turns.pop(0)
             visit = self.session.state.at
             if self.session.mode == "draft" and visit is not None and visit.drafts > 0:

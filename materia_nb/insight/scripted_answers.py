@@ -349,7 +349,7 @@ def _no_answer(socket_rules: SocketRules, reason: str = ".", hint: str | None = 
 def sample_failure(result: Result) -> Failure:
     """Return a failure that has this result."""
     kind = result.kinds[0] if result.kinds else "failed"
-    return Failure(kind, "It failed, to show where that leads.")
+    return Failure(kind, "This is a simulated failure.")
 
 
 class ScriptedTurn(NamedTuple):

@@ -84,7 +84,7 @@ def explain(
     lines += _explain_verdict(names, decision)
     if decision.issues:
         is_refused = not decision.reading.accepted
-        lines.append("The output was refused:" if is_refused else "The output says that it is not done:")
+        lines.append("The output was refused:" if is_refused else "The output says that the work is not done:")
         lines += [f"- {issue.line}" for issue in decision.issues]
     if decision.advance is not None:
         lines.append(_explain_advance(decision.advance, decision))
@@ -379,7 +379,7 @@ def describe_target(names: Mapping[str, str], target: str) -> str:
     """Return a guess or an outcome as a sentence without a capital and a full stop."""
     if target == STOP:
         return "the cast stops here"
-    return "the cast comes to its end" if target == END else f"it goes to {names[target]}"
+    return "the cast ends" if target == END else f"it goes to {names[target]}"
 
 
 def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:

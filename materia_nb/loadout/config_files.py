@@ -62,7 +62,9 @@ def _parse_json(text: str) -> JSON:
     except RecursionError as error:
         raise ParseError("the JSON is nested too deeply", f"use at most {_MAX_DEPTH} levels") from error
     except ValueError as error:  # a number with thousands of digits
-        raise ParseError(f"this is not JSON that can be kept: {error}", "write a number that JSON can hold") from error
+        raise ParseError(
+            f"this JSON contains a value that cannot be stored: {error}", "write a number that JSON can represent"
+        ) from error
     if repeated:
         owner, key = repeated[0]
         path = next((_path(keys) for keys, value in _walk(document) if value is owner), "the config")

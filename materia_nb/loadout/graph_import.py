@@ -385,7 +385,7 @@ class _LoadoutBuilder:
         step = self.flow.steps[id_]
         prompt = f"{step.title}." if step.title[-1:].isalnum() else step.title
         if asks:
-            prompt += f"\n\nYou are satisfied if it is {self._name(asks[0])}, and not if it is {self._name(asks[1])}."
+            prompt += f"\n\nYou are satisfied if it is {self._name(asks[0])}, and not satisfied if it is {self._name(asks[1])}."
         socket: dict[str, JSON] = {"materia": self._materia(step.title, prompt)}
         if asks:
             socket["parse"] = "json"

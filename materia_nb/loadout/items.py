@@ -185,7 +185,7 @@ def _routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
     if replaced is not None and (replaced.id, replaced.target) == (route.id, target):
         return routes
     instead = f", instead of {replaced.id}" if replaced is not None else ""
-    derivation.note(f"loops.{loop.id}.exit", f"{loop.id} is left from {source} to {target} when {when}{instead}")
+    derivation.note(f"loops.{loop.id}.exit", f"loop {loop.id} exits from {source} to {target} when {when}{instead}")
     return [r for r in routes if r is not replaced] + [route]
 
 

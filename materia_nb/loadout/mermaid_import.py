@@ -348,9 +348,9 @@ class _Parser:
             candidates, title = ends[role], subgraph.title or id_
             if other in inside or len(candidates) != 1:
                 reason = (
-                    f"joins the subgraph {title!r} to a part of it"
+                    f"joins the subgraph {title!r} to a node inside it"
                     if other in inside
-                    else f"has the subgraph {title!r} as an end, which {role} at {len(candidates)} nodes"
+                    else f"is drawn to the subgraph {title!r}, which {role} at {len(candidates)} nodes"
                     + (f": {', '.join(candidates[:5])}" if candidates else "")
                 )
                 message = f"The link between {link.source!r} and {link.target!r} {reason}."

@@ -20,8 +20,8 @@ WhyStopped: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
 POSITIONS: Final = ("top", "up", "down", "bottom")
 STOP_MESSAGES: Final[Mapping[str, str]] = {
     "empty": "No quest is left to run.",
-    "person": "A person must act: the cast is the current one (show). Running the board then continues it.",
-    "failed": "A cast failed; it is the current one. Running the board continues with the next quest.",
+    "person": "The cast needs a person. It is now the current cast; open it with show. Then run the board again to continue it.",
+    "failed": "A cast failed. It is now the current cast. Run the board again to continue with the next quest.",
     "stopped": "Stopped. Run the board again to continue.",
     "count": "",
 }
@@ -300,7 +300,7 @@ def run_state(quest: Quest) -> tuple[str, QuestStatus, str | None]:
 def _outdated(quest: Quest) -> MateriaError:
     return MateriaError(
         f"Nothing was done: {quest.id} or the order of the board has changed since this was shown.",
-        hint="look at the board as it is now, then press again",
+        hint="check the current board, then press again",
         kind="outdated",
     )
 

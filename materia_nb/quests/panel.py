@@ -117,9 +117,9 @@ class QuestPanel(Panel):
         self.up_button = make("Up", "Run the quest earlier", acting(lambda quest: board.move(quest, "up")))
         self.down_button = make("Down", "Run the quest later", acting(lambda quest: board.move(quest, "down")))
         self.top_button = make("Top", "Run the quest first", acting(lambda quest: board.move(quest, "top")))
-        self.requeue_button = make("Requeue", "Cast the quest again at its turn", acting(board.requeue))
+        self.requeue_button = make("Requeue", "Cast the quest again when its turn comes", acting(board.requeue))
         self.remove_button = make(
-            "Remove", "Remove the quest from the board; its cast stays", acting(board.remove), style="danger"
+            "Remove", "Remove the quest from the board; its cast is kept", acting(board.remove), style="danger"
         )
         return [self.up_button, self.down_button, self.top_button, self.requeue_button, self.remove_button]
 
@@ -155,7 +155,7 @@ class QuestPanel(Panel):
     def draw(self) -> None:
         """Update the table, the selection and the buttons."""
         quests, is_busy = self.board.quests, self.runs.busy_for(self)
-        table = html_table(QUEST_COLUMNS, map(quest_row, quests), caption="quests, in their order")
+        table = html_table(QUEST_COLUMNS, map(quest_row, quests), caption="quests, in order")
         show_html(self._table, table if quests else html_text("No quests yet. Write a request and press Add."))
         self._offer(quests)
         index = next((index for index, quest in enumerate(quests) if quest.id == self.quest.value), None)

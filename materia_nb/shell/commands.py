@@ -186,7 +186,7 @@ def _has_content(target: Path, content: bytes) -> bool:
 
 def _next_steps(bundle: Bundle, folder: Path, written: Sequence[Path], *, trusted: bool) -> Iterator[str]:
     unchanged = len(bundle.files()) - len(written)
-    suffix = f" ({unchanged} were there already)" if unchanged else ""
+    suffix = f" ({unchanged} already existed)" if unchanged else ""
     yield f"{counted(len(written), 'file')} written to {folder}{os.sep}{suffix}"
     notebooks = list(bundle.notebooks())
     if not notebooks:
@@ -276,7 +276,7 @@ def parse_command(words: Sequence[str]) -> tuple[Verb, dict[str, Any]]:
     """Return the command that a command line runs, and its arguments; raises MateriaError (``usage``)."""
     name = _command_name(words)
     if name not in COMMANDS and not family(name, COMMANDS) and (name in SHELL["notebook"] or family(name)):
-        hint = "give loadouts with --file, agents with --agent; commands continue the latest cast, or that of --cast"
+        hint = "give loadouts with --file and agents with --agent; commands continue the latest cast, or the cast named with --cast"
         raise usage_error(f"{name} works only in a notebook.", hint)
     command = find_verb(name, COMMANDS)
     return command, parse(command, words[len(command.name.split()) :], {})

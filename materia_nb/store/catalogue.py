@@ -244,7 +244,7 @@ def delete_cast(root: Path, path: Path) -> None:
     inside = root.resolve() / path.name
     if path.resolve() != inside or inside.is_symlink() or not _is_run_dir(inside):
         raise MateriaError(
-            "Only casts of this project are deleted here.",
+            "Only casts of this project can be deleted here.",
             where=str(path),
             hint="remove that directory yourself",
             kind="not_here",

@@ -258,7 +258,7 @@ class FileSnapshots:
 
         It is a repository of its own, so that Git, run in it by a utility, never reaches a repository around it.
         """
-        with disk(self.folder, "write the files of then"):
+        with disk(self.folder, "write the earlier files"):
             self.folder.mkdir(parents=True)
             self._git("read-tree", "--reset", "-u", _commit_id(commit))
             self._indexed = self._read_index()
@@ -286,7 +286,7 @@ class FileSnapshots:
         changed_since = self._changed_since(now)
         removed = {path for path, kind in kinds.items() if kind == b"D"}
         blocked = changed_since & kinds.keys()
-        with disk(self.folder, "look for files in the way"):
+        with disk(self.folder, "check for files that would be overwritten"):
             blocked |= {path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, removed)}
         if blocked:
             names = ", ".join(os.fsdecode(path) for path in sorted(blocked)[:5])
@@ -297,7 +297,7 @@ class FileSnapshots:
                 kind="in_the_way",
             )
         root = os.fsencode(self.folder) + b"/"
-        with disk(self.folder, "put the files back"):
+        with disk(self.folder, "restore the files"):
             modes = {path: os.lstat(root + path).st_mode for path, kind in kinds.items() if kind == b"M"}
             self._git("read-tree", "-m", "-u", now, then)
             self._indexed = self._read_index()
@@ -431,7 +431,7 @@ def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
     """Raise MateriaError if a Git directory has other settings than ours: foreign settings can name programs to run."""
     if git_dir.name != REPOSITORY or arguments[0] == "init":
         return  # made by us just now
-    with disk(git_dir, "read the settings of kept files"):
+    with disk(git_dir, "read the settings of file snapshots"):
         if read_plain(git_dir / "config") != _CONFIG:
             raise MateriaError(
                 "The settings of the Git directory of file snapshots were changed, so it is not read.",

@@ -124,7 +124,7 @@ def unkept(event: RecoveryStart) -> str:
     error = (event.error or "no reason given")[:300]
     if _turn_failed(event):
         return f"a turn failed and was asked again ({error})"
-    unknown = "the recording does not keep it, so whether this engine would accept it is unknown"
+    unknown = "the recording does not contain it, so this engine cannot check it"
     return f"an answer was refused and asked for again; {unknown} ({error})"
 
 

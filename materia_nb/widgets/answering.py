@@ -151,13 +151,13 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
                 ("operation", "operation"),
                 ("touches", "scope"),
                 ("risk", "risk_level"),
-                ("to take it back", "rollback"),
-                ("to check it", "verification"),
+                ("how to undo it", "rollback"),
+                ("how to verify it", "verification"),
             )
         ]
         rows += [("fingerprint", approval.fingerprint)] if approval is not None else []
         if content:
-            parts += [Heading(f"exactly this ({len(content):,} characters)"), *judged_blocks(content)]
+            parts += [Heading(f"exact content ({len(content):,} characters)"), *judged_blocks(content)]
         parts.append(FactTable(rows))
     parts += lines([f"Note: {warning.message}" for warning in hold.reading.warnings], "warn")
     return {

@@ -466,7 +466,7 @@ def require_same_cast(panel: CastSurface, identity: Token) -> None:
 
 
 def _outdated() -> MateriaError:
-    return outdated("the cast has moved on since this was shown", "look at the panel as it is now, then press again")
+    return outdated("the cast has moved on since this was shown", "check the current panel, then press again")
 
 
 def require_idle(panel: CastSurface) -> None:

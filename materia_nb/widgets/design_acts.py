@@ -487,7 +487,9 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
             return None
         if new_exits and exits:
             change = changed
-            summary += f"; {', '.join(new_exits)} {'are exits' if len(new_exits) > 1 else 'is an exit'} of it now"
+            summary += (
+                f"; {', '.join(new_exits)} {'are now exits' if len(new_exits) > 1 else 'is now an exit'} of the loop"
+            )
     session.marked, session.selected = [], ("loop", loop_id)
     return session.design.apply(replace(change, summary=summary))
 

@@ -319,7 +319,7 @@ def reload(session: DesignState) -> str:
 def _require_shown(session: DesignState, design: Token) -> None:
     """Refuse to cast a design that has changed since it was shown, or to cast it twice by a double click (R70)."""
     if design != session.identity:
-        raise outdated("the design has changed since this was shown", "look at the design as it is now, then cast it")
+        raise outdated("the design has changed since this was shown", "check the current design, then cast it")
 
 
 @design_messages.guarded(_require_shown)
@@ -339,7 +339,7 @@ def answer(session: DesignState, number: StrictInt = -1, question: StrictInt | N
     If ``question`` is given, it must be the number of the current question.
     """
     if question is not None and (session.question is None or session.question.number != question):
-        refusal = "nothing was done: this is not the question that is asked now"
+        refusal = "nothing was done, because the question has changed"
         raise design_error(refusal, "design", "read the question, then answer")
     question_, session.question = session.question, None
     if question_ is None or not 0 <= number < len(question_.choices):

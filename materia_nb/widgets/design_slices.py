@@ -273,7 +273,7 @@ def _row(
 
 def _never_rows(explored: Exploration) -> list[DesignSlice]:
     """Return one row for each edge, exit and socket that no cast can reach."""
-    word = "never" if explored.certain else "not seen being"
+    word = "never" if explored.certain else "so far not"
     rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
     for edge_or_exit in explored.not_taken:
         if isinstance(edge_or_exit, tuple):

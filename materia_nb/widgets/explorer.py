@@ -42,7 +42,7 @@ _REST_S: Final = 0.08
 _LAST: Final = 6
 _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "waiting": ("wants", "your turn", "it needs an answer, or an agent was cut off: open it to see"),
-    "held": ("wants", "your turn", "an agent asks: open it to see what"),
+    "held": ("wants", "your turn", "an agent has a question: open it to see"),
     "failed": ("failed", "failed", ""),
     "broken": ("failed", "broken", ""),
     "ready": ("paused", "paused", "nothing is pending; resume it to continue"),
@@ -171,7 +171,7 @@ class CastExplorer(Panel):
             return
         self.read()
         problem = f"the cast {id_} has changed since this list showed it"
-        raise outdated(problem, "look at its row as it is now, then press again")
+        raise outdated(problem, "check its current row, then press again")
 
     # -- what a person does -----------------------------------------------------------------
 

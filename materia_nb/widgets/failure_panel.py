@@ -107,7 +107,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         parts.append(Line(f"To continue: {failure.hint}"))
     raised = now.live.raised
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
-        parts.append(Fold("where it was raised", [Code(outgoing_traceback(raised))]))
+        parts.append(Fold("traceback", [Code(outgoing_traceback(raised))]))
     if changed is not None:
         used_by_steps = (
             f" in {', '.join(changed.fixed_fields)} too, which earlier steps used" if changed.fixed_fields else ""

@@ -220,7 +220,7 @@ class PageMessage:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(shorten(str(key), 40) for key in first["loc"])
-            problem = f"The message {self.kind!r} of the page is wrong at {field}: {first['msg']}."
+            problem = f"The page sent an invalid message {self.kind!r}: {field}: {first['msg']}."
             raise bad_message(problem) from None
 
     def _needs(self, name: str) -> bool:
@@ -302,6 +302,6 @@ class MessageRegistry:
         kind = values.get("kind")
         message = self.messages.get(kind) if isinstance(kind, str) else None
         if message is None:
-            problem = f"The panel does not know the message {shorten(str(kind), 60)!r}."
+            problem = f"The panel does not support the message {shorten(str(kind), 60)!r}."
             raise bad_message(problem, "reload the page: its front-end may be of another version")
         return message.run(receiver, values)

@@ -98,7 +98,7 @@ def _read_socket(element: str, info: ValidationInfo) -> str:
     selection = _read_element(element, info)
     if selection is None or selection[0] != "socket":
         problem = f"The graph no longer has a socket {shorten(element, 120)!r}."
-        raise bad_message(problem, "try again on the graph as it is now")
+        raise bad_message(problem, "try again on the current graph")
     return selection[1]
 
 
@@ -370,7 +370,7 @@ class GraphPanel(Panel):
             MateriaError: the name of the element is not a text (``bad_message``).
         """
         if not isinstance(element, str | None):
-            raise bad_message("The message of the page names an element by something other than a text.")
+            raise bad_message("The page sent a message in which the name of an element is not a text.")
         return self._scene.selections.get(element or "")
 
     @canvas_messages.message

@@ -299,7 +299,7 @@ class Inspector:
             ("loop", link.loop or ""),
             ("when", when),
             ("may be taken", self._budget(link) if link.kind == "edge" else ""),
-            ("taken", f"{self._taken(link)} times in all" if self.cast is not None else ""),
+            ("taken", f"{self._taken(link)} times in total" if self.cast is not None else ""),
         ]
         return [FactTable([row for row in rows if row[1]]), *self._last_time(link)]
 
@@ -325,8 +325,11 @@ class Inspector:
         if link.limit is not None:
             inside = self.graph.sockets[link.source].iterator is not None
             return f"{link.limit} times{' for each item' if inside else ''} (maxTraversals)"
-        maximum = self.graph.limits.max_edge_traversals
-        return f"at most {maximum} times outside items; inside an item, cycles without an advance are limited"
+        limits = self.graph.limits
+        return (
+            f"at most {limits.max_edge_traversals} times outside items; inside an item, at most "
+            f"{limits.max_no_advance_cycles} cycles without an advance (maxNoAdvanceCycles)"
+        )
 
     def _last_time(self, link: Link) -> list[Block]:
         """Return whether a line was taken the last time, and why."""
@@ -334,14 +337,14 @@ class Inspector:
             return []
         decided = self._decided(link)
         if not decided:
-            return [Heading("The last time"), Line("Its socket has not been left yet.", "quiet")]
+            return [Heading("Last time"), Line("No step has left this socket yet.", "quiet")]
         step, decision = decided[-1]
         why, was_taken = self.cast.why(step.number), _chose(decision, link)
         name = link.key if link.edge_index is None else f"edge {link.edge_index + 1}"
         rows = [row for row in why.rows if row[0] == name]
         unseen = "" if rows else ": it was not checked"
         return [
-            Heading(f"The last time: {why.title}"),
+            Heading(f"Last time: {why.title}"),
             Line("It was taken.", "good") if was_taken else Line(f"It was not taken{unseen}."),
             *([Table(EDGE_COLUMNS, rows)] if rows else ()),
             *lines(why.lines),

@@ -280,7 +280,7 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
         typed = [old if text is None else text for text, old in zip((title, context), olds, strict=True)]
         if None in typed:
             problem = "Nothing was done: the list that these items come from is no longer known."
-            raise MateriaError(problem, hint="revert, then edit the list as it is now", kind="outdated")
+            raise MateriaError(problem, hint="revert your changes, then edit the current list", kind="outdated")
         new_items.append(
             before if olds == typed else dict(zip(_TEXTS, typed, strict=True))
         )  # an unchanged item keeps its original value

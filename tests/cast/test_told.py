@@ -35,7 +35,7 @@ def test_auto_plan_prompt_contains_the_request_once(tmp_path):
     cast.run()
     view = prompt_view(cast.steps[-1], cast.now.prompt)
     assert repr(view).count("a guide to moss") == html(view).count("a guide to moss") == 1
-    assert "Request [request] · 23 characters, some 6 tokens\n    ```\n    a guide to moss" in repr(view)
+    assert "Request [request] · 23 characters, about 6 tokens\n    ```\n    a guide to moss" in repr(view)
     assert "Your task [task] ·" in repr(view)
     assert "State [state] · left out: nothing beyond the other parts" in repr(view)
     assert "What to return [return] ·" in repr(view)
@@ -44,7 +44,7 @@ def test_auto_plan_prompt_contains_the_request_once(tmp_path):
 def test_parts_before_the_task_are_collapsed_in_the_prompt_view(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
-    folded = str(html_fold("Request [request] · 23 characters, some 6 tokens", "")).partition("</summary>")[0]
+    folded = str(html_fold("Request [request] · 23 characters, about 6 tokens", "")).partition("</summary>")[0]
     shown = [status_view(cast.now), step_view(cast.now), HandoffView(cast.now, cast.steps[-1])]
     assert all(folded in html(view) for view in shown)
     assert folded not in html(prompt_view(cast.steps[-1], cast.now.prompt))

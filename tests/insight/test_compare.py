@@ -84,7 +84,7 @@ def test_comparison_names_an_edit_as_the_cause(bench, cast_of):
     fork.edit.set("note", "by hand")
     fork.run()
     why = bench.compare(cast, fork).first.why
-    assert 'A person changed the state before it: state.note is (none) in A, "by hand" in B' in why
+    assert 'A person changed the state before this step: state.note is (none) in A, "by hand" in B' in why
 
 
 def test_time_cost_and_id_are_not_compared(bench):

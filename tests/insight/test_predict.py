@@ -81,7 +81,7 @@ def test_prediction_explains_the_three_kinds_of_end():
     for document in (config({"A": at("P", edge("end"))}), branching("satisfied"), config({"A": asks()})):
         play = Play(document, NO)
         assert only_right(play, "end")
-        assert "Right: the cast comes to its end." in told(play, "end")
+        assert "Right: the cast ends." in told(play, "end")
     assert "The edge to To0 P was checked" in told(Play(branching("satisfied"), NO), "To0")
 
 

@@ -136,7 +136,7 @@ def test_replay_reports_a_different_state_on_the_same_route(tmp_path):
     )
     assert not again
     assert again.beside.aspects == ("state",)
-    assert "The values put into the state differ" in again.beside.why
+    assert "The values assigned to the state differ" in again.beside.why
 
 
 def test_replay_of_a_failed_agent_takes_the_same_route(tmp_path):

@@ -124,7 +124,7 @@ def test_changed_files_are_overwritten_only_with_force(tmp_path, capsys):
 def test_copying_twice_changes_nothing(tmp_path, capsys):
     for _ in range(2):
         assert main(["lessons", str(tmp_path)]) == 0
-    assert f"0 files written to {tmp_path}/ ({len(LESSONS.files())} were there already)" in (capsys.readouterr().out)
+    assert f"0 files written to {tmp_path}/ ({len(LESSONS.files())} already existed)" in (capsys.readouterr().out)
 
 
 def test_unwritable_folder_is_reported(tmp_path, capsys):

@@ -101,7 +101,7 @@ def test_drafts_and_final_result_are_read():
 def test_missing_refused_answer_is_mentioned():
     cast = open_cast(RECORDED / "parse-repair-then-ok")
     (message,) = cast.now.messages
-    assert message.startswith("Step 1: an answer was refused and asked for again; the recording does not keep it")
+    assert message.startswith("Step 1: an answer was refused and asked for again; the recording does not contain it")
 
 
 @pytest.mark.parametrize("name", ["parse-repair-then-ok", "not-castable-legacy-exit"])

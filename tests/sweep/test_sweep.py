@@ -156,7 +156,7 @@ def test_agents_can_be_one_choice_a_list_or_labels(wb):
         ({"requests": "r", "agents": [good, good]}, "have the same name"),
         ({"requests": "r", "agents": {"D": good, "label": good}}, "others are not"),
         ({"requests": "r", "loadouts": ["Nope"]}, "The loadout 'Nope' does not exist"),
-        ({"requests": "r", "checks": {"x": lambda rout, state: True}}, "asks for 'rout'"),
+        ({"requests": "r", "checks": {"x": lambda rout, state: True}}, "unknown parameter 'rout'"),
         ({"requests": "r", "checks": {"turns": lambda cast: True}}, "cannot be called"),
     ],
 )

@@ -115,5 +115,5 @@ def test_words_of_any_language_are_unchanged(text):
 
 @pytest.mark.parametrize("name, known", [("Pru\u0308fer", "Pr\u00fcfer"), ("\u0410gent", "\u0430gent")])
 def test_lookalike_names_are_distinguished(name, known):
-    assert did_you_mean(name, [known]) == f"did you mean {known!r}? The two differ: {name!a} and {known!a}"
+    assert did_you_mean(name, [known]) == f"did you mean {known!r}? The two names differ: {name!a} and {known!a}"
     assert did_you_mean("Prufer", ["Pruefer"]) == "did you mean 'Pruefer'?"

@@ -403,7 +403,7 @@ def test_verdict_button_over_the_limit_says_that_it_stops_the_cast(tmp_path, mak
         assert content(panel, "answer")["form"]["verdict"] == {"yes": "Tell", "no": leads}
         assert say(panel, "verdict", satisfied=False, reason="not yet") == ""
     assert cast.status == "held"
-    assert "The loop was taken" in str(content(panel, "answer"))
+    assert "The loop has used" in str(content(panel, "answer"))
 
 
 def test_text_socket_has_no_verdict_buttons(bench, cast, make):

@@ -480,7 +480,7 @@ def test_every_design_operation_has_a_message(session):
     assert session.design.document["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] == 2
     assert session.design.steps == ("edge 2 of Socket-3 may be taken 2 times",)
     assert "new of rename_socket is null, not a text" in refused(session, "rename_socket", old="Socket-3")
-    assert "does not know the message" in refused(session, "as_json", value=1)
+    assert "does not support the message" in refused(session, "as_json", value=1)
 
 
 # -- hostile -----------------------------------------------------------------------------
@@ -578,7 +578,7 @@ def test_make_loop_asks_whether_leaving_edges_become_exits(leads_on):
     assert told["bar"]["question"]["words"].startswith("Socket-3 → Socket-4 leads out of the loop.")
     assert "loops" not in fresh.design.document, "nothing is done before it is answered"
     do(fresh, "answer", number=0)
-    assert fresh.note[1].endswith("over the work items of Socket-1; Socket-3 → Socket-4 is an exit of it now")
+    assert fresh.note[1].endswith("over the work items of Socket-1; Socket-3 → Socket-4 is now an exit of the loop")
     [loop] = fresh.design.document["loops"].values()
     [route] = loop["exits"]
     assert (route["from"], route["condition"], route["targetSocketId"]) == (
@@ -626,10 +626,10 @@ def test_answer_to_an_earlier_question_is_refused(fresh):
     fresh.on_message("add", {"materia": "Brand New"})
     again = design_slice(fresh)["bar"]["question"]
     assert (again["words"], again["number"] != asked["number"]) == (asked["words"], True), "in the same words"
-    assert "not the question that is asked now" in refused(fresh, "answer", number=0, question=asked["number"])
+    assert "because the question has changed" in refused(fresh, "answer", number=0, question=asked["number"])
     assert design_slice(fresh)["bar"]["question"] == again
     do(fresh, "answer", number=0, question=again["number"])
-    assert "not the question that is asked now" in refused(fresh, "answer", number=0, question=again["number"])
+    assert "because the question has changed" in refused(fresh, "answer", number=0, question=again["number"])
 
 
 ODD = [None, True, 3, 10**30, 0.5, -1, "", HOSTILE, "half \ud800", [], ["x", 3], [[]], {}, {"x": [1]}, [1, 2], ["socket", []], ["a", "b"]]  # fmt: skip

@@ -70,16 +70,16 @@ def test_edge_shows_its_fields(tmp_path):
         "from": "Check",
         "to": "Build",
         "when": "not_satisfied",
-        "taken": "0 times in all",
+        "taken": "0 times in total",
     }
     out = {"from": "Check", "to": "Tell", "loop": "L"}
     out["when"] = "the list is exhausted, and satisfied"
-    assert rows(told, "exit", "loop-exit:L:e") == {**out, "taken": "1 times in all"}
+    assert rows(told, "exit", "loop-exit:L:e") == {**out, "taken": "1 times in total"}
     assert rows(told, "edge", "implied:Socket-4") == {
         "from": "Tell",
         "to": "the end",
         "when": "always: a socket without edges ends the cast successfully",
-        "taken": "1 times in all",
+        "taken": "1 times in total",
     }
     bare = Inspector(cast.graph)
     assert rows(bare, "exit", "loop-exit:L:e") == out
@@ -120,8 +120,8 @@ def test_edge_limits_are_shown_with_usage_or_as_configured(checking):
     assert may(told, "edge:1:Socket-3") == "3 times for the current item; used 1"
     assert may(bare, "edge:1:Socket-3") == "3 times for each item (maxTraversals)"
     assert may(bare, "edge:0:Socket-1").startswith("at most ")
-    assert "Its socket has not been left yet." in blocks_as_text(told.about("edge", "implied:Socket-4"))
-    assert "The last time" not in blocks_as_text(bare.about("edge", "implied:Socket-4"))
+    assert "No step has left this socket yet." in blocks_as_text(told.about("edge", "implied:Socket-4"))
+    assert "Last time" not in blocks_as_text(bare.about("edge", "implied:Socket-4"))
     left = blocks_as_text(told.about("edge", "edge:1:Socket-3"))
     assert "It was taken." in left
 

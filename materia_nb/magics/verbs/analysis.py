@@ -185,7 +185,8 @@ def _chances(value: object) -> Chances:
         return {name.strip(): _chance(chance) for name, _, chance in pairs}
     except ValueError:
         raise usage_error(
-            f"{text!r} is not a chance.", "write 0.7, or Check=0.7,*=0.9; 0.6/0.3 adds a chance of 0.3 of no verdict"
+            f"{text!r} is not a chance.",
+            "write 0.7, or Check=0.7,*=0.9; 0.6/0.3 also sets a chance of 0.3 for no verdict",
         ) from None
 
 

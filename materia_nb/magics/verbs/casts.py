@@ -567,7 +567,7 @@ def _board(call: Call, _: object = None) -> Table:
 
 @verb("quest list")
 def _list_quests(call: Call) -> Any:
-    """List the quests, in their order."""
+    """List the quests, in order."""
     return _board(call)
 
 
