@@ -252,7 +252,7 @@ def turn_has(*names: str) -> str:
     """Return the field names of a turn as a sentence, with suggestions for unknown names."""
     matches = [match for name in names if (match := close_match(name, TURN_FIELDS))]
     meant = f"did you mean {', '.join(matches)}? " if matches else ""
-    return f"{meant}a turn has: {', '.join(TURN_FIELDS)}"
+    return f"{meant}the fields of a turn are: {', '.join(TURN_FIELDS)}"
 
 
 @dataclass(frozen=True, slots=True)

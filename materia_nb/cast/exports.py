@@ -109,7 +109,7 @@ def _recorded_steps(session: Session) -> list[StepRecord]:
     names = [name for streams in session.streams for name in streams.lanes]
     if len(set(names)) < len(names):
         raise MateriaError(
-            "Items were handed to lanes of the same names more than once, whose answers a recording cannot tell apart.",
+            "Items were handed more than once to lanes of the same names, and a recording cannot tell the answers of these lanes apart.",
             hint="keep the run directory instead",
             kind="no_recording",
         )

@@ -358,7 +358,7 @@ class Loadouts(Mapping[str, str], Shown):
         elif (layer := self.config.origin("loadout", design.name)).path != path:
             message += f"; the layer {layer.name} overrides it"
         elif is_new:
-            message += f"; {design.name} is chosen now"
+            message += f"; {design.name} is now chosen"
         elif design.name != chosen:
             message += f"; to cast it: use {design.name}"
         if not used and (missing := left_behind(self.config, design)):

@@ -269,7 +269,7 @@ class Work(ABC):
         pin = self.session.pins[name]
         if pin.kind == "function" and name not in self.functions:
             raise MateriaError(
-                f"{name} is pinned to {pin.words}, which is gone with its kernel.",
+                f"{name} is pinned to {pin.words}, which was lost with its kernel.",
                 where=visit.socket,
                 hint=f"pin {name} again, or unpin it to let it be answered as usual",
                 kind="pin_gone",

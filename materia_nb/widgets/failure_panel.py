@@ -110,7 +110,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         parts.append(Fold("traceback", [Code(outgoing_traceback(raised))]))
     if changed is not None:
         used_by_steps = (
-            f" in {', '.join(changed.fixed_fields)} too, which earlier steps used" if changed.fixed_fields else ""
+            f" (also in {', '.join(changed.fixed_fields)}, which earlier steps used)" if changed.fixed_fields else ""
         )
         parts += [Heading(f"changed since this cast began{used_by_steps} · {changed.materia}", small=True)]
         parts.append(LineDiff(changed.lines))

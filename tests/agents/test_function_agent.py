@@ -87,8 +87,8 @@ class TestArguments:
     def test_misspelt_parameter_error_lists_the_fields_of_a_turn(self):
         with pytest.raises(AgentError, match="asks for itme") as caught:
             FunctionAgent(lambda itme, state: "x")
-        assert "did you mean item? a turn has: socket_id" in str(caught.value.hint)
-        with pytest.raises(AgentError, match=r"a turn has no itme; did you mean item\? a turn has: socket_id"):
+        assert "did you mean item? the fields of a turn are: socket_id" in str(caught.value.hint)
+        with pytest.raises(AgentError, match=r"a turn has no itme; did you mean item\? the fields of a turn are: socket_id"):
             ask(lambda turn: turn.itme)
         assert not hasattr(TURN, "colour")
 

@@ -256,7 +256,7 @@ def test_changes_that_would_affect_earlier_steps_are_reported_but_not_offered(sh
     changed = changed_definition(cast.now)
     assert changed.fixed_fields == ("parse",)
     assert "apply_changes" not in names(cast, changed)
-    assert "in parse too, so only a new cast can have it" in text(line(shell, "status"))
+    assert "(also in parse, so only a new cast can use it)" in text(line(shell, "status"))
 
 
 def loadout(materia):

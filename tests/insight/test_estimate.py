@@ -138,7 +138,7 @@ def test_estimate_uses_prices_of_configured_models(bench):
     assert takes.cost is not None
     assert found.total.cost == takes.cost
     assert "Socket-2" not in found.unpriced
-    assert "no price known" in found.line
+    assert "price is unknown" in found.line
     whole = bench.estimate(items=2, satisfied=1.0, casts=3, answer=100, model=PRICED)
     assert whole.unpriced == ()
     assert whole.total.cost is not None

@@ -344,7 +344,7 @@ class OddsView(_View, Odds):
         ends = [(end, rare.get(phrase, phrase) if share else phrase) for end, share, phrase in chances]
         yield Table(("end", "chance"), ends)
         yield from _silent(self.nothing)
-        yield Line(f"{self.turns:.2f} turns of agents on average")
+        yield Line(f"{self.turns:.2f} agent turns on average")
         if self.tokens is not None:
             yield Line(f"{self.tokens:,.0f} tokens on average{_without(self.uncounted)}")
         if self.cost is not None:
@@ -374,7 +374,7 @@ class OddsView(_View, Odds):
 
 
 def _without(sockets: Sequence[str]) -> str:
-    return f", not counting {', '.join(sockets)}, which have no given value" if sockets else ""
+    return f", not counting {', '.join(sockets)}, for which no value was given" if sockets else ""
 
 
 class SimulationView(_View, Simulation):
@@ -390,8 +390,8 @@ class SimulationView(_View, Simulation):
         yield Table(("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()])
         yield from _silent(self.nothing)
         yield Table(
-            ("a cast has", "on average", "half up to", "90 % up to", "most"),
-            [_spread("turns of agents", self.turns), _spread("retries", self.retries)],
+            ("a cast has", "on average", "median", "90th percentile", "maximum"),
+            [_spread("agent turns", self.turns), _spread("retries", self.retries)],
         )
         yield from _first_rows(("socket", "visits a cast", ""), _shares(self.visits, self.n))
 
@@ -416,7 +416,9 @@ class EstimateView(_View, Estimate):
             return "its cost is unknown" if self.sockets else "no agent is asked"
         without = ", ".join(self.unpriced)
         at_least = "at least " if self.shortest else ""
-        return f"{at_least}{_dollars(self.total.cost)}" + (f", without {without}: no price known" if without else "")
+        return f"{at_least}{_dollars(self.total.cost)}" + (
+            f", not counting {without}, whose price is unknown" if without else ""
+        )
 
     @property
     def marks(self) -> Marks:

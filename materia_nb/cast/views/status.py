@@ -111,7 +111,9 @@ def _offered(cast: Snapshot) -> Iterator[str]:
     changed = changed_definition(cast) if cast.writable else None
     if changed is not None:
         also = (
-            f" in {', '.join(changed.fixed_fields)} too, so only a new cast can have it" if changed.fixed_fields else ""
+            f" (also in {', '.join(changed.fixed_fields)}, so only a new cast can use it)"
+            if changed.fixed_fields
+            else ""
         )
         yield f"{changed.materia} was changed since this cast began{also}:"
         yield from (f"  {sign} {line}" for sign, line in changed.lines[:_MAX_CHANGES])
@@ -175,17 +177,17 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
     conclusion = cast.conclusion
     yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
     if len(conclusion) > _MAX_CONCLUSION_LINES:
-        yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
+        yield f"and {counted(len(conclusion) - _MAX_CONCLUSION_LINES, 'more line')} (cast.now.conclusion has all)"
     left = sum(not suggestion.is_kept for suggestion in cast.suggestions)
     if left:
-        yield f"{counted(left, 'suggestion')} to keep: %materia edit remember"
+        yield f"{counted(left, 'suggestion')} to keep; list them with %materia edit remember"
 
 
 def _pinned(cast: Snapshot) -> Iterator[str]:
     """Yield a line about each pin, with a note if its function was lost when the kernel ended (R40)."""
     for name, pin in cast.pins.items():
         is_lost = cast.writable and name in cast.pins_gone
-        lost = ", which is gone with its kernel: pin it again, or unpin it" if is_lost else ""
+        lost = ", which was lost with its kernel: pin it again, or unpin it" if is_lost else ""
         yield f"pinned: {name} to {pin.words}{lost}"
 
 

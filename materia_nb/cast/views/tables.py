@@ -200,7 +200,7 @@ def quests_view(quests: Sequence[Quest]) -> Table:
 
 def quest_row(quest: Quest) -> tuple[str, ...]:
     """Return the cells of a quest, by :data:`QUEST_COLUMNS`."""
-    cells = (short(quest.request, 80), quest.loadout or "the chosen one", quest.cast or "")
+    cells = (short(quest.request, 80), quest.loadout or "the chosen loadout", quest.cast or "")
     return (quest.id, quest.status, *cells, short(quest.note or "", 120))
 
 
@@ -224,7 +224,8 @@ def items_view(cast: Snapshot, notes: Sequence[str] = ()) -> View:
 def allowed_view(cast: Snapshot) -> Table:
     """Return the tools that change something, and whether each tool needs approval."""
     rows = [
-        (tool, "runs without asking" if allowed else "asks each time") for tool, allowed in cast.approvals.tools.items()
+        (tool, "runs without approval" if allowed else "asks each time")
+        for tool, allowed in cast.approvals.tools.items()
     ]
     return Table(("tool", "in this cast"), rows)
 

@@ -78,7 +78,7 @@ def test_breakpoint_and_tool_tables_list_those_of_a_cast(tmp_path):
     assert breakpoints_view(cast.breakpoints, cast.graph).rows == [("before Socket-3",)]
     cast.approvals.allow("bash")
     rows = dict(allowed_view(cast.now).rows)
-    assert (rows["bash"], rows["write"]) == ("runs without asking", "asks each time")
+    assert (rows["bash"], rows["write"]) == ("runs without approval", "asks each time")
     assert repr(items_view(cast.now)) == "no work items"
     cast.step()
     assert items_table(cast.now).rows == [("WI-1", "open", "Part 1", "about Part 1")]
@@ -92,6 +92,6 @@ def test_quest_table_keeps_the_order_and_truncates_long_texts():
         Quest(id="Q-2", request="r", loadout="T", status="failed", note="n" * 130),
     ]
     first, second = quests_view(quests).rows
-    assert (first[0], first[1], len(first[2]), *first[3:]) == ("Q-1", "pending", 80, "the chosen one", "", "")
+    assert (first[0], first[1], len(first[2]), *first[3:]) == ("Q-1", "pending", 80, "the chosen loadout", "", "")
     assert (*second[:5], len(second[5])) == ("Q-2", "failed", "r", "T", "", 120)
     assert repr(quests_view([])) == "no quests yet: quest add REQUEST"
