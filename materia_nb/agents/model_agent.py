@@ -159,8 +159,8 @@ def _provider_class(provider: str) -> Any:
     try:
         return infer_provider_class(provider)
     except (ValueError, UserError):
-        near, known = close_match(provider, providers()), ", ".join(providers())
-        hint = f"did you mean {near!r}?" if near else f"choose one of: {known}"
+        match, known = close_match(provider, providers()), ", ".join(providers())
+        hint = f"did you mean {match!r}?" if match else f"choose one of: {known}"
         raise _bad_model(f"The model provider {provider!r} does not exist", hint) from None
     except ImportError as error:
         raise AgentError(

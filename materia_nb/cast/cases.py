@@ -72,8 +72,8 @@ class Case:
             graph = load_layers(folder / follows, project=folder).graph(self.fields["loadout"])
         if "ways" in self.fields:
             return self._ways(graph)
-        replayed, needs = _run(self.fields, Rules(graph))
-        failures = self._differences(replayed, needs)
+        replayed, missing_answer = _run(self.fields, Rules(graph))
+        failures = self._differences(replayed, missing_answer)
         if failures and follows is not None:
             before, _ = _run(self.fields, Rules(graph_of_case))
             expected = ComparedCast("", Rules(graph_of_case), before)
@@ -91,11 +91,15 @@ class Case:
         more = max(0, len(missing) - _MAX_CHANGES) + max(0, len(new) - _MAX_CHANGES)
         return [*missing[:_MAX_CHANGES], *new[:_MAX_CHANGES], *([f"and {more} more"] if more else [])]
 
-    def _differences(self, replayed: Session, needs: MissingAnswer | None) -> list[str]:
+    def _differences(self, replayed: Session, missing_answer: MissingAnswer | None) -> list[str]:
         expected = self.fields["expect"]
-        failures = [] if needs is None or expected["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
+        failures = (
+            []
+            if missing_answer is None or expected["ends"] == "needs"
+            else [f"It needs an answer: {missing_answer.why}."]
+        )
         failures += _route_differences(expected["route"], _visits(replayed))
-        if (ends := replay_end(replayed, needs)) != expected["ends"]:
+        if (ends := replay_end(replayed, missing_answer)) != expected["ends"]:
             failures.append(f"It should end: {expected['ends']}. It ends: {ends}.")
         for change in value_changes(expected["state"], dict(replayed.state.data))[:_MAX_CHANGES]:
             left, right = format_difference(change.a, change.b, _MAX_VALUE)
@@ -163,11 +167,11 @@ def case_of(
             for edit in session.edits
         ],
     }
-    replayed, needs = _run(case, rules)
+    replayed, missing_answer = _run(case, rules)
     route, state = _visits(replayed), dict(replayed.state.data)
     if not same(state, dict(session.state.data)) or route != _visits(session):
         raise _no_test("its answers alone do not lead to the same route and state")
-    case["expect"] = {"ends": replay_end(replayed, needs), "route": route, "state": state}
+    case["expect"] = {"ends": replay_end(replayed, missing_answer), "route": route, "state": state}
     if follows is not None:
         case["follows"] = follows
     case["config"] = dict(document)

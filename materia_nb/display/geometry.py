@@ -193,8 +193,8 @@ def _split_polyline(points: Sequence[Point], label: Point | None) -> tuple[list[
         (ax, ay), (bx, by) = points[piece], points[piece + 1]
         middle = ((ax + bx) / 2, (ay + by) / 2)
     else:
-        near = [(_nearest_on_segment(label, points[n], points[n + 1]), n) for n in range(len(points) - 1)]
-        middle, piece = min(near, key=lambda candidate: math.dist(candidate[0], label))
+        candidates = [(_nearest_on_segment(label, points[n], points[n + 1]), n) for n in range(len(points) - 1)]
+        middle, piece = min(candidates, key=lambda candidate: math.dist(candidate[0], label))
     return list(points[1 : piece + 1]), middle, list(points[piece + 1 : -1])
 
 

@@ -37,7 +37,7 @@ from materia_nb.loadout.vocabulary import condition_spec
 WIDTH: Final = 88
 """Width of a table, in columns."""
 _LONGEST_WORD: Final = 26  # as long as the id of a cast; longer words are split
-_NARROW: Final = 8  # narrower cells are not wrapped: a number and its unit stay together
+_MIN_WRAPPED_WIDTH: Final = 8  # narrower cells are not wrapped: a number and its unit stay together
 _UNDER: Final = " " * 7
 _ISOLATED: Final = "\u2068"
 _ISOLATES: Final = "\u2068\u2069"
@@ -126,7 +126,7 @@ def _column_widths(columns: dict[int, list[str]], room: int) -> dict[int, int]:
                 max((display_width(word) for cell in cells for word in cell.split()), default=0),
                 _LONGEST_WORD,
             ),
-            min(widths[n], _NARROW),
+            min(widths[n], _MIN_WRAPPED_WIDTH),
         )
         for n, cells in columns.items()
     }

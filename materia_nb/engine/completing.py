@@ -335,13 +335,13 @@ def route(
         failure = count_exit(rules, draft, visit, choice.route)
     _keep_books(rules, draft, visit, unrouted, choice)
     draft.unrouted = None
-    known_reading = reading or NO_READING
+    reading_or_empty = reading or NO_READING
     decision = Decision(
         visit.step,
         choice.by,
         choice.target,
         visit,
-        known_reading if unrouted.result in ACCEPTED else known_reading._replace(reason=unrouted.context or ""),
+        reading_or_empty if unrouted.result in ACCEPTED else reading_or_empty._replace(reason=unrouted.context or ""),
         unrouted.result,  # of an output that may have come before the budget stopped the cast
         applied,
         choice.looks,

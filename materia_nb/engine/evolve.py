@@ -323,16 +323,16 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
             return aborted
         return aborted.with_latest(ended=latest.ended)  # a finished step keeps its time
     if state.status == "ready":
-        entered = _entered(session, step or entering.enter(rules, state), event)
+        next_session = _entered(session, step or entering.enter(rules, state), event)
     elif state.status == "waiting" and event.kind is not None and state.at is not None:
         failure = Failure(event.kind, event.error or "", state.at.socket, event.hint)
-        entered = _moved(session, step or recovery.fail(rules, state, failure), event.ts, worked=event.worked)
+        next_session = _moved(session, step or recovery.fail(rules, state, failure), event.ts, worked=event.worked)
     else:  # an earlier event has changed the status already
-        entered = session if step is None else session._replace(state=step.state)
-    status = entered.state.status
+        next_session = session if step is None else session._replace(state=step.state)
+    status = next_session.state.status
     if status != "complete" if event.ok else status not in ("failed", "aborted"):
         raise Unfit(event, f"the cast is {status}")
-    return entered
+    return next_session
 
 
 def _again(

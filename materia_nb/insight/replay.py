@@ -42,9 +42,9 @@ class MissingAnswer(NamedTuple):
     why: str
 
 
-def replay_end(session: Session, needs: MissingAnswer | None) -> str:
+def replay_end(session: Session, missing_answer: MissingAnswer | None) -> str:
     """Return the end of a replay: a status, the kind of a failure, or ``needs`` for a missing answer."""
-    if needs is not None:
+    if missing_answer is not None:
         return "needs"
     failure = session.state.failure
     return failure.kind if failure else session.state.status
@@ -152,10 +152,10 @@ def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
     run = _Run(rules, begin_at(state), edits, dict(session.state.extra))
     if session.state.budget != rules.graph.budget == original.rules.graph.budget:
         run.apply(decide.set_budget, session.state.budget)
-    needs = run.play(recorded_answers(session))
+    missing_answer = run.play(recorded_answers(session))
     left_out = tuple(f"A person's edit after step {edit.step} was not replayed." for edit in edits)
     replayed = ComparedCast(original.name, rules, run.session)
-    return Replay(original, replayed, needs, left_out, tuple(run.events))
+    return Replay(original, replayed, missing_answer, left_out, tuple(run.events))
 
 
 def recorded_answers(session: Session) -> RecordedAnswers:
@@ -172,8 +172,8 @@ def send_answers(
     Edits that the session repeats are removed from ``edits``.
     """
     run = _Run(rules, session, edits, {})
-    needs = run.play(answers)
-    return run.session, needs
+    missing_answer = run.play(answers)
+    return run.session, missing_answer
 
 
 class _Run:
@@ -199,8 +199,8 @@ class _Run:
         while self.status() == "ready":
             self._repeat_edits()
             for name in [action.lane for action in pending(self.rules, self.session) if action.lane]:
-                if self.status() == "ready" and (needs := _LaneRun(self, name).play(answers, visits)):
-                    return needs
+                if self.status() == "ready" and (missing_answer := _LaneRun(self, name).play(answers, visits)):
+                    return missing_answer
             if self.status() == "ready":
                 self.apply(decide.enter)
             if self.status() == "ready":

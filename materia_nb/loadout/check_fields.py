@@ -222,16 +222,16 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
         fix = without_field(path, field) if in_socket else None
         findings.hint(NO_EFFECT, source, message, "move the field, or remove it", fix)
         return
-    near = close_match(field, model.rows)
+    closest = close_match(field, model.rows)
     advice = (
-        f"did you mean {near!r}?"
-        if near
+        f"did you mean {closest!r}?"
+        if closest
         else "remove the field, or start its name with x- to keep it for another program"
     )
     fix = None
-    if near is not None and near not in owner and in_socket:
-        steps = do("set_socket", path, near, owner[field]), do("set_socket", path, field, None)
-        fix = safe_fix(f"Call it {near}", *steps)
+    if closest is not None and closest not in owner and in_socket:
+        steps = do("set_socket", path, closest, owner[field]), do("set_socket", path, field, None)
+        fix = safe_fix(f"Call it {closest}", *steps)
     findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.noun}", advice, fix)
 
 

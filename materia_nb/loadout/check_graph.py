@@ -52,7 +52,7 @@ _FixFor: TypeAlias = Callable[[str | None], Fix | None]
 """Function that returns the fix of a broken reference, given the closest existing name or None."""
 
 
-def _no_fix(_near: str | None) -> None:
+def _no_fix(_closest: str | None) -> None:
     """Return None, because a person has to choose the fix."""
 
 
@@ -179,11 +179,11 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
             unconditional = index
 
 
-def _lead_to(id_: str, index: int, near: str | None) -> Fix:
-    """Return the fix that sets the target of an edge to ``near``, or removes the edge if ``near`` is None."""
-    if near is None:
+def _lead_to(id_: str, index: int, closest: str | None) -> Fix:
+    """Return the fix that sets the target of an edge to ``closest``, or removes the edge if ``closest`` is None."""
+    if closest is None:
         return suggested_fix("Remove the edge", do("remove_edge", id_, index))
-    return suggested_fix(f"Change the target to {near}", do("change_edge", id_, index, to=near))
+    return suggested_fix(f"Change the target to {closest}", do("change_edge", id_, index, to=closest))
 
 
 def _check_agent_generator(findings: Findings, socket: SocketFacts) -> None:
@@ -297,7 +297,7 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
     return socket is not None and socket.is_generator
 
 
-def _likely_source(facts: LoadoutFacts, loop: LoopFacts, _near: str | None = None) -> Fix | None:
+def _likely_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None = None) -> Fix | None:
     """Return the fix that makes a loop consume the generator before it, or connects the named generator to the loop."""
     likely = facts.likely_generator(loop.members)
     if likely is not None and likely != loop.source:
@@ -400,7 +400,7 @@ def _exit_source(
     return None
 
 
-def _remove_exit(loop: str, index: int, _near: str | None) -> Fix:
+def _remove_exit(loop: str, index: int, _closest: str | None) -> Fix:
     return suggested_fix("Remove the exit", do("remove_exit", loop, index))
 
 

@@ -150,23 +150,23 @@ def _condition_spec(needs: tuple[str, ...], **row: Any) -> ConditionSpec:
 
 
 CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
-    word: _condition_spec(**_in_tuples(row)) for word, row in _TABLE["conditions"].items()
+    condition: _condition_spec(**_in_tuples(row)) for condition, row in _TABLE["conditions"].items()
 }
 """The conditions in the order of menus; :data:`Condition` lists the same words."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(CONDITION_SPECS)
-GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, condition in CONDITION_SPECS.items() if condition.guards)
+GUARDS: Final[tuple[Condition, ...]] = tuple(condition for condition, spec in CONDITION_SPECS.items() if spec.guards)
 """The conditions that need a verdict, and therefore never match a text."""
 WAITING_FOR: Final[Mapping[Result, Condition]] = {
-    verdict: next(word for word, condition in CONDITION_SPECS.items() if condition.needs == (verdict,))
+    verdict: next(condition for condition, spec in CONDITION_SPECS.items() if spec.needs == (verdict,))
     for verdict in YES_OR_NO
 }
 """For each verdict, the condition that matches only this verdict."""
 REWORK_CONDITIONS: Final[tuple[Condition, ...]] = tuple(
-    word for word, condition in CONDITION_SPECS.items() if condition.sends_back
+    condition for condition, spec in CONDITION_SPECS.items() if spec.sends_back
 )
 """The conditions whose edges send work back."""
 OUTPUT_CONDITIONS: Final[tuple[Condition, ...]] = tuple(
-    word for word, condition in CONDITION_SPECS.items() if not condition.without_output
+    condition for condition, spec in CONDITION_SPECS.items() if not spec.without_output
 )
 """The conditions that an advance or an exit can have, since both follow an accepted output."""
 

@@ -437,8 +437,8 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
             index = _option(verb, words, index, values, read)
         elif not positional:
             seconds = family(verb.name)
-            near = f"{verb.name} has no {word!r}: {did_you_mean(word, seconds)}."
-            raise _wrong(verb, near if seconds else f"The argument {word!r} is one too many.")
+            problem = f"{verb.name} has no {word!r}: {did_you_mean(word, seconds)}."
+            raise _wrong(verb, problem if seconds else f"The argument {word!r} is one too many.")
         elif positional[0].kind == "words":
             values.setdefault(positional[0].key, []).append(_typed(verb, positional[0], read(word)))
         elif positional[0].kind == "rest" and isinstance(line, str):
@@ -461,8 +461,8 @@ def _option(verb: Verb, words: Sequence[str], index: int, values: dict[str, Any]
     name, equals, text = words[index - 1].partition("=")
     argument = verb.options.get(name)
     if argument is None:
-        near = did_you_mean(name, verb.options) if verb.options else f"{verb.name} has no options."
-        raise _wrong(verb, f"The option {name} does not exist: {near}")
+        advice = did_you_mean(name, verb.options) if verb.options else f"{verb.name} has no options."
+        raise _wrong(verb, f"The option {name} does not exist: {advice}")
     if argument.kind == "flag":
         values[argument.key] = True
         return index

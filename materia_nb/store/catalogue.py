@@ -275,8 +275,8 @@ def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
     if not entries:
         return "start a cast first, or give the path of a run directory"
     known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
-    if (near := close_match(reference, known)) is not None:
-        return f"did you mean {near!r}?"
+    if (match := close_match(reference, known)) is not None:
+        return f"did you mean {match!r}?"
     latest = entries[:_MAX_SUGGESTIONS]
     lines = [f"  {entry.id}  {short(entry.request or '', 50)}".rstrip() for entry in latest]
     return "\n".join(["choose one of the latest casts (list casts shows all):", *lines])

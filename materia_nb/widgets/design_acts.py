@@ -176,10 +176,10 @@ def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
     """Offer to create a missing materia, or to use a similar one; ``message`` is the message that named it."""
     if not name:
         raise design_error("no materia is named", "add", "click a materia in the palette, or type its name")
-    near = close_match(name, session.design.materia)
+    closest = close_match(name, session.design.materia)
     choices: list[tuple[str, Values]] = []
-    if near is not None:
-        choices.append((f"Use {near}", {**message, "materia": near, "value": near}))
+    if closest is not None:
+        choices.append((f"Use {closest}", {**message, "materia": closest, "value": closest}))
     for work in ("agent", "utility"):
         make_it = {"kind": "make", "type": work, "id": name, "then": dict(message)}
         choices.append((f'New {work} "{shorten(name, 40)}"', make_it))

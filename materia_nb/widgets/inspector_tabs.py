@@ -403,11 +403,11 @@ def _stops(cast: Snapshot, element: Element) -> list[list[Any]]:
 def _title_of(cast: Snapshot, element: Element) -> dict[str, Any]:
     if element.kind == "item":
         return {"kind": "item", "name": f"WI-{element.id}", "chips": ["work item"], "id": None}
-    name, under = f"loop {part(element.id, 60)}", "loop"
+    name, chip = f"loop {part(element.id, 60)}", "loop"
     if element.kind != "loop":
         link = next(link for link in links(cast.graph) if link.key == element.id)
         names = {**cast.names, END_SIGN: "the end"}
         name = f"{names.get(link.source, link.source)} → {names.get(link.target, link.target)}"
-        under = link.condition if link.edge_index is None else f"{link.condition} · {ordinal(link.edge_index + 1)} edge"
-        under = f"exit · {under}" if element.kind == "exit" else under
-    return {"kind": element.kind, "name": name, "chips": [under], "id": None, "stops": _stops(cast, element)}
+        chip = link.condition if link.edge_index is None else f"{link.condition} · {ordinal(link.edge_index + 1)} edge"
+        chip = f"exit · {chip}" if element.kind == "exit" else chip
+    return {"kind": element.kind, "name": name, "chips": [chip], "id": None, "stops": _stops(cast, element)}

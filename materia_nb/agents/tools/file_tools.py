@@ -293,8 +293,8 @@ def _with_line_endings_of(new: str, old: re.Match[str]) -> str:
     """Return ``new`` with the endings of the replaced lines; other lines get the last of these, or the file's ending there."""
     file = old.string
     after = file.find("\n", old.end())
-    near = after if after >= 0 else file.rfind("\n")
-    replaced = re.findall(r"\r?\n", old[0]) or ["\r\n" if file.startswith("\r\n", near - 1) else "\n"]
+    line_end = after if after >= 0 else file.rfind("\n")
+    replaced = re.findall(r"\r?\n", old[0]) or ["\r\n" if file.startswith("\r\n", line_end - 1) else "\n"]
     endings = chain(replaced, repeat(replaced[-1]))
     return re.sub(r"\r?\n", lambda ending: max(ending[0], next(endings), key=len), new)
 

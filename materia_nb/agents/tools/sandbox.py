@@ -216,9 +216,10 @@ class _PathWalker:
         except FileNotFoundError:
             if self._purpose == "make":
                 return None
-            near = _suggest_name(name, self._handles[-1])
+            suggestion = _suggest_name(name, self._handles[-1])
             raise Refused(
-                f"{named('/'.join([*self._names, name]))} does not exist" + (f": did you mean {near}?" if near else ".")
+                f"{named('/'.join([*self._names, name]))} does not exist"
+                + (f": did you mean {suggestion}?" if suggestion else ".")
             ) from None
 
     def _enter(self, name: str, status: os.stat_result | None) -> None:

@@ -270,7 +270,7 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         return [*blocks, Line("A is the cast, B is the replay."), table, graph_block(drawn.graph, drawn.marks)]
 
     def _lines(self) -> list[str]:
-        first, same_route, needs = self.first, self.beside, self.needs
+        first, same_route, missing_answer = self.first, self.beside, self.needs
         sentences = [
             "It takes the same route, with the same results." if same_route is None else "It takes the same route."
         ]
@@ -279,10 +279,10 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         if same_route is not None:
             when = "Before that," if first is not None else "On this route,"
             sentences += [f"{when} {same_route.place} differs.", *(f"  {line}" for line in same_route.lines)]
-        if needs is not None:
-            item = f", item {needs.item_key}" if needs.item_key else ""
+        if missing_answer is not None:
+            item = f", item {missing_answer.item_key}" if missing_answer.item_key else ""
             sentences.append(
-                f"To continue, it needs an answer from {needs.socket}, visit {needs.visit}{item}: {needs.why}. "
+                f"To continue, it needs an answer from {missing_answer.socket}, visit {missing_answer.visit}{item}: {missing_answer.why}. "
                 "go_on() creates a cast that asks for it."
             )
         elif first is not None:
