@@ -333,7 +333,7 @@ def _socket(session: DesignState, pick: Selection) -> DesignSlice:
         "isMarked": id_ in session.marked,
         "removes": shorten(removed, 300),
         "fields": [
-            _id_field(session, pick, "Every reference to it is renamed, too."),
+            _id_field(session, pick, "Every reference to it follows."),
             *_fields(session, pick, SocketFields, raw),
         ],
         "ways": _ways(design.document, facts, id_),

@@ -88,7 +88,9 @@ class TestArguments:
         with pytest.raises(AgentError, match="asks for itme") as caught:
             FunctionAgent(lambda itme, state: "x")
         assert "did you mean item? the fields of a turn are: socket_id" in str(caught.value.hint)
-        with pytest.raises(AgentError, match=r"a turn has no itme; did you mean item\? the fields of a turn are: socket_id"):
+        with pytest.raises(
+            AgentError, match=r"a turn has no itme; did you mean item\? the fields of a turn are: socket_id"
+        ):
             ask(lambda turn: turn.itme)
         assert not hasattr(TURN, "colour")
 

@@ -204,7 +204,7 @@ def test_reply_in_another_protocol_is_one_clear_error(monkeypatch, body, kind, w
             "certificates for openai-chat cannot be read: No such file",
         ),
         ("SSL_CERT_FILE", __file__, "transport", "certificates for openai-chat cannot be read"),
-        ("ALL_PROXY", "socks5://127.0.0.1:9", "not_installed", "proxy that the environment names"),
+        ("ALL_PROXY", "socks5://127.0.0.1:9", "not_installed", "proxy that is set in the environment"),
     ],
 )
 def test_error_names_the_invalid_environment_variable(monkeypatch, name, value, kind, what):

@@ -112,7 +112,7 @@ def test_stored_thinking_is_redacted_and_truncated(tmp_path, monkeypatch):
     kept = cast.steps.at(1).thinking
     assert "canary" not in kept
     assert len(kept.encode()) <= MAX_THINKING_BYTES
-    assert kept.endswith("characters in all]")
+    assert kept.endswith("characters in total]")
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])

@@ -57,7 +57,7 @@ def test_redefinition_is_journalled_and_survives_a_resume(shell, failed):
 @pytest.mark.parametrize(
     "changed, told",
     [
-        ({}, "this very definition of Count already"),
+        ({}, "already has this definition of Count"),
         ({"parse": "text"}, "differs in parse, which earlier steps"),
         ({"timeoutMs": "soon"}, "timeoutMs"),
     ],

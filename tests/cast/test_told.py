@@ -181,8 +181,8 @@ def test_counted_tokens_are_shown_next_to_the_estimate(tmp_path):
         cast.run()
         shown = repr(prompt_view(cast.steps[-1], cast.steps[-1].prompt))
         assert words in shown
-        assert ("Tokens as counted" in shown) == bool(words)
-        assert "some " in shown
+        assert ("Tokens of the last request" in shown) == bool(words)
+        assert "about " in shown
 
 
 def test_prompt_view_shows_changes_since_the_previous_visit(tmp_path):

@@ -124,7 +124,7 @@ def test_replay_reports_a_different_reason_for_the_same_route(tmp_path):
     _, again = replayed_with(tmp_path, before, after, {"P": lambda: "done"})
     assert not again
     assert (again.first, again.beside.step, again.beside.aspects) == (None, 1, ("route",))
-    assert "It takes the same route.\nOn it step 1 differs." in repr(again)
+    assert "It takes the same route.\nOn this route, step 1 differs." in repr(again)
 
 
 def test_replay_reports_a_different_state_on_the_same_route(tmp_path):
@@ -258,8 +258,8 @@ def test_replay_verb_replays_the_current_cast_or_all(shell, bench):
     body = json.loads(json.dumps(bench.loadouts.config.document["loadouts"]["Plan-Build-Eval"]))
     no_retry(body["sockets"], {})
     cell(shell, "define loadout Plan-Build-Eval", json.dumps(body))
-    assert "otherwise from step 3" in text(run(shell, "%materia replay Plan-Build-Eval"))
-    assert "otherwise" in text(run(shell, "%materia replay --all"))
+    assert "another route from step 3" in text(run(shell, "%materia replay Plan-Build-Eval"))
+    assert "different" in text(run(shell, "%materia replay --all"))
 
 
 def test_continued_replay_is_a_resumable_cast_of_the_other_loadout(bench, done):

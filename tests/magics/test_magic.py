@@ -282,7 +282,7 @@ def test_each_materia_uses_its_model(shell, monkeypatch):
         ("agent * opnai:x", "did you mean 'openai'?"),
         ("agent * openai:x --bse-url y", "--base-url"),
         ("agent * openai:x y", "one too many"),
-        ("agent * openai:x --base-url nowhere", "write the whole URL"),
+        ("agent * openai:x --base-url nowhere", "write the full URL"),
         ("agent * gpt-5", "write provider:model"),
     ],
 )

@@ -649,7 +649,7 @@ def test_edge_explains_why_it_was_taken(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(1, [1]))
     panel = GraphPanel(cast)
     panel.select("edge", "edge:0:Socket-3")
-    assert "has not been left yet" in details(panel)
+    assert "has left this socket yet" in details(panel)
     cast.run(steps=3)
     panel.refresh()
     assert "It was not taken." in details(panel)
