@@ -85,7 +85,7 @@ class TestArguments:
             FunctionAgent(lambda prompt, colour: "x", name="paint")
 
     def test_misspelt_parameter_error_lists_the_fields_of_a_turn(self):
-        with pytest.raises(AgentError, match="asks for itme") as caught:
+        with pytest.raises(AgentError, match="not fields of a turn: itme") as caught:
             FunctionAgent(lambda itme, state: "x")
         assert "did you mean item? the fields of a turn are: socket_id" in str(caught.value.hint)
         with pytest.raises(

@@ -60,7 +60,7 @@ def test_envelope_fields_are_shown_in_words(tmp_path):
         assert words in text
     assert re.search(r"utf-8 +usual +garbled", text)
     assert re.search(r"flow_key +T", text)
-    for words in ("utf-8", "pytest", "unparsed text", "the object"):
+    for words in ("utf-8", "pytest", "unparsed text", "parsed output"):
         assert words in html
 
 
