@@ -184,7 +184,7 @@ def test_cast_that_waits_with_a_draft_cannot_be_attempted(tmp_path):
     cast = wb.cast("r", agents={"*": lambda: "a draft"})
     assert cast.attempt()[0].leads == "a draft to judge"
     cast.run()
-    with pytest.raises(MateriaError, match="person decides first"):
+    with pytest.raises(MateriaError, match="person must decide first"):
         cast.attempt()
     wb.close()
 

@@ -140,7 +140,7 @@ def test_exported_card_does_not_overwrite_files(bench):
     assert opened.path == bench.project / "raw-bread.ipynb"
     assert 'href="./raw-bread.ipynb"' in opened._repr_mimebundle_()["text/html"]
     opened.path.write_text("mine")
-    with pytest.raises(MateriaError, match=r"raw-bread\.ipynb exists already") as raised:
+    with pytest.raises(MateriaError, match=r"raw-bread\.ipynb already exists") as raised:
         bench.gallery("late-retry")  # by what check calls it
     assert raised.value.kind == "exists"
     assert opened.path.read_text() == "mine"

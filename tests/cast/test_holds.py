@@ -116,7 +116,7 @@ def test_envelope_loop_is_limited_by_its_edge(tmp_path):
     cast.run()
     assert sockets(cast) == ["Work", "Check"] * 3
     assert cast.now.held.action == "escalate"
-    assert "2 of 2 times" in cast.now.held.reason
+    assert "2 of 2 rounds" in cast.now.held.reason
 
 
 def test_detour_of_finished_work_returns_to_the_original_target(tmp_path):

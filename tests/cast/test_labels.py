@@ -201,7 +201,7 @@ def test_deletion_of_many_casts_is_confirmed_once(bench, three):
     broken = three[2].run_dir.with_name("2026-01-01T00-00-00-000Z")
     broken.mkdir()
     (broken / "events.jsonl").write_text("no event\n")
-    assert "cannot be asked" in repr(bench.casts.ask("$.x"))
+    assert "cannot be searched" in repr(bench.casts.ask("$.x"))
     with pytest.raises(MateriaError, match="cannot be asked"):
         bench.casts.ask("$..a..b", [])
 

@@ -215,7 +215,7 @@ def test_lost_pinned_function_is_not_replaced_by_the_process(bench):
     cast.close()
     other = resume_cast(cast.run_dir, bench.agents)
     assert other.now.pins_gone == ("Count",)
-    assert any("mock" in line and "gone" in line for line in status_lines(other.now))
+    assert any("mock" in line and "lost" in line for line in status_lines(other.now))
     with pytest.raises(MateriaError) as caught:
         other.step()
     assert caught.value.kind == "pin_gone"

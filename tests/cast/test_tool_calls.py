@@ -336,7 +336,7 @@ def test_approval_covers_only_the_calls_that_were_shown(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.run()
     other = ToolCall(id="2.1", tool="bash", args={"command": "make clean"}, round=2)
-    with pytest.raises(MateriaError, match="Other tool calls wait"):
+    with pytest.raises(MateriaError, match="Other tool calls are now waiting"):
         cast.approvals.approve(calls=(other,))
     with pytest.raises(MateriaError, match="Other tool calls wait"):
         cast.approvals.deny(calls=())

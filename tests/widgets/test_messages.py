@@ -65,7 +65,7 @@ def test_guards_run_before_a_message_and_questions_are_answered():
 
 
 WRONG: dict[str, Any] = {
-    "know": [
+    "does not support": [
         None,
         [],
         "step",

@@ -87,7 +87,7 @@ def test_html_and_json_of_a_view_have_the_same_words(wb, cast, place):
     html = words(unescape(re.sub("<s(vg|tyle).*?</s(vg|tyle)>|<[^>]*>", " ", view.as_html(), flags=re.DOTALL)))
     drawn = words_of_json(view.as_json())
     assert len(html) > 3
-    told = words(re.sub(r"\[[\d,]+ characters in all\]", "", view.as_text()))
+    told = words(re.sub(r"\[[\d,]+ characters in total\]", "", view.as_text()))
     assert told <= html, "a terminal is told the beginning of what is folded"
     assert drawn == html
 
