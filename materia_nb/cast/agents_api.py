@@ -1,4 +1,4 @@
-"""The agents and pins of a workbench, their use in a new cast, and a function that asks one socket without a cast."""
+"""The agents and pins of a workbench, and their use in a new cast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.interface import Agent, Asking, can_think, ignore_event, make_turn, name_of, validate_reply
+from materia_nb.agents.interface import Agent
 from materia_nb.agents.notebook_agents import (
     AgentLike,
     AgentTable,
@@ -26,25 +26,13 @@ from materia_nb.cast.edits import Chosen, choose, needs_pinned
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
 from materia_nb.cast.library import Loadouts, copy_scripts
 from materia_nb.cast.project_casts import Casts
-from materia_nb.cast.work import now, redacted
-from materia_nb.display.blocks import Block, Code, Heading, Shown, lines
-from materia_nb.display.sections import prompt_blocks
-from materia_nb.engine import decide, entering
-from materia_nb.engine.decide import Answer
-from materia_nb.engine.evolve import begin_at, fold
-from materia_nb.engine.items import state_path
-from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, needs_one_of
-from materia_nb.handoff.base import SAMPLE, Issue
-from materia_nb.jsonvalue import JSON, MISSING, as_object, get_path, json_copy, replaced, set_path
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON, as_object, replaced
 from materia_nb.loadout.compose import Composition
 from materia_nb.loadout.config_files import expanded
 from materia_nb.loadout.graph import Graph, PromptForm
 from materia_nb.loadout.topology import materia_kind
-from materia_nb.platform import Stop
 from materia_nb.store.catalogue import find_cast
 
 _RECORDED: Final = "recorded:"
@@ -157,44 +145,6 @@ class Agents(AgentTable):
             utility = graph is not None and name in graph.sockets and graph.sockets[name].is_utility
         if utility:
             raise no_agent(name, name if placed in (name, None) else f"{name} ({placed})")
-
-    def ask(
-        self,
-        socket: str,
-        loadout: str | None = None,
-        *,
-        request: str = SAMPLE,
-        item: JSON = None,
-        state: Mapping[str, JSON] | None = None,
-        agent: AgentLike | None = None,
-    ) -> Asked:
-        """Ask the agent of one socket once, with a request, an item and a state of your choice, and return the answer.
-
-        No cast is made and nothing is written. The answer is checked as in a cast: see ``accepted``, ``value`` and
-        ``issues``; ``prompt`` is the prompt.
-
-        Args:
-            socket: the socket.
-            loadout: the name of a loadout; the chosen one by default.
-            request: the request.
-            item: the work item, if the socket works on a list.
-            state: the data of the state.
-            agent: the agent, as for ``wb.agent``; by default the agent that is set for this socket. ``"person"`` calls no
-                agent and only shows the prompt.
-
-        Raises:
-            MateriaError: the loadout has problems, there is no such socket (``unknown_socket``), the socket is a utility
-                (``not_an_agent``), or it needs an item (``no_item``).
-            AgentError: the agent cannot answer.
-        """
-        graph = self._loadouts.graph(loadout)
-        needs_one_of(socket, graph.sockets, f"The loadout {graph.name} has no socket {socket!r}.", "unknown_socket")
-        table = AgentTable(over=self)
-        if agent is not None:
-            table.set(socket, agent)
-        graph, asked_agent = in_their_form(graph, table), table.for_turn(socket, graph.sockets[socket].materia.id)
-        project = self._loadouts.project
-        return ask_socket(graph, socket, asked_agent, request=request, item=item, state=state or {}, project=project)
 
     # -- pins -----------------------------------------------------------------------
 
@@ -330,78 +280,3 @@ def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
     for name in sorted(utilities & names):
         raise no_agent(name, name)
     return agents
-
-
-_MAX_SHOWN: Final = 8_000
-"""Maximum length of a displayed answer, in characters."""
-
-
-class Asked(Shown):
-    """The answer of a socket that was asked without a cast.
-
-    Attributes:
-        socket: the socket.
-        agent: the name of the agent.
-        prompt: the prompt, with its parts.
-        text: the answer; None if a person must answer, or if the agent's tool calls need approval first.
-        value: the object that was parsed from the answer, or None.
-        accepted: True if a cast would accept the answer.
-        satisfied: the verdict of the answer, or None.
-        issues: the reasons why a cast would refuse the answer.
-    """
-
-    def __init__(self, socket: str, agent: str, prompt: Prompt, text: str | None, session: Session) -> None:
-        self.socket, self.agent, self.prompt, self.text = socket, agent, prompt, text
-        turns = session.steps[-1].turns if text is not None else ()
-        reading = turns[-1].reading if turns else None
-        self.accepted = text is not None and (reading is None or reading.accepted)
-        self.value: JSON = reading.value if reading is not None and reading.accepted else None
-        self.satisfied = reading.satisfied if reading is not None else None
-        self.issues: tuple[Issue, ...] = () if reading is None else tuple(reading.issues)
-
-    def _lines(self) -> list[str]:
-        if self.text is None:
-            return [f"{self.agent} gave no answer: a person must answer, or approve a tool call."]
-        verdict = "accepted" if self.accepted else "refused"
-        if self.satisfied is not None:
-            verdict += f", satisfied: {str(self.satisfied).lower()}"
-        issues = (f"  {issue.path}: {issue.message}" for issue in self.issues)
-        return [f"The answer of {self.agent} is {verdict}.", *issues]
-
-    def _blocks(self) -> list[Block]:
-        answer = [Code(self.text, _MAX_SHOWN)] if self.text else []
-        return [*prompt_blocks(self.prompt, opened=True), Heading("Answer"), *lines(self._lines()), *answer]
-
-
-def ask_socket(
-    graph: Graph, socket: str, agent: Agent, *, request: str, item: JSON, state: Mapping[str, JSON], project: Path
-) -> Asked:
-    """Ask a socket's agent once without a cast; see :meth:`Agents.ask`."""
-    rules = Rules(graph)
-    socket_rules = rules.sockets[socket]
-    if socket_rules.socket.is_utility:
-        raise MateriaError(f"{socket} is a utility, so it has no agent.", where=socket, kind="not_an_agent")
-    data, iterator = json_copy(dict(state)), socket_rules.socket.iterator
-    path = state_path(iterator.items) if iterator is not None else ()
-    if item is not None and not path:
-        raise MateriaError(
-            f"{socket} does not work on a list of the state.", where=socket, hint="leave item out", kind="no_item"
-        )
-    if path and (item is not None or get_path(data, path) is MISSING):
-        data = set_path(data, path, [{"title": "Item 1"} if item is None else json_copy(item)])
-    session = begin_at(entering.begin(rules, request, data=data)._replace(next=socket))
-    session = fold(rules, session, decide.enter(rules, session, now()))
-    visit = session.state.at
-    if visit is None or visit.socket != socket:
-        raise MateriaError(f"{socket} has no item to work on.", where=socket, hint="give item", kind="no_item")
-    prompt = session.prompt
-    assert prompt is not None  # noqa: S101 - an entered socket with an agent has a prompt
-    turn = make_turn(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=ignore_event)
-    answer = agent.answer(turn)
-    if answer is None or isinstance(answer, Asking):
-        return Asked(socket, name_of(agent), prompt, None, session)
-    free = visit.mode in socket_rules.any_text
-    who = f"The agent {name_of(agent)}"
-    text = redacted(validate_reply(answer, who, socket_rules.write, free=free, thinks=can_think(agent)).text)
-    events = decide.answer(rules, session, Answer(text), now())
-    return Asked(socket, name_of(agent), prompt, text, fold(rules, session, events))

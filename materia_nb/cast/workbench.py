@@ -223,7 +223,7 @@ class DryBench(Shown):
         """Show every prompt of a scripted cast with its size, without calling agents.
 
         The scripted answers are the shortest satisfied answers, so prompts of a real cast, which contain real answers, are
-        longer. To try one socket on values of your own, use ``wb.agents.ask``.
+        longer.
 
         Args:
             loadout: the name of a loadout; the chosen one by default.

@@ -94,49 +94,6 @@ def test_step_without_an_agent_has_no_prompt(bench):
         bench.prompts()[99]
 
 
-def test_single_socket_can_be_asked_without_a_cast(bench):
-    def judge(item, state, request):
-        return {"satisfied": item["title"] == "Moss" and state["kept"] == 3, "context": request}
-
-    asked = bench.agents.ask(
-        "Socket-3",
-        request="a guide",
-        item={"title": "Moss", "context": "green"},
-        state={"kept": 3},
-        agent=judge,
-    )
-    assert (asked.accepted, asked.satisfied) == (True, True)
-    assert asked.value == {"satisfied": True, "context": "a guide"}
-    assert "Moss" in asked.prompt.text
-    assert "is accepted, satisfied: true" in repr(asked)
-    assert left(bench) == []
-    assert list(bench.casts()) == []
-
-
-def test_refused_answer_of_a_single_socket_states_the_reason(bench):
-    asked = bench.agents.ask("Socket-3", agent=lambda: {"satisfied": "yes"})
-    assert (asked.accepted, asked.value) == (False, None)
-    assert "satisfied" in asked.issues[0].path
-    assert "refused" in asked._repr_mimebundle_()["text/html"]
-
-
-def test_prompt_of_a_single_socket_is_shown_to_a_person(bench):
-    asked = bench.agents.ask("Socket-1", request="moss")
-    assert (asked.text, asked.accepted) == (None, False)
-    assert "moss" in repr(asked)
-    assert "gave no answer" in repr(asked)
-
-
-@pytest.mark.parametrize(
-    "socket, given, kind",
-    [("Socket-9", {}, "unknown_socket"), ("Socket-1", {"item": "x"}, "no_item")],
-)
-def test_socket_that_cannot_be_asked_alone_is_refused(bench, socket, given, kind):
-    with pytest.raises(MateriaError) as caught:
-        bench.agents.ask(socket, **given)
-    assert caught.value.kind == kind
-
-
 def test_prompt_form_of_the_socket_takes_precedence_over_the_model_profile(tmp_path):
     bench = Workbench(tmp_path)
     config = {
@@ -159,7 +116,6 @@ def test_prompt_form_of_the_socket_takes_precedence_over_the_model_profile(tmp_p
     assert [step.prompt.text for step in again.steps] == [plain, own], "whoever answers then"
     by_name = bench.cast("rain", loadout="Two", agents={"*": ModelAgent(small, prompt_form="md")})
     assert by_name.step().prompt.text.startswith("## Request")
-    assert bench.agents.ask("Ask", "Two", request="rain", agent=small).prompt.text == plain
     bench.agent("*", small)
     assert bench.prompts("Two", "rain")[1].text == plain
     with pytest.raises(MateriaError, match="is not a prompt form"):
