@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,13 +14,12 @@ from typing import Any, Final, get_args
 
 from materia_nb.cast import Cast, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import amount_of
-from materia_nb.cast.views.loadout_views import estimated
 from materia_nb.cast.views.status import draft_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import append_line, read_plain
-from materia_nb.insight.estimate import QUICK_CASTS, work_time
+from materia_nb.insight.estimate import work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
 from materia_nb.platform import Progress, ProgressBar, run_jobs
@@ -213,8 +211,6 @@ def run_sweep(
     open_cells = [cell for cell in cells if not _is_done(file.rows.get(cell.key), retry=retry)]
     earlier = {row.axes for row in file.rows.values()}
     changed = sum(cell.axes in earlier and cell.key not in file.rows and not cell.opaque for cell in open_cells)
-    if open_cells and progress is True:
-        sys.stderr.writelines(f"{line}\n" for line in _forecast(open_cells))
 
     def limit_reached() -> str:
         return _limit_reached(limit, [file.rows[cell.key] for cell in cells if cell.key in file.rows])
@@ -297,21 +293,6 @@ def _some(descriptions: Sequence[str]) -> str:
     return "; ".join([*descriptions[:_DESCRIPTIONS_SHOWN], *more])
 
 
-def _forecast(cells: Sequence[GridCell]) -> Iterator[str]:
-    """Yield the estimated usage of a cast, for each combination of a loadout and agents."""
-    groups: dict[tuple[str, str], list[GridCell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.loadout, cell.agents), []).append(cell)
-    for (loadout, agents), group in groups.items():
-        plan, table, pins = group[0].prepared
-        pinned = {name: pin.pin for name, pin in pins.items()}
-        try:
-            usage = estimated(plan.graph, table, pinned, request=group[0].text, casts=QUICK_CASTS).line
-        except MateriaError as error:
-            usage = f"the usage of a cast is unknown: {error.what}"
-        yield f"{counted(len(group), 'cast')} of {loadout} with agents {agents}: {usage}"
-
-
 class Sweeps:
     """The type of ``wb.sweep``; calling it runs a sweep."""
 
@@ -363,8 +344,8 @@ class Sweeps:
             most: limit for all casts of the sweep together, earlier ones included: ``"200000 tokens"``, ``"2.5 usd"``,
                 ``"600 seconds"`` or ``"100 turns"``. At the limit no more casts are started, and running ones finish. The
                 same sweep with a higher limit continues. The usage of judges does not count.
-            progress: True for a bar below an estimate of the usage; or a function
-                that is called with the number of finished casts and the total.
+            progress: whether to show a progress bar; or a function that is called with the number of finished casts and
+                the total.
 
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or the grid is empty or ambiguous (``usage``).
