@@ -16,7 +16,6 @@ from materia_nb.lessons.questions import (
     clinic,
     night_shift,
     predict,
-    question,
 )
 
 __all__ = [
@@ -33,6 +32,5 @@ __all__ = [
     "numbers",
     "predict",
     "progress",
-    "question",
     "shortest_verdicts",
 ]

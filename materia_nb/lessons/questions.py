@@ -21,7 +21,7 @@ from materia_nb.agents.interface import Turn
 from materia_nb.cast.gallery import Card, Diagnosis, gallery
 from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.blocks import Block, Shown, Text, lines
+from materia_nb.display.blocks import Block, Shown, Text, View, lines
 from materia_nb.display.graph_parts import Marks
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
@@ -39,17 +39,7 @@ if TYPE_CHECKING:
     from materia_nb.engine.routing import Decision
 
 
-class _LinesView(Shown):
-    """A view of a title with lines below it."""
-
-    def __init__(self, title: str, lines: list[str]) -> None:
-        self.title, self.lines = title, lines
-
-    def _blocks(self) -> list[Block]:
-        return lines(self.lines)
-
-
-class PredictionView(_LinesView):
+class PredictionView(View):
     """The verdict on a guess with the reasons; ``right``, ``guess`` and ``outcome`` are its values.
 
     Attributes:
@@ -60,17 +50,18 @@ class PredictionView(_LinesView):
     def __init__(self, prediction: Prediction, *, is_revealed: bool = True, sure: bool | None = None) -> None:
         self.prediction, self.told = prediction, is_revealed
         self.right, self.guess, self.outcome = prediction.right, prediction.guess, prediction.outcome
-        first, *lines = prediction.lines if is_revealed else prediction.retry_lines
+        first, *reasons = prediction.lines if is_revealed else prediction.retry_lines
         if not is_revealed:
-            lines.append("Guess again for half a point.")
+            reasons.append("Guess again for half a point.")
         elif sure is not None and sure != self.right:
             unsure = "You were not sure, so read the reason."
-            lines.append("You were sure of a wrong answer, so remember the reason." if sure else unsure)
+            reasons.append("You were sure of a wrong answer, so remember the reason." if sure else unsure)
         mark = "\u2713" if self.right else "\u2717"
-        super().__init__(prediction.title, [f"{mark} {first}", *lines])
+        self.lines = [f"{mark} {first}", *reasons]
+        super().__init__(prediction.title, lines(self.lines))
 
 
-class RouteView(_LinesView):
+class RouteView(View):
     """The verdict on a predicted route.
 
     Attributes:
@@ -83,13 +74,13 @@ class RouteView(_LinesView):
     def __init__(self, steps: Sequence[PredictionView], left: int, onward: str) -> None:
         self.steps, self.left, self.onward = tuple(steps), left, onward
         last = self.steps[-1]
-        lines = [f"{step.title}: {step.lines[0]}" for step in self.steps] + last.lines[1:]
+        self.lines = [f"{step.title}: {step.lines[0]}" for step in self.steps] + last.lines[1:]
         if last.right and left:
             more = counted(left, "guess", "guesses")
-            lines.append(f"\u2717 The route ends here, so you made {more} too many.")
+            self.lines.append(f"\u2717 The route ends here, so you made {more} too many.")
         elif last.right:
-            lines.append(f"Right so far. {onward} runs next." if onward else "That is the whole route.")
-        super().__init__(f"{counted(sum(step.right for step in self.steps), 'step')} right", lines)
+            self.lines.append(f"Right so far. {onward} runs next." if onward else "That is the whole route.")
+        super().__init__(f"{counted(sum(step.right for step in self.steps), 'step')} right", lines(self.lines))
 
     @property
     def right(self) -> bool:
@@ -251,11 +242,6 @@ class Question:
         self.twin.stop()
         self.twin.close()
         self._remove()
-
-
-def question(cast: Cast, tries: int = 1, name: str = "") -> Question:
-    """Ask for the target of the next step of a cast; see :class:`Question`."""
-    return Question(cast, tries, name)
 
 
 def predict(cast: Cast, guess: object) -> PredictionView:

@@ -12,7 +12,7 @@ from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, l
 from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import STOP, judge_guess, next_target, parse_guess, possible_guesses
-from materia_nb.lessons import Question, predict, progress, question
+from materia_nb.lessons import Question, predict, progress
 from materia_nb.lessons.checks import guesses_file, read_guesses
 from materia_nb.widgets.base import runs_of, widgets_in
 from materia_nb.widgets.predict import PredictPanel
@@ -208,7 +208,7 @@ def test_route_is_predicted_on_the_fork(cast):
 
 def test_a_route_is_judged_up_to_the_first_wrong_guess(bench):
     def route(*guesses):
-        return question(bench.cast("x", loadout="Plan-Build-Eval", agents=agents)).walk(guesses)
+        return Question(bench.cast("x", loadout="Plan-Build-Eval", agents=agents)).walk(guesses)
 
     agents = {"Plan": lambda: {"workItems": h.items("a")}, "Build": lambda: "built"}
     agents |= {"Eval": lambda: YES, "Maintain": lambda: YES, "Narrate": lambda: "told"}
@@ -259,7 +259,7 @@ def test_guess_asks_the_agent_once_and_leaves_no_files(bench):
 def test_question_shows_the_state_of_the_cast(cast):
     """The item, the cursor and the edge counts, which decide together with the output."""
     cast.run("Socket-3")
-    asked = question(cast)
+    asked = Question(cast)
     assert asked.standing[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
     assert "edge 2 to Socket-2 taken 0 of 3 times" in asked.standing
     assert asked.before.current == "Socket-3"
@@ -308,7 +308,7 @@ def test_question_at_the_end_says_how_to_complete_the_cast(bench):
         predict(cast, "end")
     assert cast.run() == "complete"
     with pytest.raises(MateriaError, match="The cast is complete"):
-        question(cast)
+        Question(cast)
 
 
 def test_running_step_has_no_question(bench):

@@ -425,7 +425,7 @@ def _predict(
 
         return show(current, name)
     certain = True if sure else False if unsure else None
-    with closing(lessons.question(current, name=name)) as question, running(question.twin):
+    with closing(lessons.Question(current, name=name)) as question, running(question.twin):
         if len(socket) == 1:
             return question.guess(socket[0], sure=certain)
         return question.walk(socket, sure=certain)
