@@ -18,7 +18,7 @@ from materia_nb.cast.runner import Runner
 from materia_nb.engine.conversation import call_from
 from materia_nb.engine.session import Session, StepRecord, parts_of
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, as_list
 from materia_nb.loadout import read_config
 from materia_nb.store.files import OwnFormat
 from materia_nb.store.rundir import write_prompt
@@ -175,8 +175,8 @@ def _turn(turn: Mapping[str, Any], *, first: bool) -> RecordedTurn:
     mode, usage, meta = turn.get("kind"), turn.get("usage"), turn.get("meta")
     kind: TurnKind | None = "work" if first and mode == "draft" else _KINDS.get(str(mode))
     meta_fields = {**(meta if isinstance(meta, dict) else {}), "recorded": True}
-    calls = tuple(filter(None, map(call_from, _list(turn.get("calls")))))
-    spent = tuple(filter(None, map(_usage, _list(turn.get("spent")))))
+    calls = tuple(filter(None, map(call_from, as_list(turn.get("calls")))))
+    spent = tuple(filter(None, map(_usage, as_list(turn.get("spent")))))
     texts = {name: turn[name] for name in ("thinking", "cut") if isinstance(turn.get(name), str)}
     return RecordedTurn(Reply(str(turn["text"]), _usage(usage), meta_fields, **texts), calls, kind, spent)
 
@@ -185,7 +185,3 @@ def _usage(value: object) -> Usage | None:
     if not isinstance(value, dict) or not value:
         return None
     return Usage(**{key: value[key] for key in Usage.__dataclass_fields__ if key in value})
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
