@@ -338,7 +338,7 @@ def test_approval_covers_only_the_calls_that_were_shown(tmp_path):
     other = ToolCall(id="2.1", tool="bash", args={"command": "make clean"}, round=2)
     with pytest.raises(MateriaError, match="Other tool calls are now waiting"):
         cast.approvals.approve(calls=(other,))
-    with pytest.raises(MateriaError, match="Other tool calls wait"):
+    with pytest.raises(MateriaError, match="Other tool calls are now waiting"):
         cast.approvals.deny(calls=())
     assert cast.approvals.approve(calls=(MAKE,)).output == "made"
 

@@ -248,7 +248,7 @@ def test_waiting_cast_becomes_the_current_one(panel, wb, press):
     wb.agent("Answer", "person")
     press(panel.all_button)
     ran(panel)
-    assert "A person must act" in shown_html(panel)
+    assert "The cast needs a person" in shown_html(panel)
     assert statuses(panel) == ["waiting", "pending", "pending"]
     assert wb.current.id == panel.board.quests[0].cast
     wb.current.reply("here")

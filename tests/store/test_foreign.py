@@ -187,7 +187,7 @@ def test_approval_given_elsewhere_is_asked_for_again(allowed, change):
     cast = resume_cast(allowed, h.table(Runs()))
     assert cast.approvals.allowed == frozenset()
     assert [call.decided for call in cast.approvals.asking] == [None]
-    assert "they ask again" in cast.now.messages[-1]
+    assert "they need approval again" in cast.now.messages[-1]
     assert open_cast(allowed).approvals.asking == cast.approvals.asking, "the journal says so too"
     with pytest.raises(KeyboardInterrupt):
         cast.approvals.approve()
