@@ -32,20 +32,19 @@ _APPEND: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
 _CHUNK_BYTES: Final = 1 << 20
 
 
-def open_plain(path: Path | str, flags: int, *, follow: bool = False, folder: int | None = None) -> int:
+def open_plain(path: Path | str, flags: int, *, follow: bool = False) -> int:
     """Open a plain file and return its handle; call this function only while interrupts are held.
 
     Args:
         path: the file.
         flags: as for ``os.open``.
         follow: True if a symbolic link to a file is allowed.
-        folder: the handle of the folder that ``path`` is relative to.
 
     Raises:
         OSError: the file cannot be opened, or is not a plain file but a pipe, device, directory or link.
     """
     try:
-        handle = os.open(path, flags | _COMMON_FLAGS | (0 if follow else os.O_NOFOLLOW), 0o666, dir_fd=folder)
+        handle = os.open(path, flags | _COMMON_FLAGS | (0 if follow else os.O_NOFOLLOW), 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP and not follow:
             raise OSError(errno.ELOOP, "it is a link") from error
