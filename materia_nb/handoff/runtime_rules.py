@@ -387,8 +387,6 @@ def rejected(index: int, name: JSON, agent: str, writable: Collection[str]) -> I
 # Files of envelopes (envelope rules, section 6)
 
 MISSING_ENVELOPE: Final = issue_of("ENVELOPE_MISSING")
-_SUFFIX: Final = ".json"
-_DRAFT_SUFFIX: Final = ".draft.json"
 _MAX_PART_BYTES: Final = 200
 """Maximum size of one part of a file name, in bytes; a file name consists of two parts and a suffix."""
 
@@ -398,20 +396,6 @@ class EnvelopeFiles(NamedTuple):
 
     final: str
     draft: str
-
-
-class _EnvelopeName(NamedTuple):
-    step_id: str
-    agent_key: str
-    draft: bool
-
-
-class Lookup(NamedTuple):
-    """The path of an envelope; None with issues if it was not found."""
-
-    path: str | None
-    issues: tuple[Issue, ...] = ()
-    warnings: tuple[Issue, ...] = ()
 
 
 def envelope_files(run_base: str, flow: str, step_id: str, agent_key: str) -> EnvelopeFiles:
@@ -425,32 +409,7 @@ def envelope_files(run_base: str, flow: str, step_id: str, agent_key: str) -> En
         _require_safe(field, part)
     base = f"{run_base.rstrip('/')}/" if run_base.strip("/") else run_base[:1]
     stem = f"{base}{flow}/handoffs/{step_id}-{agent_key}"
-    return EnvelopeFiles(stem + _SUFFIX, stem + _DRAFT_SUFFIX)
-
-
-def parse_envelope_name(filename: str) -> _EnvelopeName:
-    """Split a file name into its parts; the first hyphen ends the step id.
-
-    Raises:
-        MateriaError: the name cannot come from :func:`envelope_files` (``path_unsafe``).
-    """
-    stem = filename.removesuffix(_DRAFT_SUFFIX)
-    is_draft = stem != filename
-    stem = stem if is_draft else filename.removesuffix(_SUFFIX)
-    if stem == filename:
-        raise _unsafe("filename", filename, "does not end with .json")
-    step_id, _, agent_key = stem.partition("-")
-    _require_safe("step_id", step_id)
-    _require_safe("agent_key", agent_key)
-    return _EnvelopeName(step_id, agent_key, is_draft)
-
-
-def find_envelope(files: Collection[str], flow: str, step_id: str, agent_key: str, run_base: str = "") -> Lookup:
-    """Find a step's envelope among ``files``; if only the draft exists, the turn is unfinished."""
-    final, draft = envelope_files(run_base, flow, step_id, agent_key)
-    if final in files:
-        return Lookup(final)
-    return Lookup(None, (MISSING_ENVELOPE,), (issue_of("DRAFT_PRESENT"),) if draft in files else ())
+    return EnvelopeFiles(f"{stem}.json", f"{stem}.draft.json")
 
 
 def _require_safe(field: str, part: str) -> None:

@@ -14,7 +14,7 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.runtime_rules import parse_envelope_name
+from materia_nb.handoff.runtime_rules import envelope_files
 from materia_nb.store.rundir import step_names
 from protocol_helpers import ASK, asking, block, contract, envelope, report, same_when_opened, start
 
@@ -249,10 +249,10 @@ def test_ids_differing_by_a_hyphen_have_separate_files(tmp_path):
 
 
 @given(st.lists(st.from_regex(r"[A-Za-z][A-Za-z0-9._-]{0,4}", fullmatch=True), unique=True, max_size=6))
-def test_file_names_of_steps_are_unique_and_parsable(sockets):
+def test_file_names_of_steps_are_unique_and_valid(sockets):
     found = step_names(tuple(sockets))
     assert len({name.casefold() for name in found.values()}) == len(sockets)
-    assert all(parse_envelope_name(f"{name}-M.json").step_id == name for name in found.values())
+    assert all(envelope_files("", "T", name, "M").final == f"T/handoffs/{name}-M.json" for name in found.values())
 
 
 # -- the agent contract --------------------------------------------------------------------

@@ -275,16 +275,32 @@ def run_path(vector: Mapping[str, Any]) -> list[str]:
 def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
     fine = judged(())
     if "filename" in given:
-        step = runtime_rules.parse_envelope_name(given["filename"])
-        return {**fine, "step_id": step.step_id, "agent_key": step.agent_key, "draft": step.draft}
+        return {**fine, **_parse_envelope_name(given["filename"])}
     if "files" in given:
-        read = given["read"]
-        lookup = runtime_rules.find_envelope(
-            given["files"], read["flow"], read["step_id"], read["agent_key"], given.get("run_base", "")
-        )
-        return {**judged(lookup.issues, lookup.warnings), "accepted": lookup.path is not None}
+        return _find_envelope(given["files"], given["read"], given.get("run_base", ""))
     names = runtime_rules.envelope_files(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
     return {**fine, "final": names.final, "draft": names.draft}
+
+
+def _parse_envelope_name(filename: str) -> dict[str, JSON]:
+    """Split a file name at its first hyphen; the package must accept the parts and make the same name from them."""
+    is_draft = filename.endswith(".draft.json")
+    stem = filename.removesuffix(".draft.json" if is_draft else ".json")
+    step_id, _, agent_key = stem.partition("-")
+    names = runtime_rules.envelope_files("", "f", step_id, agent_key)
+    made = names.draft if is_draft else names.final
+    if made != f"f/handoffs/{filename}":
+        raise MateriaError(f"{filename!r} is not the name of an envelope.", where="PATH_UNSAFE:filename")
+    return {"step_id": step_id, "agent_key": agent_key, "draft": is_draft}
+
+
+def _find_envelope(files: Sequence[str], read: Mapping[str, str], run_base: str) -> dict[str, JSON]:
+    """Find a step's envelope among files; if only the draft exists, the turn is unfinished."""
+    names = runtime_rules.envelope_files(run_base, read["flow"], read["step_id"], read["agent_key"])
+    if names.final in files:
+        return judged(())
+    warnings: list[JSON] = ["DRAFT_PRESENT"] if names.draft in files else []
+    return {"accepted": False, "errors": ["ENVELOPE_MISSING"], "warnings": warnings}
 
 
 _PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
