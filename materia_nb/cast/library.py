@@ -51,12 +51,11 @@ class Loadouts(Mapping[str, str], Shown):
         bundled: whether the loadouts of the package are included.
 
     Attributes:
-        project: the project directory.
         refused: the loadout that was defined with problems after the last valid choice of a loadout, or None.
     """
 
     def __init__(self, project: Path, *, bundled: bool = True) -> None:
-        self.project = project
+        self._project = project
         self._bundled = bundled
         self._loaded: str | Path | Mapping[str, JSON] | None = None
         self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
@@ -64,6 +63,11 @@ class Loadouts(Mapping[str, str], Shown):
         self.refused: str | None = None
         self._gone: dict[str, str] = {}  # loadouts that are no longer loaded, with the name of their file
         self._config: LayeredConfig | None = None
+
+    @property
+    def project(self) -> Path:
+        """The project directory."""
+        return self._project
 
     def reread(self) -> LayeredConfig:
         """Read every layer again."""

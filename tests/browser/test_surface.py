@@ -216,7 +216,7 @@ def test_debugger_keys_comparison_menu_and_cast_list_work(lab: Lab):
     first.click()
     press_button(casts.get_by_role("button", name="Compare…"))
     casts.get_by_role("menuitem").filter(has_text="a guide").filter(has_not_text="another").click()
-    casts.get_by_role("region", name="how they differ").get_by_text("A stands at the start").wait_for()
+    casts.get_by_role("region", name="how they differ").get_by_text("A ends at the start").wait_for()
     second.click()
     casts.get_by_role("button", name="Delete…").click()
     casts.get_by_role("menuitem", name="Keep it").click()

@@ -107,16 +107,6 @@ def test_pinned_sockets_cost_nothing(bench):
     assert bench.estimate(items=2, casts=2).sockets["Socket-2"].turns == (1, 1, 1), "the cast fails there"
 
 
-def test_sweep_shows_its_estimate_first(bench, capsys):
-    agents = {"own": {"*": lambda: "x"}}
-    bench.sweep(requests=["moss"], agents=agents, repeat=2, progress=True)
-    line = capsys.readouterr().err.splitlines()[0]
-    assert line.startswith("2 casts of Plan-Build-Eval with agents own: a cast over lists of 3 ")
-    assert line.endswith("its cost is unknown")
-    bench.sweep(requests=["moss"], agents=agents, repeat=2)
-    assert capsys.readouterr().err == ""
-
-
 def test_zero_casts_and_unknown_names_are_refused():
     with pytest.raises(MateriaError, match="needs casts"):
         estimate_cast(once(), casts=0)
