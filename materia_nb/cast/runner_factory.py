@@ -236,7 +236,7 @@ def resume_runner(
 def _keep_envelope(runner: Runner) -> None:
     """Write the envelope of the latest output again, since a crash may have prevented it."""
     last = runner.session.steps.latest
-    if last is None or not runner.rules.sockets[last.socket].protocol.has("file_content"):
+    if last is None or "file_content" not in runner.rules.sockets[last.socket].protocol.overridden:
         return
     lines = read_journal(runner.files.journal).lines
     outputs = (n for n, line in enumerate(lines) if issubclass(ev.EVENTS.get(line.type, ev.Event), ev.Output))

@@ -462,9 +462,9 @@ class Work(ABC):
             cut=redacted(reply.cut) if reply.cut else "",
             worked=self.take_working_time(),
         )
-        has_side_files = protocol.has("learn") or protocol.has("file_content")
-        one_write = self.goes_on and not protocol.has("artifacts") and not has_side_files
-        command = self._answer_with_evidence if protocol.has("artifacts") else decide.answer
+        has_side_files = "learn" in protocol.overridden or "file_content" in protocol.overridden
+        one_write = self.goes_on and "artifacts" not in protocol.overridden and not has_side_files
+        command = self._answer_with_evidence if "artifacts" in protocol.overridden else decide.answer
         if self.session.keeps:
             self._record_with_files(command, answer)
         else:

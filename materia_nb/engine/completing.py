@@ -80,7 +80,7 @@ def complete(
     """
     socket_rules = rules.sockets[visit.socket]
     warnings: tuple[Issue, ...] = ()
-    if socket_rules.protocol.has("learn"):
+    if "learn" in socket_rules.protocol.overridden:
         learned = learned_from(rules, socket_rules, draft, reading.value, draft.knowledge)
         draft.knowledge, warnings = learned.knowledge, learned.warnings
     apply_output(socket_rules, draft, text, reading)

@@ -76,7 +76,7 @@ def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = Fals
 
 def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mapping[str, JSON]:
     """Return the assignment that the agent of a socket receives; empty if its protocol has none."""
-    if not socket_rules.protocol.has("assignment"):
+    if "assignment" not in socket_rules.protocol.overridden:
         return {}
     socket = socket_rules.socket
     provider, colon, _ = (socket.materia.model or "").partition(":")
@@ -302,7 +302,7 @@ def first_prompt(rules: Rules, state: CastState, visit: Visit) -> Prompt:
     """Assemble the first prompt of a visit."""
     socket_rules = rules.sockets[visit.socket]
     known_fields: Mapping[str, JSON] = {}
-    if socket_rules.protocol.has("assignment"):
+    if "assignment" in socket_rules.protocol.overridden:
         known_fields = {
             "agent_id": agent_id(state.request, visit.socket),
             **given_to(rules, socket_rules, state),

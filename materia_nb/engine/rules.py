@@ -219,7 +219,7 @@ class Rules:
     def tells_knowledge(self) -> bool:
         """True if an agent reads or changes the knowledge about the project."""
         protocols = [socket_rules.protocol for socket_rules in self.sockets.values()]
-        return any(spoken.has("assignment") or spoken.has("learn") for spoken in protocols)
+        return any("assignment" in spoken.overridden or "learn" in spoken.overridden for spoken in protocols)
 
     def empty_exit(self, socket: Socket) -> ExitRoute | None:
         """Return the exit to take if ``socket`` is entered and its list has no item left (R16).
@@ -277,7 +277,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
     exits = tuple(route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id)
     consuming = [iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)]
-    maker = spoken if spoken.has("sample_outputs") else None
+    maker = spoken if "sample_outputs" in spoken.overridden else None
     context = socket_context(socket, graph)
     return SocketRules(
         socket=socket,

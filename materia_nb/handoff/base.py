@@ -1,6 +1,6 @@
 """The interface of a handoff protocol: an abstract class, and the types of its arguments and results.
 
-``read`` and ``ask`` are required. Every other method is optional; ``HandoffProtocol.has`` tells whether a class overrides it.
+``read`` and ``ask`` are required. Every other method is optional; ``HandoffProtocol.overridden`` names those that a class has.
 """
 
 from __future__ import annotations
@@ -293,6 +293,7 @@ class HandoffProtocol(ABC):
         needs_changed_files: True if the protocol uses ``facts.changed_files``; otherwise files are not compared.
         can_detour: True if an output may name any socket to run next (a detour).
         after_answer: instruction for an agent, added below a person's answer.
+        overridden: the names of the methods and attributes that the class overrides.
     """
 
     name: str
@@ -300,10 +301,12 @@ class HandoffProtocol(ABC):
     needs_changed_files: ClassVar[bool] = False
     can_detour: ClassVar[bool] = False
     after_answer: ClassVar[str] = ""
+    overridden: ClassVar[frozenset[str]] = frozenset()
 
-    def has(self, method: str) -> bool:
-        """Return True if the class overrides the optional ``method``."""
-        return getattr(type(self), method) is not getattr(HandoffProtocol, method)
+    def __init_subclass__(cls) -> None:
+        """Set ``overridden``."""
+        public = {name: value for name, value in vars(HandoffProtocol).items() if not name.startswith("_")}
+        cls.overridden = frozenset(name for name, value in public.items() if getattr(cls, name) is not value)
 
     # Outputs
 

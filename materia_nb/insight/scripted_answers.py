@@ -75,7 +75,7 @@ def _sampling_protocol(name: str) -> HandoffProtocol | None:
         handoff = protocol(name)
     except MateriaError:
         return None
-    return handoff if handoff.has("sample_outputs") else None
+    return handoff if "sample_outputs" in handoff.overridden else None
 
 
 def sockets_without_samples(graph: Graph) -> tuple[str, ...]:

@@ -564,7 +564,7 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
     """
     socket_rules = rules.sockets[visit.socket]
     reading = _reading_of(session, before)
-    if not socket_rules.protocol.has("file_content") or reading is None or not isinstance(reading.value, dict):
+    if "file_content" not in socket_rules.protocol.overridden or reading is None or not isinstance(reading.value, dict):
         return
     facts = turn_facts(rules, before, visit)
     ended, state = session.steps[-1].ended or 0, session.state

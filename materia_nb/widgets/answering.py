@@ -247,7 +247,7 @@ def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items:
     """
     visit = now.waiting_at
     socket_rules = None if visit is None else now.rules.sockets[visit.socket]
-    if visit is not None and socket_rules is not None and socket_rules.protocol.has("write_for_person"):
+    if visit is not None and socket_rules is not None and "write_for_person" in socket_rules.protocol.overridden:
         outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
         pieces, why = tuple(WorkItem(*texts(item)) for item in items or ()), reason.strip()
         simple = SimpleAnswer(outcome, findings=why, items=pieces, reason=why)

@@ -282,7 +282,7 @@ class Inspector:
             return Table(("field", "requirement"), list(socket_rules.wants.items()))
         if socket.parse == "text":
             return Line("Any text is accepted.")
-        if socket_rules.protocol.has("fields"):
+        if "fields" in socket_rules.protocol.overridden:
             return Line("A JSON object; no field is required.")
         return Line(f"The fields of the protocol {socket.handoff}, listed in the prompt.")
 
