@@ -816,9 +816,7 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
         fields["about"] = about
     for name in event.needed - fields.keys():
         raise _damaged(kind, _camel(name), "is missing")
-    read_event = object.__new__(event)
-    read_event.__dict__.update(fields)  # not by the constructor, which would check the fields once more
-    return read_event
+    return event(**fields)
 
 
 def _damaged(kind: str, key: str, why: str) -> MateriaError:
