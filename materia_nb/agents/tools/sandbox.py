@@ -237,11 +237,8 @@ class _PathWalker:
             raise
         self._names.append(name)
         self._made.append(status is None)
-        if self._purpose != "look" and self._is_record():
+        if self._purpose != "look" and all(os.access(file, os.F_OK, dir_fd=self._handles[-1]) for file in RECORD):
             raise Refused(f"{named('/'.join(self._names))} is the record of a cast, which must stay as it was written.")
-
-    def _is_record(self) -> bool:
-        return all(os.access(name, os.F_OK, dir_fd=self._handles[-1]) for name in RECORD)
 
     def _leave(self) -> None:
         name = self._names.pop()
