@@ -13,11 +13,13 @@ import os
 import re
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 
 from make_cheatsheet import SOURCE, sheet
 from make_messages import TARGET as MESSAGES
@@ -51,6 +53,9 @@ PANEL = Path("docs/panel.md")
 RECOVERY = Path("docs/change-and-recover.md")
 DESIGNING = Path("docs/designing.md")
 GALLERY = Path("docs/gallery.md")
+GLOSSARY = Path("docs/glossary.md")
+LOADOUTS = Path("docs/loadouts.md")
+TERMS = Path("scripts/glossary.toml")
 ARCHITECTURE = Path("docs/architecture.md")
 CARDS = Path("materia_nb/gallery")
 IMAGES = Path("docs/images")
@@ -80,7 +85,10 @@ Look up a command of `%materia`. Each block shows the form of a command, then an
   option. An argument that ends with `...` takes the rest of the line.
 - `%%materia COMMAND` takes the cell as text. Put a request that ends with `?` into quotes or into such a cell.
 - Tab completes commands, options, sockets, loadouts, materia, casts and files.
+- Arguments in brackets can be left out. These have the same meaning in several commands:
 """
+COMMON_ARGUMENT_USES = 3
+"""Number of commands from which on an argument with the same text is described once, at the top of the page."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -113,6 +121,8 @@ def generated() -> dict[Path, str]:
         PANEL: with_parts((ROOT / PANEL).read_text(encoding="utf-8")),
         DESIGNING: with_operations((ROOT / DESIGNING).read_text(encoding="utf-8")),
         RECOVERY: with_failures((ROOT / RECOVERY).read_text(encoding="utf-8")),
+        LOADOUTS: with_loadouts((ROOT / LOADOUTS).read_text(encoding="utf-8")),
+        GLOSSARY: glossary_page(),
         ARCHITECTURE: with_walk((ROOT / ARCHITECTURE).read_text(encoding="utf-8")),
         **loadout_pictures(),
         **gallery_pages(),
@@ -169,14 +179,15 @@ def with_parts(page: str) -> str:
 
 
 def with_operations(page: str) -> str:
-    """Insert the table of design operations between its markers."""
-    lines = ["", "| operation | does |", "|---|---|"]
+    """Insert the design operations with their parameters between their markers."""
+    lines = ["", "```text"]
     for name, operation in OPERATIONS.items():
         parameters = ", ".join(
             f"{parameter.name}=" if parameter.kind is parameter.KEYWORD_ONLY else parameter.name
             for parameter in operation.parameters.values()
         )
-        lines.append(f"| `{name}({parameters})` | {cell(operation.about.replace('``', '`'))} |")
+        lines.append(f"{name}({parameters})")
+    lines.append("```")
     return _PART.sub(lambda match: "\n".join([match[1].rstrip(), *lines, "", match[3]]), page)
 
 
@@ -201,9 +212,9 @@ def with_failures(page: str) -> str:
     for name, kind in FAILURE_KINDS.items():
         kinds_by_acts[kind.acts, kind.note].append(f"`{name}` ({kind.description})")
     kinds_by_acts[OTHER.acts, OTHER.note].append("any other kind")
-    kinds = ["| kinds | ways to continue, the likeliest first |", "|---|---|"]
+    kinds = ["| kinds | the likeliest ways to continue |", "|---|---|"]
     for (acts_of_kind, note), names in kinds_by_acts.items():
-        labels = ", ".join(ACTS[act].label.format(**descriptions) for act in acts_of_kind)
+        labels = ", ".join(ACTS[act].label.format(**descriptions) for act in acts_of_kind[:2])
         kinds.append(f"| {', '.join(names)} | {labels}{note and f' ({note})'} |")
     tables = {"acts": acts, "kinds": kinds}
     return _PART.sub(lambda match: "\n".join([match[1], *tables[match[2]], "", match[3]]), page)
@@ -236,18 +247,11 @@ def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
 
 
 def with_codes(page: str) -> str:
-    """Insert the tables of the codes of findings between their markers."""
-    tables = {"problems": code_table(PROBLEM_CODES), "hints": code_table(HINT_CODES)}
-    return _PART.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", page)
-
-
-def code_table(codes: Mapping[str, str]) -> str:
-    """Return a table of codes, with a link to the section of each."""
-    lines = ["", "| code | is about |", "|---|---|"]
-    for code, description in codes.items():
-        linked = re.sub(r"\bR\d+", lambda rule: rule_links([rule[0]]), description[:1].upper() + description[1:])
-        lines.append(f"| [`{code}`](#{code}) | {cell(linked)} |")
-    return "\n".join([*lines, "", ""])
+    """Insert links to the sections of all codes of findings between their markers."""
+    codes = {"problems": PROBLEM_CODES, "hints": HINT_CODES}
+    return _PART.sub(
+        lambda match: f"{match[1]}\n{', '.join(f'[`{code}`](#{code})' for code in codes[match[2]])}\n\n{match[3]}", page
+    )
 
 
 def field_table(rows: Sequence[FieldRow]) -> str:
@@ -277,6 +281,11 @@ def rule_links(rules: Iterable[str]) -> str:
     return ", ".join(f"[{rule}](rules.md#{rule.lower()})" for rule in rules)
 
 
+def paragraph(text: str) -> str:
+    """Return the text in lines of at most 120 characters."""
+    return fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def cell(text: str) -> str:
     """Return the text escaped for a table cell."""
     return " ".join(text.split()).replace("|", "\\|")
@@ -287,38 +296,77 @@ def cell(text: str) -> str:
 
 def magics_page() -> str:
     """Return the reference of the verbs, grouped and in the order of the help."""
-    parts = [MAGICS_HEAD]
+    uses = Counter(argument_line(argument) for verb in VERBS.values() for argument in verb.arguments)
+    common = [line for line, count in uses.items() if count >= COMMON_ARGUMENT_USES]
+    parts = [MAGICS_HEAD, "\n".join(["| argument | meaning |", "|---|---|", *common, ""])]
     for title, words in groups().items():
         parts.append(f"## {title}\n")
-        parts.append(", ".join(f"[`{word}`](#{word})" for word in words) + "\n")
-        parts += [word_section(word) for word in words]
+        parts += [word_section(word, common) for word in words]
     return "\n".join(parts)
 
 
-def word_section(word: str) -> str:
+def word_section(word: str, common: Sequence[str]) -> str:
     """Return the section of all verbs that begin with a word."""
-    parts = [verb_section(VERBS[word])] if word in VERBS else [f"### {word}\n\n{FAMILIES[word]}\n"]
-    return "\n".join([*parts, *(verb_section(VERBS[f"{word} {second}"]) for second in family(word))])
+    parts = [verb_section(VERBS[word], common)] if word in VERBS else [f"### {word}\n\n{FAMILIES[word]}\n"]
+    return "\n".join([*parts, *(verb_section(VERBS[f"{word} {second}"], common) for second in family(word))])
 
 
-def verb_section(verb: Verb) -> str:
-    """Return the section of one verb: summary, usage with an example, arguments."""
+def verb_section(verb: Verb, common: Sequence[str]) -> str:
+    """Return the section of one verb: summary, usage with an example, and the arguments that are not common."""
     usage = [verb.usage]
     if verb.cell == "may":
         usage.append(f"%%materia {verb.name}    with the text in the cell")
     example = [] if verb.example == verb.usage else ["", verb.example]
     lines = [f"### {verb.name}", "", verb.summary, "", "```text", *usage, *example, "```", ""]
-    if verb.arguments:
-        lines += ["| argument | meaning |", "|---|---|"]
-        lines += [f"| `{argument.name}` | {argument_words(argument)} |" for argument in verb.arguments]
-        lines.append("")
+    rows = [line for line in map(argument_line, verb.arguments) if line not in common]
+    if rows:
+        lines += ["| argument | meaning |", "|---|---|", *rows, ""]
     return "\n".join(lines)
 
 
-def argument_words(argument: Argument) -> str:
-    """Return the description of an argument, marked if it is required."""
-    help_cell = cell(argument.help)
-    return f"{help_cell}; needed" if argument.required else help_cell
+def argument_line(argument: Argument) -> str:
+    """Return the row of an argument in a table."""
+    return f"| `{argument.name}` | {cell(argument.help)} |"
+
+
+# -- the glossary ---------------------------------------------------------------------
+
+GLOSSARY_HEAD = f"""\
+<!-- Generated from {TERMS.as_posix()} by `{COMMAND}`: change the terms, not this file. -->
+# Glossary
+
+Look up a term of Materia NB. Each entry links to the page that explains it.
+"""
+
+
+def glossary_page() -> str:
+    """Return the glossary: each term with its definition, in which terms are links, and the page that explains it."""
+    terms = tomllib.loads((Path(__file__).parent / TERMS.name).read_text(encoding="utf-8"))
+    anchors = {term.lower(): f"#{term.lower().replace(' ', '-')}" for term in terms}
+
+    def linked(match: re.Match[str]) -> str:
+        term = match[1].lower()
+        return f"[{match[1]}]({anchors.get(term) or anchors[term.removesuffix('s')]})"
+
+    parts = [GLOSSARY_HEAD]
+    for term, entry in terms.items():
+        text = re.sub(r"\[([^\]]+)\](?!\()", linked, entry["text"])
+        definition = paragraph(f"{text} See {entry['see']}.")
+        parts.append(f"## {term}\n\n{definition}\n")
+    return "\n".join(parts)
+
+
+# -- the bundled loadouts --------------------------------------------------------------
+
+
+def with_loadouts(page: str) -> str:
+    """Insert the sections of the bundled loadouts between their markers: the picture and the description of each."""
+    config = json.loads((ROOT / "config" / "default.json").read_text(encoding="utf-8"))
+    sections = []
+    for name, loadout in config["loadouts"].items():
+        placed = ", ".join(socket["materia"] for socket in loadout["sockets"].values())
+        sections += [f"## {name}", f"![{placed}](images/{name.lower()}.svg)", paragraph(loadout["description"])]
+    return _PART.sub(lambda match: "\n\n".join([match[1], *sections, match[3]]), page)
 
 
 # -- the cheat sheet ------------------------------------------------------------------
