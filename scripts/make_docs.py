@@ -80,11 +80,11 @@ Look up a command of `%materia`. Each block shows the form of a command, then an
 ```
 
 - Commands work on the workbench in the variable `wb`, which the first command creates, and on its current cast. A
-  command returns what it shows, so `x = %materia state` works.
+  command returns its view, so `x = %materia state` works.
 - Only `$name` in a line is replaced, by the value of a variable. Quotes keep words together. After `--` no word is an
   option. An argument that ends with `...` takes the rest of the line.
-- `%%materia COMMAND` takes the cell as text. Put a request that ends with `?` into quotes or into such a cell.
-- Tab completes commands, options, sockets, loadouts, materia, casts and files.
+- `%%materia COMMAND` takes the cell as text. Write a request that ends with `?` in quotes or in such a cell.
+- Tab completes commands, options, names and files.
 - Arguments in brackets can be left out. These have the same meaning in several commands:
 """
 COMMON_ARGUMENT_USES = 3
