@@ -451,7 +451,7 @@ def redact_library_logs() -> None:
 
 
 def _redact(record: logging.LogRecord) -> None:
-    """Reduce a record to one line with its message and exception, without keys and without a traceback."""
+    """Reduce a record to one line with its message and exception, with keys redacted and without a traceback."""
     try:
         text = record.getMessage()
     except (TypeError, ValueError, KeyError):  # the arguments do not fit the message
@@ -463,7 +463,7 @@ def _redact(record: logging.LogRecord) -> None:
 
 
 def one_line_without_keys(text: str) -> str:
-    """Return the text on one line without keys, including keys that a library shortened with an ellipsis."""
+    """Return the text on one line with keys redacted, including keys that a library shortened with an ellipsis."""
     parts = _ELLIPSIS.split(text)
     last = len(parts) - 1
     parts = [scrubbed_part(part, start=number > 0, end=number < last) for number, part in enumerate(parts)]

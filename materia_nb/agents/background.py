@@ -207,7 +207,7 @@ class _Call(Generic[T]):
         self._error: BaseException | None = None
 
     def begin(self) -> None:
-        """Start the call; only the loop's thread may call this method, as with :meth:`cancel`."""
+        """Start the call. Only the loop's thread may call this method and :meth:`cancel`."""
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._ended)
 

@@ -151,7 +151,7 @@ class JsonOutput:
         return [json.loads(line) for line in stdout.splitlines() if line.lstrip().startswith(("{", "["))]
 
     def _answer_line(self, lines: Sequence[JSON]) -> int:
-        """Return the index of the line with the answer, or 0."""
+        """Return the index of the last line with an answer, or 0 if there is none."""
         numbers = reversed(range(len(lines)))
         return next((number for number in numbers if _all_matches(self.answer, [lines[number]])), 0)
 
@@ -277,7 +277,9 @@ class CommandAgent:
             yield tuple(str(path) if part == _SCHEMA_FILE else part for part in argv)
 
     def answer(self, turn: Turn) -> Reply:
-        """Run the program on the prompt, or on the whole conversation of this visit if the visit had earlier turns.
+        """Run the program on the prompt.
+
+        In a later turn of a visit, send the whole conversation unless the program resumes its own session.
 
         Raises:
             AgentError: kinds ``agent_not_started``, ``agent_timeout``, ``agent_exit``,
@@ -302,7 +304,7 @@ class CommandAgent:
         return Reply(answer.text, answer.usage, meta=meta | session, cut=answer.cut)
 
     def goes_on_in(self, turn: Turn) -> str:
-        """Return the session of the previous answer in the conversation, or "" if another program gave that answer."""
+        """Return the session of the previous answer in the conversation, or "" if this program did not give it."""
         session = turn.meta.get("session") if turn.meta.get("program") == _program(self.argv) else None
         return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
 
@@ -543,7 +545,9 @@ class PresetAgent(CommandAgent):
         return preset.command(self.model or turn.model, *more)
 
     def answer(self, turn: Turn) -> Reply:
-        """Run the program, as :class:`CommandAgent` does; under ``none`` and ``readOnly``, compare the project's files.
+        """Run the program.
+
+        If its tools must only read, compare the project's files before and after, except in lanes.
 
         Raises:
             AgentError: kind ``wrote_read_only``: files of the project changed although the tools only read (R73).

@@ -316,7 +316,7 @@ class Agent(Protocol):
 
 
 def name_of(agent: Agent) -> str:
-    """Return the name of an agent on one line without keys, since the agent's author can choose any text."""
+    """Return the name of an agent on one line with keys redacted, since the agent's author can choose any text."""
     return outgoing_line(getattr(agent, "name", type(agent).__name__))
 
 

@@ -78,7 +78,7 @@ _TABLE: Final = read_package_toml(__file__, "failures.toml")
 
 
 def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
-    """Convert an error of the library to an error with advice, without keys.
+    """Convert an exception from pydantic-ai to an AgentError with a hint. API keys are redacted.
 
     Args:
         error: the raised error.
@@ -147,7 +147,7 @@ def _failure_name(error: Exception) -> str:
 
 
 def _provider_message(error: Exception) -> str:
-    """Return the message of the provider or of the innermost cause, on one line, shortened and without keys."""
+    """Return the message of the provider or of the innermost cause, on one line, shortened, with keys redacted."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -163,12 +163,12 @@ def _provider_message(error: Exception) -> str:
 
 
 def one_short_line(text: str) -> str:
-    """Return text on one line, shortened and without keys."""
+    """Return text on one line, shortened, with keys redacted."""
     return cut_to(one_line(scrubbed(text)), _SHOWN)
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """Return the known tokens of an answer."""
+    """Return the tokens and the cost of an answer; values that are not reported are None."""
     used = response.usage
     if used.unmeasured_requests or not used.has_values():
         return Usage(None, None)
@@ -332,7 +332,7 @@ def _accept_whole_replies(model: Model) -> None:
 
 
 async def _as_stream(response: Any) -> None:
-    """Convert a whole response to a stream, or to an error with its own status."""
+    """Convert a complete JSON response to a stream. A response with an error gets the status of the error."""
     if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
         return
     try:

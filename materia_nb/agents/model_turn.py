@@ -326,7 +326,7 @@ class ToolCalls:
 
 
 def _is_deceptive(call: ToolCall) -> bool:
-    """Return True if a person must see the command or path although the tool is already approved."""
+    """Return True if the command or path has deceptive characters, so that a person must see it despite an approval."""
     return any(deceptive_signs(str(call.args.get(name, ""))) for name in ("command", "path"))
 
 
@@ -509,7 +509,7 @@ class ModelTurn:
 
 
 def _args(part: ToolCallPart) -> dict[str, JSON]:
-    """Return the arguments of a call, parsed strictly."""
+    """Return the arguments of a call; invalid or too long arguments are stored as text under :data:`INVALID`."""
     text = part.args if isinstance(part.args, str) else part.args_as_json_str()
     if len(text) > MAX_ARGUMENTS_CHARS:
         return {INVALID: f"{text[:_ARGUMENTS_SHOWN]}… [{len(text):,} characters]"}

@@ -165,7 +165,10 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _where(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
-    """Return the file and line in the function's file where the error last passed, or the function's definition."""
+    """Return the location of the innermost traceback frame in the function's file, else of the function's definition.
+
+    The result is None if the function has no Python code.
+    """
     inner = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
         inner = type(inner).__call__  # an object that can be called
@@ -443,11 +446,14 @@ AgentLike: TypeAlias = Agent | str | NamedModel | Mapping[str, Any] | Sequence[s
 def agent_from(value: object) -> Agent:
     """Convert a value to an agent.
 
-    A function answers itself (:class:`FunctionAgent`), a dict is a script of replies
-    (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"command:claude"``
-    a known program (``PRESETS`` in ``materia_nb.agents.command_agent``), ``"person"`` a person,
-    ``"provider:model"`` or a model of pydantic-ai a language model (:class:`ModelAgent`) and
-    ``"model"`` whichever model each materia asks for; an agent stays as it is.
+    - A function is called for each turn (:class:`FunctionAgent`).
+    - A dict is a script of replies (:class:`ScriptedAgent`).
+    - A list of strings is a command (:class:`CommandAgent`).
+    - ``"command:claude"`` names a known program (``PRESETS`` in ``materia_nb.agents.command_agent``).
+    - ``"person"`` leaves the answer to a person.
+    - ``"provider:model"`` or a model of pydantic-ai is a language model (:class:`ModelAgent`).
+    - ``"model"`` stands for the model that each materia asks for.
+    - An agent is returned unchanged.
 
     Raises:
         AgentError: the value has another type, or is not a valid model name.

@@ -76,7 +76,10 @@ class Agents(AgentTable):
         return decorate
 
     def set(self, name: str, agent: AgentLike) -> Agent:
-        """Set the agent of a socket or materia; ``recorded:`` with a cast or a recording file is an agent too."""
+        """Set the agent of a socket or materia.
+
+        The text ``recorded:`` followed by a cast or a recording's file is an agent too.
+        """
         return super().set(name, self._answerer(agent))
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
@@ -94,7 +97,7 @@ class Agents(AgentTable):
         return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
 
     def _recording(self, reference: str | Path) -> RecordedAgent | None:
-        """Return the recording in a file, or None if the reference is not a file."""
+        """Return the recording in a file, or None if the reference is neither a file nor a ``.json`` path."""
         path = self._loadouts.project / expanded(reference)
         is_file = os.path.isfile(path)  # noqa: PTH113 - False also for an invalid path
         return read_recording(path) if path.suffix == ".json" or is_file else None
@@ -205,7 +208,7 @@ class Agents(AgentTable):
         agents: Mapping[str, AgentLike] | None = None,
         pins: Mapping[str, object] | None = None,
     ) -> Prepared:
-        """Return all values needed to start a cast of a loadout, except for the request."""
+        """Copy the scripts of a loadout to the profile, and return all values of a cast except the request."""
         table = self.table(graph, agents)
         graph = in_their_form(graph, table)
         copy_scripts(graph)

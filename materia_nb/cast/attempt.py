@@ -101,7 +101,7 @@ class Trial(Runner):
 
     Attributes:
         done: functions that repeat the commands of the trial on the runner of the cast, when the answer is used.
-        failed: why the agent could not answer, or None.
+        failed: the reason why the agent could not answer, or None.
         wrote: the commits of the files before and after, if the cast keeps files.
     """
 
@@ -146,7 +146,7 @@ class Trial(Runner):
             shutil.rmtree(folder, ignore_errors=True)
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Run a command in memory, and store it."""
+        """Run a command in memory, and store a function that repeats it on the runner of the cast."""
         super().run_command(command, *arguments)
         self.done.append(lambda runner, _: runner.run_command(command, *arguments))
 
@@ -224,7 +224,7 @@ class Trial(Runner):
         )
 
     def _next_place(self) -> tuple[str | None, str]:
-        """Return where the answer leads: a socket, ``end`` or None; and the same in words."""
+        """Return the target of the answer, a socket, ``end`` or None, and a description of it."""
         state = self.session.state
         if state.status == "ready":
             state = fold(self.rules, self.session, decide.enter(self.rules, self.session, now())).state
@@ -272,7 +272,7 @@ class Attempts(Shown, Sequence[Attempt]):
         agents: Sequence[object] | None,
         prompts: Sequence[Wording | None] | None,
     ) -> None:
-        """Prepare the attempts; :meth:`ask` makes them.
+        """Prepare the attempts; :meth:`ask` runs them.
 
         Raises:
             MateriaError: the turn cannot be asked.

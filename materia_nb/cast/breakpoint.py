@@ -1,4 +1,4 @@
-"""One breakpoint: its fields, its description, the test for whether a cast is at it, and the file that stores it."""
+"""One breakpoint: its fields, its description, the test that a cast has reached it, and the file that stores it."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class BreakpointSet:
     """The breakpoints at one moment. Iterating yields each :class:`Breakpoint`."""
 
     def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
-        """Create a set of ``breakpoints``, which keeps their order."""
+        """Create a set of ``breakpoints`` in the given order."""
         self._all: Sequence[Breakpoint] = tuple(breakpoints)
 
     @property

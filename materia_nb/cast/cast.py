@@ -342,7 +342,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def _running(
         self, until: str | Callable[[Cast], bool] | None, steps: int | None, *, unattended: bool = False
     ) -> Generator[StepRecord, None, Pause]:
-        """Yield each step of a run and return why it stopped; the derived files are written after the last step.
+        """Yield each step of a run and return the reason why it stopped. The derived files are written last.
 
         ``unattended`` is True if the caller does nothing between two steps.
         """
@@ -403,7 +403,10 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def _pause(
         self, until: str | Callable[[Cast], bool] | None, steps: int | None, steps_taken: int, *, broken_off: bool
     ) -> Pause | None:
-        """Return why a run stops now, or None. ``broken_off`` is True at a breakpoint before a repair turn."""
+        """Return the reason why a run stops now, or None.
+
+        ``broken_off`` is True at a breakpoint before a repair turn.
+        """
         status = self.status
         if status in OVER:
             return OVER[status]
@@ -482,7 +485,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self._record(decide.refine, clean(message))
 
     def accept(self, decision: str | None = None, *, lane: str | None = None) -> StepRecord:
-        """Accept the draft of an agent, which then gives its final result, or the output with which an agent holds the cast.
+        """Accept an agent's draft, so that it returns its final result, or the output with which it holds the cast.
 
         Args:
             decision: for an output that holds the cast: the verdict (satisfied, not_satisfied), or any socket to continue at;

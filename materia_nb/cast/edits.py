@@ -505,10 +505,10 @@ class Approvals(ApprovalsNow):
         return self._ask(approvals.approve, self._asked())
 
     def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None, lane: str | None = None) -> StepRecord:
-        """Refuse the tool calls, or the command, that the agent asks approval for; it continues without.
+        """Deny the tool calls, or the command, for which the agent asks approval. The agent then continues.
 
         Args:
-            reason: why, for the agent.
+            reason: the reason, for the agent.
             calls: as for :meth:`approve`.
             lane: the asking lane, if there are several.
         """

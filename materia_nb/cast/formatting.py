@@ -385,7 +385,10 @@ def way_words(step: StepRecord) -> str:
 
 
 def failure_words(kind: str) -> str:
-    """Return a failure kind as the predicate of a sentence; a third-party agent may have its own kinds."""
+    """Return the description of a failure kind as the predicate of a sentence.
+
+    Unknown kinds, as of third-party agents, return the description of ``OTHER_FAILURE``.
+    """
     return str(FAILURES.get(kind, FAILURES[OTHER_FAILURE])["description"])
 
 

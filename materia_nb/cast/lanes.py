@@ -91,7 +91,7 @@ class Lanes:
     """The lanes of one distribution of items. Its methods are called while the lock of the cast is held.
 
     Attributes:
-        number: number of the fork in the cast.
+        number: number of this distribution in the cast.
         stuck: True if no lane can continue before a person has answered.
     """
 

@@ -91,7 +91,10 @@ class Loadouts(Mapping[str, str], Shown):
 
     @property
     def casts_root(self) -> Path:
-        """The directory of run directories: ``artifactDir`` of the config, inside the project; in memory in a browser."""
+        """The directory of run directories: ``artifactDir`` of the config, inside the project; in memory in a browser.
+
+        Raises MateriaError if the directory is outside the project.
+        """
         directory = self.config.document.get("artifactDir")
         named = directory if isinstance(directory, str) and directory else DEFAULT_ARTIFACT_DIR
         root = self.project / named
@@ -109,7 +112,9 @@ class Loadouts(Mapping[str, str], Shown):
         return recording_folder(root)
 
     def load(self, path: str | Path | Mapping[str, JSON] | None = None) -> LoadoutView:
-        """Load a config file on top of the other layers, and choose its active loadout; without one, read all files again.
+        """Load a config file on top of the other layers, and choose its active loadout.
+
+        Without a file, read all layers again.
 
         A cast keeps the loadout that it started with.
 

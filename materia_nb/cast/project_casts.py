@@ -243,7 +243,7 @@ class Casts(Shown):
     # -- open casts --------------------------------------------------------
 
     def open_here(self, path: Path) -> Cast | None:
-        """Return the cast in a directory if it is open for writing here."""
+        """Return the cast in a directory if it is open for writing here, else None."""
         cast = self._open.get(path.resolve())
         return cast if cast is not None and cast.now.writable else None
 

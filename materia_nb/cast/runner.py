@@ -223,7 +223,7 @@ class Runner(Work):
     # -- changing the cast ----------------------------------------------------------------
 
     def lock(self) -> threading.Lock:
-        """Return the lock to hold (``with``) during a change of the cast; an interrupt releases it, since it is plain.
+        """Return the lock to hold (``with``) during a change of the cast. An interrupt releases it.
 
         Raises:
             MateriaError: this thread holds it, or its holder waits for the current code (``busy``).
@@ -300,7 +300,10 @@ class Runner(Work):
             self.keep(command(self.rules, self.session, *arguments, now()), later=later)
 
     def edit(self, command: Callable[..., Events], *arguments: object, while_running: bool = False) -> None:
-        """Run a command after the current step, or refuse it while a step runs (``busy``)."""
+        """Run a command under the lock.
+
+        While a step runs, refuse it (``busy``) or, with ``while_running``, wait for the step.
+        """
         if not while_running:
             self.refuse_while_running()
         with self.lock():

@@ -279,7 +279,10 @@ class Snapshot:
 
     @cached_property
     def loops_entered(self) -> frozenset[str]:
-        """The loops that were ever entered; a loop that shares its cursor with another may be skipped as a whole."""
+        """The loops that were entered at least once.
+
+        A loop that shares its cursor with another may never be entered.
+        """
         visited = set(self.visits).union(*(lane.lane.session.state.visits for lane in self.lanes.values()))
         return frozenset(id_ for id_, loop in self.graph.loops.items() if not visited.isdisjoint(loop.sockets))
 

@@ -230,7 +230,7 @@ def socket_title(socket: Socket, marks: Marks) -> str:
 def loop_frame(
     graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours, *, level: int
 ) -> str:
-    """Return the frame of a loop with heading and progress, or its card if it is folded (no heading)."""
+    """Return the frame of a loop with heading and progress, or its card if ``title`` is None: the loop is folded."""
     done, total = marks.progress.get(loop.id, (0, 0))
     if title is None:
         return _folded_loop(graph, loop, box, marks, colours)

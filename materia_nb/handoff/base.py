@@ -153,8 +153,8 @@ class TurnFacts:
         meta: the runtime's own step_id, flow_key, agent_key and timestamp.
         agent_id: the runtime's id of the agent, for routing a repair.
         assignment: the assignment that the agent received before the turn.
-        rounds: number of times that the loop was taken.
-        max_rounds: maximum number of times that the loop may be taken.
+        rounds: number of times that the socket has sent work back.
+        max_rounds: maximum number of times that the socket may send work back.
         refused: number of refused outputs in this turn.
         memory: ``Reading.memory`` of the last accepted output; None at the start of a task.
         sockets: ids of the sockets that a detour may name; None if not known.
@@ -386,5 +386,8 @@ class HandoffProtocol(ABC):
         raise NotImplementedError
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
-        """Return a person's answer, entered with buttons and a table, as text. The default format is sparse."""
+        """Return a person's answer, entered with buttons and a table, as text.
+
+        Formats without this method use the sparse format.
+        """
         raise NotImplementedError

@@ -252,7 +252,7 @@ class StatusStep(NamedTuple):
 
 
 def refusal(issue: Issue) -> Reaction:
-    """Return the reaction to a refused report: reject a wrong status, escalate endless work to a person."""
+    """Return the reaction to a refused report: ``reject`` for a status that may not follow, else ``escalate``."""
     return "reject" if (issue.code or "").startswith("ILLEGAL_TRANSITION:") else "escalate"
 
 

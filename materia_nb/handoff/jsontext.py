@@ -195,7 +195,7 @@ def _in_prose(text: str) -> FoundObject | None:
 
 
 def _closing_brace(text: str, start: int) -> int | None:
-    """Return the index of the brace that closes the brace at ``start``; ignore braces inside strings."""
+    """Return the index of the brace that closes the brace at ``start``, or None. Braces inside strings are ignored."""
     depth = 0
     for match in _STRING_OR_BRACE.finditer(text, start):
         mark = match.group()

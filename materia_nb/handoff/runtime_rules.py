@@ -214,7 +214,7 @@ def can_be_approved(request: Mapping[str, JSON]) -> bool:
 
 
 def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
-    """Return a fixed copy of a request that :func:`can_be_approved`; it waits from the time ``now`` on."""
+    """Return a fixed copy of a request that can be approved (:func:`can_be_approved`), made at the time ``now``."""
     sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
         sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()

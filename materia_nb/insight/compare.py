@@ -326,7 +326,7 @@ class StepPair(NamedTuple):
 
     @property
     def did(self) -> tuple[Aspect, ...]:
-        """The aspects in which the steps differ, except the state before them."""
+        """The aspects in which the steps differ, except the state before them and, if it differs, the state after."""
         inherited = {"given", "state"} if "given" in self.differs else {"given"}
         return tuple(aspect for aspect in self.differs if aspect not in inherited)
 

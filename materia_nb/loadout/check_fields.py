@@ -124,7 +124,10 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
 
 
 def _is_ambiguous(raw: Object) -> bool:
-    """True if the definition could be an agent or a utility, since a missing field must not start a program (R38)."""
+    """True if the definition has no type but both a prompt and a program (R38).
+
+    It is then refused, so that a forgotten ``type`` never starts a program.
+    """
     runs = raw.get("command") is not None or raw.get("script") is not None
     return raw.get("type") is None and raw.get("prompt") is not None and runs
 
@@ -236,7 +239,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
 
 
 def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
-    """Return advice where a misplaced field of a loadout, socket or materia belongs, or None if unknown."""
+    """Return advice about where a misplaced field of a loadout, socket or materia belongs, or None if unknown."""
     if model is models.Loadout and row_named(models.Config, field):
         return "the field belongs to the top level of the config"
     if model not in (models.SocketFields, *_MATERIA_MODELS) or not any(

@@ -244,7 +244,7 @@ def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _Inbound, loop
 
 
 def _check_members(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, path: str) -> bool:
-    """Return True if the list of members is well formed and every member exists."""
+    """Check the members of a loop. Return True if the loop has members and all of them exist."""
     known = [
         _check_endpoint(findings, facts, member, f"{path}.sockets[{index}]", end=False)
         for index, member in enumerate(as_list(loop.raw.get("sockets")))

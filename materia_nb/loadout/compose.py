@@ -173,7 +173,7 @@ class _ExitRoutes:
                 socket = self.graph.sockets[target]
 
     def _after_empty(self, socket: Socket) -> str | None:
-        """Return the socket that an empty list leads to, as ``Rules.empty_exit`` of the engine does."""
+        """Return the socket that an empty list leads to, as ``Rules.empty_exit`` does; None if the cast ends."""
         loop = socket.iterator.loop if socket.iterator else None
         for routes in filter(None, map(self.always_of, socket.loops if loop is None else (loop,))):
             target = next((route for route in routes if route.source == socket.id), routes[0]).target

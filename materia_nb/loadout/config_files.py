@@ -214,7 +214,7 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
-    """Return line and column of the second of two equal keys; 0 and 0 if the text does not contain the key twice."""
+    """Return the line and column of the second of two equal keys; 0 and 0 if the position is ambiguous."""
     written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
     positions = [match.start() for match in re.finditer(written, text)]
     if not only or len(positions) != 2:
@@ -270,7 +270,10 @@ def _steps(node: Any, path: str) -> tuple[int, int]:
 
 
 def _longest(node: Any, path: str) -> tuple[Any, Any, str]:
-    """Return the member whose name is the longest prefix of a path; names may contain dots."""
+    """Return key and value of the member whose name is the longest prefix of a path, and the rest of the path.
+
+    Names may contain dots. Key and value are None if no member fits.
+    """
     members = node.value if node.id == "mapping" else ()
     fits = [(key, value) for key, value in members if re.match(re.escape(key.value) + r"(?:[.\[]|$)", path)]
     if not fits:

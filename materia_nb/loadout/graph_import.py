@@ -69,7 +69,7 @@ class Flow:
 
 
 def kind_by_name(title: str) -> StepKind:
-    """Return the kind of a step: start or end if its title is such a name, else work."""
+    """Return the kind of a step by its title: start or end for one of their usual names, else work."""
     name = title.strip().lower()
     return "start" if name in START_NAMES else "end" if name in END_NAMES else "work"
 
@@ -154,7 +154,7 @@ _KINDS: Final[dict[str, StepKind]] = {
     **dict.fromkeys(("start", "sm-circ", "small-circle"), "start"),
     **dict.fromkeys(("stop", "fr-circ", "framed-circle"), "end"),
 }
-"""The kind of a step by the shape of its node, whatever its label."""
+"""The kind of a step by the shape of its node, independent of its label."""
 
 _YES: Final = re.compile(
     r"yes|y|true|ok|pass(?:e[ds])?|approved?|accept(?:ed)?|good|valid|success|done|useful|satisfied|relevant|grounded"
@@ -204,7 +204,7 @@ def import_graph(source: object) -> Imported:
 
 
 def _settle_kinds(flow: Flow) -> None:
-    """Change a start with incoming edges, and an end with outgoing edges, into work, since only the name was a hint."""
+    """Change a start with incoming edges, and an end with outgoing edges, into work. The kind was only a guess."""
     led_to, led_from = {edge.target for edge in flow.edges}, {edge.source for edge in flow.edges}
     for id_, step in flow.steps.items():
         if (step.kind == "start" and id_ in led_to) or (step.kind == "end" and id_ in led_from):

@@ -124,14 +124,14 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
 
 
 def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
-    """Return the written advances that are those that ``exits`` imply, by socket; a saved loop has them (R74)."""
+    """Return the written advances that equal those implied by ``exits``, by socket; saving a loop writes them (R74)."""
     bare = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
     implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": bare}, facts.definitions))
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 
 
 def with_advances(facts: LoadoutFacts) -> Object:
-    """Return a loadout as written, and with its unwritten advances, so that the reference engine can cast it (R74)."""
+    """Return a loadout with its implied advances written out, so that the reference engine can cast it (R74)."""
     sockets = as_object(facts.raw.get("sockets"))
     changed = {id_: {**sockets[id_], "advance": advance} for id_, advance in unwritten_advances(facts).items()}
     return {**facts.raw, "sockets": {**sockets, **changed}} if changed else facts.raw
@@ -240,7 +240,7 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
 
 
 def _prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the sockets between a parallel generator and a loop, and the loop member after them, or None."""
+    """Return the sockets between a parallel generator and a loop, and the loop member after them (None for no loop)."""
     passed = [generator]
     while True:
         edges = facts.sockets[passed[-1]].edges

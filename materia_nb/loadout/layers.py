@@ -285,7 +285,7 @@ class _Merge:
             self.layers.append(Layer(name, str(path), path, fault=error))
 
     def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
-        """Merge a document."""
+        """Merge a document over the lower layers. Raises MateriaError if the document is malformed."""
         if not is_object(document):
             message = f"a config must be an object, not {brief(document)}"
             raise config_error(message, label, 'write {"loadouts": { ... }, "materia": { ... }}')

@@ -142,7 +142,7 @@ class _Parser:
         return Chart(self.nodes, self.links)
 
     def _blank_out(self, front: int) -> None:
-        """Replace front matter, directives and comment lines by empty lines, so that line numbers stay."""
+        """Replace front matter, directives and comment lines by empty lines, so that line numbers do not change."""
 
         def newlines(match: re.Match[str]) -> str:
             return "\n" * match[0].count("\n")
@@ -214,7 +214,10 @@ class _Parser:
             sources = targets
 
     def _link(self) -> tuple[str, bool, int] | None:
-        """Read a link: its label, True for a dotted link, and the number of directions (0 for an invisible link)."""
+        """Read a link: its label, True for a dotted link, and the number of directions (0 for an invisible link).
+
+        Returns None if no link follows.
+        """
         begin = self.at
         named = self._skip(_LINK_ID)
         link = self._skip(_LINK)

@@ -132,7 +132,7 @@ class Report:
 
     @property
     def no_effect(self) -> tuple[Problem, ...]:
-        """The hints on fields without effect that are folded into :attr:`no_effect_line`, if there are many."""
+        """The hints on fields without effect that :attr:`no_effect_line` summarizes; empty if there are only a few."""
         hints = tuple(hint for hint in self.hints if hint.code == NO_EFFECT)
         return hints if len(hints) > _SHOWN_NO_EFFECT else ()
 
@@ -210,7 +210,7 @@ class Findings:
         self.entries.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
 
     def add_hints(self, rules: Iterable[HintRule], subjects: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
-        """Add the hints of rules about their subjects, which are given by the scope of a rule."""
+        """Add the hints that rules yield for their subjects; ``subjects`` has the subjects of each scope."""
         for rule in rules:
             for subject in subjects.get(rule.scope, ()):
                 for hint in rule.find(*subject):

@@ -250,7 +250,7 @@ _FIRST_FIELD: Final = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']
 
 
 def first_field(source: str) -> str | None:
-    """Return the top-level field that a ``$`` source reads and agents may write (R8); None for ``$`` itself."""
+    """Return the top-level field that a ``$`` source reads (R8); None if the source does not begin with a field."""
     match = _FIRST_FIELD.match(source)
     if match is None:
         return None

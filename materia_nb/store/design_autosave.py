@@ -1,9 +1,9 @@
 """Automatically saved files: drafts of designs, and the quest board of a project.
 
-Each act of a design is written to its draft at once, so a kernel that dies loses nothing. A draft is a file of its own,
-``drafts/NAME.XXXXXXXX.jsonl``, which the design that writes it keeps locked. Its first line is the loadout as it was last
-saved. Each following line is the loadout after one more act, with a checksum of the one before. Loadouts are stored as text,
-so that spelling and the order of keys survive.
+Each change of a design is written to its draft at once, so that nothing is lost if the kernel dies. A draft is a
+separate file, ``drafts/NAME.XXXXXXXX.jsonl``, which the design that writes it keeps locked. Its first line is the
+loadout as it was last saved. Each following line is the loadout after one more change, with a checksum of the line
+before. Loadouts are stored as text, so that spelling and the order of keys survive.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FORMAT: Final = "materia-nb draft 1"
 _FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
 _MAX_BYTES: Final = 2**25
-"""Maximum size of a draft, in bytes; a longer draft is rewritten with only its last act."""
+"""Maximum size of a draft, in bytes; a longer draft is rewritten with only its last change."""
 _MAX_DRAFTS: Final = 5
 """Maximum number of unused drafts that are kept for one loadout."""
 
@@ -332,7 +332,10 @@ NAME: Final = "quest-board.json"
 _OWN: Final = "materiaNb"
 """Field of a quest in the file with our record of it, which counts until the reference engine changes the quest."""
 _SHARED_STATE: Final = {"sharedStatus": "status", "sharedAttempts": "attempts"}
-"""Fields of our record with the values that we gave the quest; if the quest has others, somebody else changed it."""
+"""Fields of our record, each with the field of the quest that it repeats.
+
+If they differ, another engine changed the quest.
+"""
 _SHARED_STATUS: Final = {"done": "succeeded", "waiting": "blocked"}
 _QUEST_ID: Final = re.compile(r"Q-([1-9][0-9]{0,8})")
 

@@ -34,8 +34,7 @@ ATTEMPTS: Final = "attempts"
 OF_LANE: Final = "-lane-"
 """The separator between the cast's name and the lane's number in the ref of a lane's latest snapshot."""
 FOLDERS: Final = (OWN, ATTEMPTS, "worktrees")
-"""Folders of a run directory that hold work instead of artifacts: of forks, of attempts, and the worktrees of Git-
-Spawn."""
+"""Folders of a run directory that hold work instead of artifacts: of forks, attempts and the utility Git-Spawn."""
 
 MAX_FILE_BYTES: Final = 2**25
 """Maximum size of a file in a snapshot, in bytes; a longer file is omitted and reported."""
@@ -67,9 +66,10 @@ class FileSnapshot(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change of one file between two commits: ``A`` added, ``M`` modified, ``D`` deleted, ``R`` renamed, ``T`` changed to or from a link.
+    """A change of a file between two commits: ``A`` added, ``M`` modified, ``D`` deleted, ``R`` renamed, ``T`` retyped.
 
-    ``added`` and ``removed`` are lines, None of a file that is not text; ``old`` is its path before a rename.
+    ``added`` and ``removed`` are numbers of lines, None for a file that is not text; ``old`` is its path before a
+    rename. A retyped file was changed to or from a link.
     """
 
     kind: str
@@ -272,8 +272,8 @@ class FileSnapshots:
     def restore(self, now: str, then: str) -> None:
         """Change the files from the snapshot ``now``, just taken, to the snapshot ``then``.
 
-        Files without a snapshot stay as they are. A file that changed after ``now``, or one without a snapshot in the place
-        of a restored one, is never overwritten: then nothing is done.
+        Files without a snapshot stay as they are. A file that changed after ``now``, or an unsaved file in the place of
+        a restored file, is never overwritten; in these cases, nothing is changed.
 
         Raises:
             MateriaError: such a file is in the way (``in_the_way``), or the disk refuses a write. The commit ``now`` still

@@ -23,7 +23,10 @@ CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
 
 
 class DiskError(MateriaError):
-    """The disk refused a write (full, read-only or missing). Earlier records are intact."""
+    """A file operation failed, for example because the disk is full, read-only or missing.
+
+    Earlier records are intact.
+    """
 
 
 class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
@@ -48,7 +51,7 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
 
 
 def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
-    """Return the error for an action on ``path`` that the disk refused."""
+    """Return the error for a failed file operation on ``path``."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return DiskError(
             f"Could not {doing}: too many files are open.",
@@ -72,7 +75,7 @@ _RESUME: Final = "make room or make the directory writable, then resume; everyth
 
 @contextlib.contextmanager
 def nothing_recorded() -> Iterator[None]:
-    """Replace the hint of a disk error by starting again, because nothing of the cast is recorded yet."""
+    """Change the hint of a disk error to starting again, because nothing of the cast is recorded yet."""
     try:
         yield
     except DiskError as error:

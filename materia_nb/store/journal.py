@@ -184,7 +184,7 @@ class Journal:
                 raise
 
     def settle(self) -> None:
-        """Remove a block whose append was interrupted, so that what is read next is what the next append keeps."""
+        """Remove a block whose append was interrupted, so that readers see only lines that the next append keeps."""
         if self._unsure:
             self._cut()
 

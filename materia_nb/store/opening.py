@@ -74,7 +74,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
 
 
 def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
-    """For each event, return the socket that started next, ``end`` if the cast ended, or None if not recorded."""
+    """Return for each event the socket that started next, ``end`` if the cast ended, or None if it is not recorded."""
     target: str | None = None
     targets = []
     for line in reversed(lines):

@@ -62,7 +62,7 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
 
 
 def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
-    """Return the recorded visit if the engine has no such item or would not enter the socket."""
+    """Return the transition into a recorded visit that the engine would not make, or whose item it does not have."""
     state = as_visited(rules, state, socket, recorded)
     item = state.at.item if state.at else None
     if item is not None:  # mark the item as entered, so that it does not count as skipped
@@ -137,7 +137,7 @@ def _quest_of(lines: Sequence[JournalLine]) -> str | None:
 
 
 def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
-    """Return the index of an item key (R13)."""
+    """Return the index that an item key stands for (R13), or None if it is not a key of the iterator."""
     if iterator is None or not isinstance(key, str):
         return None
     digits = key.removeprefix("WI-") if iterator.numbered_as_work_items else key

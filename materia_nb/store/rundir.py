@@ -278,7 +278,7 @@ class ArtifactWriter:
                 self._since = write_steps(self._files, self._rules, session, self._since)
 
     def stop(self) -> None:
-        """Stop writing."""
+        """Cancel a pending write."""
         if self._timer is not None:
             self._timer.cancel()
 

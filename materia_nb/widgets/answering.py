@@ -173,7 +173,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
 
 
 def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
-    """Return the required form of an answer, whether two buttons are enough, and the target of each answer."""
+    """Return the required form of an answer, and the target of each verdict that is a complete answer."""
     socket_rules = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
     any_text = draft or visit.mode in socket_rules.works or socket_rules.wanted.parse == "text"
@@ -198,7 +198,7 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
 
 
 def _previous(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
-    """Return the draft to judge, else the output that the agent received, with its author."""
+    """Return the draft to judge, else the output that the agent received, with its author; None without an output."""
     last, source = now.engine.last_output, now.engine.last_socket
     if drafted:
         return {"who": "its draft", "text": plain((now.steps[-1].shown or "")[:_TAIL]), "cut": False}

@@ -113,7 +113,7 @@ class CastPanel(CastSurface):
 
     @_starts
     def _retry(self) -> None:
-        """Run the socket where the cast stopped again."""
+        """Run again the socket where the cast stopped."""
         self.resolve(self.cast.retry)
 
     @_starts
@@ -128,7 +128,7 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _ask_again(self, *, discard_edits: StrictBool = False) -> None:
-        """Go back before the last answer of the socket after which a limit stopped the cast, and ask again."""
+        """Go back to the state before the last answer, after which a limit stopped the cast, and ask again."""
         cast = self.cast
 
         def ask_again() -> object:
@@ -155,7 +155,7 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _pin_text(self, socket: ShortText, text: LongText) -> None:
-        """Answer the socket where the cast failed with a text from now on, and continue."""
+        """Pin the socket where the cast failed to a text, and continue."""
         self.cast.pins.add(socket, text)
         self.resolve(self.cast.retry)
 
@@ -166,7 +166,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _skip(self, note: LongText, *, item: StrictBool = False) -> None:
-        """Continue without the socket that failed, or without its whole work item; the note says why."""
+        """Continue without the socket that failed, or without its whole work item; the note is the reason."""
         self.resolve_now(lambda: self.cast.skip(note, item=item))
 
     @cast_messages.message
@@ -230,7 +230,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _watch(self, path: ShortText) -> None:
-        """Stop runs when the value at a path of the state changes, or no longer stop there."""
+        """Add or remove a breakpoint on changes of the value at a path of the state."""
         if path in self.cast.breakpoints.paths:
             self.cast.breakpoints.clear(path=path)
         else:
@@ -247,7 +247,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _select(self, element: NamedElement | None) -> None:
-        """Show a part in the inspector; null shows where the cast is."""
+        """Show a part in the inspector; null shows the current position of the cast."""
         self.select(None if element is None else require_element(self.here, element.kind, element.id))
 
     @cast_messages.message
@@ -451,7 +451,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _fork(self, step: WholeNumber | None = None) -> None:
-        """Start another cast from a step, or from where the cast is."""
+        """Start another cast from a step, or from the current state of the cast."""
         self.show_new_cast(self.cast.fork(step))
         self.dock = "compare"
 
@@ -581,7 +581,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.question
     def _diff(self, a: WholeNumber, b: WholeNumber) -> dict[str, Any]:
-        """Return what changed in the state from the end of one step to that of another."""
+        """Return the changes of the state between the ends of two steps."""
         before, after = (dict(self.cast.at(step).state) for step in (a, b))
         ends = [f"step {step}" if step else "the start" for step in (a, b)]
         return {"blocks": diff_blocks(before, after, f"from {ends[0]} to {ends[1]}")}

@@ -191,7 +191,7 @@ class CastSurface(Panel):
         self.runs.start(act)
 
     def run_until(self, run: Callable[[], object]) -> None:
-        """Start a run. Whatever resolves the reason for a stop then resumes the run."""
+        """Start a run. If it stops for a person or fails, :meth:`resolve` and :meth:`resolve_now` can resume it."""
         self.start(self._resumable(run, run))
 
     def resolve(self, act: Callable[[], object]) -> None:
@@ -241,7 +241,7 @@ class CastSurface(Panel):
     # -- what is looked at --------------------------------------------------------------
 
     def select(self, element: Element | None) -> None:
-        """Show an element in the inspector; None shows where the cast is."""
+        """Show an element in the inspector; None shows the current position of the cast."""
         if element is not None and element.kind == "step":
             self.look(int(element.id))
             return

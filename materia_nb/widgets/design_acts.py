@@ -152,7 +152,7 @@ def add(
 ) -> str | None:
     """Place a materia in a new socket; if the materia does not exist, offer to create it.
 
-    With ``source``, a line leads to it from that socket; with a place, the others keep theirs.
+    With ``source``, an edge from that socket is added. With a position, the other sockets keep their positions.
     """
     materia = materia.strip()
     if materia not in session.design.definitions:
@@ -466,7 +466,8 @@ def turn(session: DesignState, of: DesignPart) -> str:
 def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | None = None) -> str | None:
     """Create a loop of sockets over the items of the generator that leads into it.
 
-    Edges that lead on out of it skip the items that are left; exits do not. Which of the two is meant is asked.
+    An edge that leaves the loop skips the remaining items, but an exit does not. If there are such edges, the user is
+    asked whether to turn them into exits.
     """
     members = _chosen(session) if ids is None else ids
     # A round begins at a socket that an edge from outside leads to.

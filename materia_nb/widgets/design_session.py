@@ -248,7 +248,7 @@ def explore(session: DesignState) -> str:
 
 @act
 def estimate(session: DesignState) -> None:
-    """Estimate the time and cost of a cast, shown where a cast is requested."""
+    """Estimate the turns, tokens and cost of a cast, for the line next to the request."""
     try:
         took = session.bench.estimate(session.design, satisfied=LIKELY, casts=QUICK_CASTS)
         line = f"satisfied {LIKELY}, {took.line}"

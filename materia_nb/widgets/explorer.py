@@ -198,7 +198,7 @@ class CastExplorer(Panel):
 
     @casts_messages.message
     def _refresh(self) -> None:
-        """Read again which casts there are."""
+        """Read the list of casts again."""
         self.read()
 
     @casts_messages.message
@@ -231,7 +231,7 @@ class CastExplorer(Panel):
 
     @_about_cast
     def _fork(self, cast: ShortText) -> None:
-        """Start another cast from where a cast is now, and show it below the list."""
+        """Fork a cast at its current state, and show the fork below the list."""
         entry = self._entry(cast)
         with self._casts.writing(entry.path if entry is not None else cast) as source:
             fork = self._casts.take(source.fork())
@@ -240,7 +240,7 @@ class CastExplorer(Panel):
 
     @casts_messages.guarded(_require_both_shown)
     def _compare(self, a: ShortText, b: ShortText) -> None:
-        """Show how two casts differ, below the list."""
+        """Show the differences between two casts below the list."""
         self._close_cast()
         view = self._casts.compare(a, b)
         self._compared = [Heading(clip_plain(f"A is {self._name(a)}, B is {self._name(b)}", 400))]
@@ -483,7 +483,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
     Args:
         entry: the cast.
         now: seconds since the epoch.
-        writer: who writes the cast now: "" for this kernel, else in words; None for nobody.
+        writer: the current writer of the cast: "" for this kernel, the owner of its lock, or None.
 
     Returns:
         Id; tone, word and more words of its status; name, request, tags, loadout; when, and the same exactly; steps; warnings;

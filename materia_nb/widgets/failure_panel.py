@@ -144,7 +144,7 @@ def _command(now: Snapshot) -> dict[str, JSON] | None:
 
 
 def _ended_words(command: dict[str, JSON] | None) -> str:
-    """Return how a process ended, phrased to follow a headline; empty if the process succeeded."""
+    """Return the end of a process in words that follow a headline; empty if the process succeeded."""
     if command is None:
         return ""
     if command.get("startError"):

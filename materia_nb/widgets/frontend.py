@@ -137,12 +137,12 @@ class CanvasFront(FrontWidget):
 
 
 def bad_message(problem: str, hint: str = "reload the page") -> MateriaError:
-    """Return the error of a message that cannot be handled."""
+    """Return the error for a message that cannot be handled."""
     return MateriaError(problem, hint=hint, kind="bad_message")
 
 
 def outdated(problem: str, hint: str) -> MateriaError:
-    """Return the error of a message whose subject has changed since the page showed it (R70)."""
+    """Return the error for a message whose subject has changed since the page showed it (R70)."""
     return MateriaError(f"Nothing was done: {problem}.", hint=hint, kind="outdated")
 
 

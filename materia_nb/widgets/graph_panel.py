@@ -61,7 +61,7 @@ class _Cytoscape(cyto.CytoscapeWidget):
 
 
 class _Moment(NamedTuple):
-    """A cast at one moment, whether the moment is past, and whether a step runs."""
+    """A cast at one moment, with flags for a past moment and for a running step."""
 
     snapshot: Snapshot
     past: bool
@@ -458,7 +458,7 @@ class GraphPanel(Panel):
 
     @_gesture
     def _redo(self) -> None:
-        """Apply the change again that was reverted last."""
+        """Apply the last reverted change again."""
 
     @_gesture
     def _copy(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared

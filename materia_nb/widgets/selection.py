@@ -304,7 +304,7 @@ class Inspector:
         return [FactTable([row for row in rows if row[1]]), *self._last_time(link)]
 
     def _taken(self, link: Link) -> int:
-        """Return how often a line was taken, by the decisions of all steps."""
+        """Return the number of times that a line was taken, from the decisions of all steps."""
         return sum(_chose(decision, link) for _, decision in self._decided(link))
 
     def _decided(self, link: Link) -> list[tuple[StepRecord, Decision]]:
@@ -332,7 +332,7 @@ class Inspector:
         )
 
     def _last_time(self, link: Link) -> list[Block]:
-        """Return whether a line was taken the last time, and why."""
+        """Return the last decision that left the line's socket: the line was taken or not, and the reason."""
         if self.cast is None:
             return []
         decided = self._decided(link)

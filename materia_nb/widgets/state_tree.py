@@ -249,7 +249,10 @@ _TEXTS: Final = ("title", "context")
 
 
 def texts(item: JSON) -> list[str]:
-    """Return title and context as editable texts; any other value as JSON."""
+    """Return the title and the context of a work item as editable text.
+
+    An item that is not an object becomes its JSON text and an empty context.
+    """
     if not isinstance(item, dict):
         return [as_text(item), ""]
     return [as_text(item.get(name, "")) for name in _TEXTS]

@@ -290,7 +290,10 @@ def _with_any_line_endings(text: str) -> re.Pattern[str]:
 
 
 def _with_line_endings_of(new: str, old: re.Match[str]) -> str:
-    """Return ``new`` with the endings of the replaced lines; other lines get the last of these, or the file's ending there."""
+    """Return ``new`` with the line endings of the replaced lines.
+
+    Further lines get the last of these endings, or the ending of the surrounding lines.
+    """
     file = old.string
     after = file.find("\n", old.end())
     line_end = after if after >= 0 else file.rfind("\n")

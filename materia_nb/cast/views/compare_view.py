@@ -1,4 +1,4 @@
-"""Views of comparisons, replays and blame: tables, and the graph marked with what only one of two casts did."""
+"""Views of comparisons, replays and blame: tables, and graphs that mark the differences between two casts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CompareView(Shown, Comparison):
 
     @property
     def pictures(self) -> tuple[GraphPicture, ...]:
-        """The graph with what only one cast took marked; for two different loadouts, both graphs."""
+        """The graph with the sockets and routes marked that only one cast took. For different loadouts, both graphs."""
         if not self.loadouts.differences:
             return (self.picture,)
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
@@ -362,7 +362,7 @@ def compare_view(a: Any, b: Any) -> Compared:
 
 
 def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
-    """Return texts that tell whether a replay takes another route, from which step on, and why."""
+    """Return the table cells of a replay: its route, the step of the first difference, and the reason."""
     if replay.first is None:
         difference = replay.beside
         step, why = ("", "") if difference is None else (difference.place.removeprefix("step "), difference.why)

@@ -260,7 +260,7 @@ class ExploreView(_View, Exploration):
         return [*written, write_case(target / "ways", document)]
 
     def play(self, path: str | Path, satisfied: Chances = 0.5) -> Path:
-        """Write a page on which one plays the loadout without Python or a network, and return its path.
+        """Write a page that plays the loadout without Python or a network, and return its path.
 
         A tap on an answer shows where it leads and why, and how the odds and the turns that are left change.
 

@@ -45,7 +45,7 @@ def play_page(graph: Graph, space: StateSpace, satisfied: Chances) -> str:
 
 
 def play_data(graph: Graph, space: StateSpace, satisfied: Chances) -> dict[str, JSON]:
-    """Return what the page shows, as JSON.
+    """Return the data of the page, as JSON.
 
     Returns:
         ``texts``, which the other values name by their index; ``start``, the reason why a cast begins where it does; and
@@ -88,7 +88,7 @@ def _place(graph: Graph, socket: str) -> str:
 
 
 def _state_text(graph: Graph, node: StateNode) -> str:
-    """Return where a cast is: a socket with its item, or an end."""
+    """Return the position of a cast: a socket with its item, or an end."""
     if node.end == COMPLETE:
         return "Complete"
     place = _place(graph, node.socket or END)
@@ -98,7 +98,7 @@ def _state_text(graph: Graph, node: StateNode) -> str:
 
 
 def _answer_text(answer: ScriptedResult) -> str:
-    """Return what an agent or a process answers, as the label of a button."""
+    """Return an answer of an agent or a process, as the label of a button."""
     if answer.asks:
         return f"asks a person ({answer.asks})"
     verdict = _ANSWERS.get(answer.result, "" if answer.items is not None else "answers")
@@ -107,7 +107,7 @@ def _answer_text(answer: ScriptedResult) -> str:
 
 
 def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> str:
-    """Return why a move leads to its state, in sentences."""
+    """Return the reasons why a move leads to its state, in sentences."""
     if move.answer.asks:
         return "The agent asks for a person, so the cast is held."
     scope = " for each item" if source.position else ""
@@ -122,7 +122,7 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
 
 
 def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope: str = "") -> str:
-    """Return the sentence about an edge or exit that is taken; ``scope`` says what its limit counts for."""
+    """Return the sentence about an edge or exit that is taken; ``scope`` names the scope of its limit."""
     if isinstance(edge, tuple):
         taken = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken.when != "always" else ""

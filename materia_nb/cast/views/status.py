@@ -99,7 +99,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
 
 
 def _next(cast: Snapshot) -> str:
-    """Return what the next step does: enter a socket, continue the lanes, or complete the cast."""
+    """Return a description of the next step: the socket that it enters, the lanes that it continues, or the end."""
     if lanes_at_work(cast.session) is not None:
         waits = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
         return f"lanes {', '.join(waits)}" if waits else "the join of the lanes"
@@ -192,7 +192,7 @@ def _pinned(cast: Snapshot) -> Iterator[str]:
 
 
 def tried_words(cast: Snapshot) -> str:
-    """Return how often the failed socket was tried; empty for a single try."""
+    """Return the number of times that the failed socket was tried, in words; empty for a single try."""
     if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
         return ""
     tries = cast.steps[-1].tries
@@ -257,7 +257,7 @@ _REQUEST_LABELS: Final = {
 
 
 def approval_lines(cast: Snapshot) -> list[str]:
-    """Return what ``approve`` approves: an agent's command (contract rules, section 12), or its tool calls."""
+    """Return the subject of an approval: an agent's command (contract rules, section 12), or its tool calls."""
     hold = cast.held
     if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
         return [call_words(call) for call in cast.approvals.asking]

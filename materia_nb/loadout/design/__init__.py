@@ -176,7 +176,7 @@ class Design:
         return change.summary
 
     def _with_current_advances(self, change: DesignChange) -> DesignChange:
-        """Remove the written advances that the loops implied before the change, so that they follow the new exits."""
+        """Return a change without the advances that the loops implied before, so that they follow the new exits."""
         if change.document.get("loops") == self.document.get("loops"):
             return change
         implied = implied_advances(parse_loadout(self.name, self.document, self.definitions))
@@ -262,7 +262,7 @@ class Design:
         return self._report[2]
 
     def fixes(self) -> dict[Problem, Fix]:
-        """Return the fixes of the findings of the report, including suggestions."""
+        """Return the tested fixes of the findings of the report, including suggestions."""
         tried = {finding: self.fix_of(finding) for finding in (*self.report.problems, *self.report.hints)}
         return {finding: fix for finding, fix in tried.items() if fix is not None}
 

@@ -98,8 +98,7 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         "an object with a column and a row for each socket",
     ),
 }
-"""Check and expected type in words, by the annotation of a parameter; an operation checks its arguments of other
-types."""
+"""Check and expected type in words, by the annotation of a parameter; operations check arguments of other types."""
 
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])

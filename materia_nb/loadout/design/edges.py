@@ -123,8 +123,8 @@ def add_edge(
         source: the socket where the edge starts.
         to: the next socket, or ``end``.
         when: the condition (R3).
-        index: the position among the edges of the socket, from 0. None adds the edge at the end, but an edge with
-            another condition before the first ``always`` edge, since no later edge is taken.
+        index: the position among the edges of the socket, from 0. None appends the edge. An edge with another
+            condition is inserted before the first ``always`` edge, because later edges are never taken.
         max_traversals: the maximum number of traversals for each item (R18).
 
     Raises:
@@ -208,7 +208,7 @@ def _limit(value: JSON, where: str) -> int:
 def add_exit(
     document: Object, loop: str, source: str, condition: str, target: str, id_: str | None = None
 ) -> DesignChange:
-    """Add an exit to a loop, which is taken when the list of the loop is exhausted.
+    """Add to a loop an exit that is taken when the list of the loop is exhausted.
 
     Args:
         document: the loadout.

@@ -27,7 +27,7 @@ REFUSED: Final = "pi-materia-refuses"
 DIFFERENT: Final = "pi-materia-differs"
 _CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
 _SCRIPTS: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
-"""Beginnings of the names of its scripts."""
+"""Beginnings of the names of the reference engine's scripts."""
 _IGNORED: Final = {
     "handoff": "R74",
     "castContext": "R50",
@@ -40,7 +40,7 @@ _IGNORED: Final = {
     "maxTurns": "R20",
     "mcpServers": "R74",
 }
-"""Fields that it ignores, each with the ruling that gives them their meaning here, or R74 without such a ruling."""
+"""Fields that the reference engine ignores, each with the ruling that defines them here, or else R74."""
 
 
 @rule(REFERENCE_RULES, "socket", REFUSED)

@@ -360,7 +360,7 @@ class _Read(NamedTuple):
 def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     """A variable, an assignment or a list that reads a value that is not written on every path.
 
-    The prompts of materia that other loadouts place too may name what only some of these have.
+    A materia that other loadouts place too may name values that only some of these loadouts write.
     """
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:

@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def detect(project: Path) -> dict[str, Any]:
-    """Describe the version control of a directory."""
+    """Return a description of the version control of a directory."""
     kind, root, bare = nearest(Path(os.path.realpath(project)))
     available = {name: shutil.which(name) is not None for name in ("git", "jj")}
     branch, detached = head(root) if kind == "git" and root is not None and available["git"] else (None, None)
@@ -65,7 +65,7 @@ def nearest(project: Path) -> tuple[str, Path | None, bool]:
 
 
 def head(root: Path) -> tuple[str | None, bool | None]:
-    """Return the current branch, and True if HEAD is detached."""
+    """Return the current branch, and True if HEAD is detached. Both are None if git does not report them."""
     command = ["git", "-C", str(root), "symbolic-ref", "--quiet", "--short", "HEAD"]
     try:
         completed = subprocess.run(command, env=_ENVIRONMENT, capture_output=True, timeout=GIT_SECONDS, check=False)

@@ -16,23 +16,23 @@ export interface ToCast {
   run_to: { first?: Array<Record<string, unknown>>; socket: string };
   /** Run to the end of the current work item. */
   run_item: { first?: Array<Record<string, unknown>> };
-  /** Run the socket where the cast stopped again. */
+  /** Run again the socket where the cast stopped. */
   retry: { first?: Array<Record<string, unknown>> };
   /** Repeat the turn that failed. */
   retry_turn: { first?: Array<Record<string, unknown>> };
   /** Continue with the limit that stopped the cast extended once. */
   retry_limit: { first?: Array<Record<string, unknown>> };
-  /** Go back before the last answer of the socket after which a limit stopped the cast, and ask again. */
+  /** Go back to the state before the last answer, after which a limit stopped the cast, and ask again. */
   ask_again: { first?: Array<Record<string, unknown>>; discard_edits?: boolean };
   /** Adopt the workbench's changes to the materia where the cast failed, and run the socket again. */
   apply_changes: { first?: Array<Record<string, unknown>> };
   /** Allow the folders outside the project that the cast asks for, and run the socket again. */
   allow_folder: { first?: Array<Record<string, unknown>> };
-  /** Answer the socket where the cast failed with a text from now on, and continue. */
+  /** Pin the socket where the cast failed to a text, and continue. */
   pin_text: { first?: Array<Record<string, unknown>>; socket: string; text: string };
   /** Answer instead of the agent or process that failed. */
   by_hand: { text: string };
-  /** Continue without the socket that failed, or without its whole work item; the note says why. */
+  /** Continue without the socket that failed, or without its whole work item; the note is the reason. */
   skip: { note: string; item?: boolean };
   /** Change the budget: tokens, a cost, or empty for no maximum. */
   budget: { budget: string };
@@ -50,11 +50,11 @@ export interface ToCast {
   break_where: { breakpoint: unknown; text: string };
   /** Remove all breakpoints. */
   clear_breaks: {};
-  /** Stop runs when the value at a path of the state changes, or no longer stop there. */
+  /** Add or remove a breakpoint on changes of the value at a path of the state. */
   watch: { path: string };
   /** Start or stop showing the value at a path of the state, and its changes, in the tab Watch. */
   follow: { path: string; on?: boolean };
-  /** Show a part in the inspector; null shows where the cast is. */
+  /** Show a part in the inspector; null shows the current position of the cast. */
   select: { element: { kind: string; id: string } | null };
   /** Open a tab of the inspector. */
   tab: { tab: string };
@@ -114,7 +114,7 @@ export interface ToCast {
   undo: {};
   /** Continue from the state after an earlier step, with the files of that time if asked. */
   back: { step: number; files?: boolean; discard_edits?: boolean };
-  /** Start another cast from a step, or from where the cast is. */
+  /** Start another cast from a step, or from the current state of the cast. */
   fork: { step?: number | null };
   /** Start the same cast again, from the beginning. */
   again: {};
@@ -144,7 +144,7 @@ export interface ToCast {
   last_output: { token: string };
   /** Return a whole value of the state. */
   value: { token: string; path: Array<string> };
-  /** Return what changed in the state from the end of one step to that of another. */
+  /** Return the changes of the state between the ends of two steps. */
   diff: { token: string; a: number; b: number };
 }
 
@@ -152,7 +152,7 @@ export interface ToCast {
 export interface ToCasts {
   /** Show the casts that contain a text and have a status, sorted by a column. */
   look: { text?: string; only?: "all" | "waits" | "failed" | "tagged"; by?: "state" | "request" | "loadout" | "when" | "steps" | "cost"; down?: boolean };
-  /** Read again which casts there are. */
+  /** Read the list of casts again. */
   refresh: {};
   /** Select a cast, by its id. */
   select: { cast: string };
@@ -160,9 +160,9 @@ export interface ToCasts {
   open: { cast: string };
   /** Show a cast below the list, to continue it. */
   resume: { cast: string };
-  /** Start another cast from where a cast is now, and show it below the list. */
+  /** Fork a cast at its current state, and show the fork below the list. */
   fork: { cast: string };
-  /** Show how two casts differ, below the list. */
+  /** Show the differences between two casts below the list. */
   compare: { a: string; b: string; identities: [string, string] };
   /** Set the name and tags of a cast from one text; words that begin with ``#`` become tags. */
   label: { cast: string; text: string };
@@ -210,7 +210,7 @@ export interface ToCanvas {
   add: { materia: string; x: number; y: number };
   /** Revert the last change of the design. */
   undo: {};
-  /** Apply the change again that was reverted last. */
+  /** Apply the last reverted change again. */
   redo: {};
   /** Copy sockets, to be pasted. */
   copy: { ids?: Array<string> };
@@ -234,7 +234,7 @@ export interface ToDesign {
   add: { materia: string; x?: number | null; y?: number | null; positions?: Record<string, [number, number]> | null; source?: string | null };
   /** Add an edge from a socket to another socket or to the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
-  /** Add an exit to a loop, which is taken when the list of the loop is exhausted */
+  /** Add to a loop an exit that is taken when the list of the loop is exhausted */
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
   /** Add a socket without edges for a materia. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
@@ -264,7 +264,7 @@ export interface ToDesign {
   edge_to_exit: { socket: string; index: unknown; loop: string };
   /** Set the entry socket of the loadout. */
   entry: { id: string };
-  /** Estimate the time and cost of a cast, shown where a cast is requested. */
+  /** Estimate the turns, tokens and cost of a cast, for the line next to the request. */
   estimate: {};
   /** Add an exit to a loop. */
   exit: { loop: string; from: string; when: string; to: string };
