@@ -37,7 +37,7 @@ from materia_nb.engine import events
 from materia_nb.loadout.design.document import OPERATIONS
 from materia_nb.loadout.fields import FieldRow
 from materia_nb.loadout.json_schema import config_schema
-from materia_nb.loadout.models import config_fields
+from materia_nb.loadout.models import MODELS
 from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
@@ -221,6 +221,11 @@ def with_failures(page: str) -> str:
 
 
 # -- the tables of the format ---------------------------------------------------------
+
+
+def config_fields() -> list[FieldRow]:
+    """Return every field of the format, object by object."""
+    return [row for model in MODELS for row in model.rows.values()]
 
 
 def with_tables(page: str, rows: Iterable[FieldRow]) -> str:

@@ -253,11 +253,6 @@ class CastBreakpoints(EditableBreakpoints):
             self._own = Breakpoints(path, self._graph.name)
             self._tell_problem()
 
-    @property
-    def are_its_own(self) -> bool:
-        """True if the cast has its own breakpoints, because they were changed for this cast."""
-        return self._own is not None
-
     def follow(self, followed: Breakpoints) -> None:
         """Use the breakpoints of the workbench, unless the cast has its own."""
         self._followed = followed

@@ -9,7 +9,7 @@ from typing import Final
 
 from materia_nb.jsonvalue import Object
 from materia_nb.loadout import fields
-from materia_nb.loadout.fields import FieldRow, Model, TwoSpellings, config_field
+from materia_nb.loadout.fields import Model, TwoSpellings, config_field
 from materia_nb.loadout.graph import DEFAULT_TIMEOUT_MS, LANES_AT_ONCE, Budget, Limits
 from materia_nb.loadout.report import (
     INVALID_CONDITION,
@@ -525,8 +525,3 @@ MODELS: Final[tuple[type[Model], ...]] = (
 def materia_model(definition: Object) -> type[Model]:
     """Return the class that describes a definition of a materia."""
     return UtilityMateria if materia_kind(definition) == "utility" else AgentMateria
-
-
-def config_fields() -> list[FieldRow]:
-    """Return every field of the format, object by object, for the documentation."""
-    return [row for model in MODELS for row in model.rows.values()]

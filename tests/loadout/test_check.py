@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from loadout_samples import AGENT, UTILITY, config, edge, json_values, looped, route
 from materia_nb.loadout import LoadoutError, build_graph, check_config
 from materia_nb.loadout.check_fields import check_fields
-from materia_nb.loadout.models import MODELS, config_fields
+from materia_nb.loadout.models import MODELS
 from materia_nb.loadout.report import Findings, Report
 from materia_nb.loadout.topology import SHIPPED_SCRIPTS
 
@@ -487,7 +487,10 @@ def test_unknown_built_in_utility_is_a_problem_r61(alias, told):
     assert told in problem.hint
 
 
-@pytest.mark.parametrize("row", config_fields(), ids=lambda row: f"{row.model}.{row.field}")
+ROWS = [row for model in MODELS for row in model.rows.values()]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.model}.{row.field}")
 def test_field_problem_names_the_field_and_its_values(row):
     model = next(model for model in MODELS if model.__name__.removesuffix("Fields") == row.model)
     findings = Findings()

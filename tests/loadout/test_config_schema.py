@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from loadout_samples import config, edge
 from materia_nb.loadout import check_config, read_config
 from materia_nb.loadout.json_schema import config_schema
-from materia_nb.loadout.models import config_fields
+from materia_nb.loadout.models import MODELS
 
 HERE = Path(__file__).parents[1]
 BUNDLED = HERE.parent / "materia_nb" / "loadout" / "bundled" / "default.json"
@@ -158,7 +158,7 @@ def test_invalid_values_violate_the_schema(socket, materia):
 def test_each_field_has_a_description_and_ignored_fields_are_marked():
     models = {"Config": SCHEMA.schema, **SCHEMA.schema["$defs"]}
     definitions = {name.removesuffix("Fields"): one for name, one in models.items()}
-    for row in config_fields():
+    for row in [row for model in MODELS for row in model.rows.values()]:
         said = definitions[row.model]["properties"][row.field]
         assert said["description"].endswith(".")
         assert said.get("deprecated", False) is (row.ignored is not None)

@@ -8,7 +8,7 @@ from loadout_samples import AGENT, UTILITY, config, edge, looped, route
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout import build_graph, check_config
 from materia_nb.loadout.json_schema import config_schema
-from materia_nb.loadout.models import MODELS, config_fields
+from materia_nb.loadout.models import MODELS
 from stream_helpers import streams_config
 
 ADVANCE = {"when": "satisfied"}
@@ -265,7 +265,7 @@ def test_missing_active_loadout_gets_a_hint():
 
 
 def test_every_field_is_documented():
-    rows = config_fields()
+    rows = [row for model in MODELS for row in model.rows.values()]
     assert {row.model for row in rows} == {model.__name__.removesuffix("Fields") for model in MODELS}
     assert all(row.description.endswith(".") and row.shape for row in rows)
     assert all(rule.startswith("R") for row in rows for rule in row.rules)
