@@ -11,7 +11,6 @@ import logging
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -236,7 +235,7 @@ class CastDisplay:
 SHOW_AFTER_S = 0.5
 """Delay before a progress bar appears, in seconds; a short run shows no bar."""
 _REDRAW_S = 0.1
-"""Minimum time between two updates of the bar, in seconds."""
+"""Delay of an update, in seconds; the bar then shows all updates so far."""
 _BAR_FORMAT = "{desc} |{bar}|"
 _SAID = 60
 """Maximum length of the agent's latest text next to the bar, in characters."""
@@ -275,32 +274,53 @@ ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
 @contextmanager
 def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
     """Show a tqdm bar if the block runs longer than :data:`SHOW_AFTER_S`; yield a function that updates the bar."""
-    bar: Any = None
-    output: Any = None
-    drawn_at = 0.0
-    lock = threading.Lock()  # the timer, the cell and the agent threads all draw the bar
+    progress = _Progress(status)
+    timer = call_later(SHOW_AFTER_S, progress.show) if _is_watched() else None
+    try:
+        yield progress.update
+    finally:
+        if timer is not None:
+            timer.cancel()
+        progress.close()
 
-    def show() -> None:
-        nonlocal bar, output
-        done, total, text = status()
+
+class _Progress:
+    """A tqdm bar that always comes to show the latest status; the timer, the cell and the agent threads update it."""
+
+    def __init__(self, status: ProgressSource) -> None:
+        self._status = status
+        self._bar: Any = None
+        self._output: Any = None
+        self._due = self._closed = False
+        self._lock = threading.Lock()
+
+    def show(self) -> None:
+        done, total, text = self._status()
         options = {"desc": text, "total": total or None, "initial": done, "leave": False}
-        with lock:
+        with self._lock:
+            if self._closed:
+                return
             if _kernel() is None:
-                bar = tqdm.tqdm(**options, bar_format=_BAR_FORMAT)
+                self._bar = tqdm.tqdm(**options, bar_format=_BAR_FORMAT)
             else:
                 from IPython.display import display
                 from tqdm.notebook import tqdm_notebook
 
-                bar = tqdm_notebook(**options, bar_format=_BAR_FORMAT, display=False)
-                output = display(bar.container, display_id=True)
+                self._bar = tqdm_notebook(**options, bar_format=_BAR_FORMAT, display=False)
+                self._output = display(self._bar.container, display_id=True)
+        self._draw()  # the status may have changed before there was a bar
 
-    def update() -> None:
-        nonlocal drawn_at
-        if bar is None or time.monotonic() - drawn_at < _REDRAW_S:
-            return
-        drawn_at = time.monotonic()
-        done, total, text = status()
-        with lock:
+    def update(self) -> None:
+        """Draw the status soon, unless that is due already."""
+        if self._bar is not None and not self._due:
+            self._due = True
+            call_later(_REDRAW_S, self._draw)
+
+    def _draw(self) -> None:
+        self._due = False  # a change of the status from here on is drawn again
+        done, total, text = self._status()
+        with self._lock:
+            bar = self._bar
             if bar.disable:
                 return
             if total and total != bar.total:
@@ -308,18 +328,14 @@ def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
             bar.n = done
             bar.set_description_str(text)
 
-    timer = call_later(SHOW_AFTER_S, show) if _is_watched() else None
-    try:
-        yield update
-    finally:
-        if timer is not None:
-            timer.cancel()
-        with lock:
-            if bar is not None:
-                bar.total = None  # otherwise an unfinished bar would stay, in red
-                bar.close()
-            if output is not None:
-                output.update({}, raw=True)  # clear_output would also remove the printed output of the cell
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._bar is not None:
+                self._bar.total = None  # otherwise an unfinished bar would stay, in red
+                self._bar.close()
+            if self._output is not None:
+                self._output.update({}, raw=True)  # clear_output would also remove the printed output of the cell
 
 
 def _kernel() -> Any:

@@ -40,6 +40,35 @@ def test_terminal_shows_progress_until_the_run_ends(drawn, capsys):
     assert text.endswith("\r"), "the line is empty"
 
 
+def test_last_of_two_updates_at_once_is_drawn(monkeypatch, drawn, capsys):
+    monkeypatch.setattr(cast_display, "_REDRAW_S", 0.1)
+    with counting("casts") as report:
+        assert drawn.wait(20)
+        report(3, 1000)
+        report(4, 1000)
+        while "4 of 1,000 casts" not in capsys.readouterr().err:
+            drawn.clear()
+            assert drawn.wait(20)
+
+
+def test_update_while_the_bar_is_created_is_drawn(monkeypatch, drawn, capsys):
+    creating, reported, create = threading.Event(), threading.Event(), tqdm.__init__
+
+    def create_slowly(bar, *args, **kwargs):
+        creating.set()
+        assert reported.wait(20)
+        create(bar, *args, **kwargs)
+
+    monkeypatch.setattr(tqdm, "__init__", create_slowly)
+    with counting("casts") as report:
+        assert creating.wait(20)
+        report(3, 1000)
+        reported.set()
+        while "3 of 1,000 casts" not in capsys.readouterr().err:
+            drawn.clear()
+            assert drawn.wait(20)
+
+
 def test_terminal_shows_the_position_of_a_cast(drawn, capsys, cast):
     with running(cast):
         assert drawn.wait(20)
