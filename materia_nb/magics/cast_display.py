@@ -186,27 +186,28 @@ class CastDisplay:
             record.close()
 
     def _show_cast(self, cast: Cast) -> None:
-        if getattr(self._shell, "kernel", None) is None or not cast.now.writable:
-            raise NotImplementedError  # IPython then falls back to the picture
-        try:
-            from materia_nb.widgets import cast_panel
+        if not cast.now.writable:
+            raise NotImplementedError
+        self._show_panel(self._panel(lambda: self._cast_panel(cast)))
 
-            bench = self._workbench()
-            panel = cast_panel.show(cast, bench.casts.take, bench=bench)
-        except Exception:  # noqa: BLE001 - a picture is shown instead
-            _log.warning("no panels; a picture is shown", exc_info=True)
-            raise NotImplementedError from None
-        self._show_panel(panel)
+    def _cast_panel(self, cast: Cast) -> Any:
+        from materia_nb.widgets import cast_panel
+
+        bench = self._workbench()
+        return cast_panel.show(cast, bench.casts.take, bench=bench)
 
     def _show_casts(self, casts: Casts) -> None:
+        self._panel(casts.show)._ipython_display_()
+
+    def _panel(self, show: Callable[[], Any]) -> Any:
+        """Return the panel that ``show`` creates; if there can be none, IPython falls back to a picture or a table."""
         if getattr(self._shell, "kernel", None) is None:
             raise NotImplementedError
         try:
-            panel = casts.show()
-        except Exception:  # noqa: BLE001 - a table is shown instead
-            _log.warning("no panel; a table is shown", exc_info=True)
+            return show()
+        except Exception:  # noqa: BLE001 - it is shown without a panel
+            _log.warning("no panel; a picture or a table is shown", exc_info=True)
             raise NotImplementedError from None
-        panel._ipython_display_()
 
     def _show_panel(self, panel: Any) -> None:
         if getattr(self._shell, "kernel", None) is None or panel.closed:
@@ -275,12 +276,11 @@ ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
 def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
     """Show a tqdm bar if the block runs longer than :data:`SHOW_AFTER_S`; yield a function that updates the bar."""
     progress = _Progress(status)
-    timer = call_later(SHOW_AFTER_S, progress.show) if _is_watched() else None
+    if _is_watched():
+        call_later(SHOW_AFTER_S, progress.show)
     try:
         yield progress.update
     finally:
-        if timer is not None:
-            timer.cancel()
         progress.close()
 
 
@@ -295,20 +295,18 @@ class _Progress:
         self._lock = threading.Lock()
 
     def show(self) -> None:
-        done, total, text = self._status()
-        options = {"desc": text, "total": total or None, "initial": done, "leave": False}
         with self._lock:
             if self._closed:
                 return
             if _kernel() is None:
-                self._bar = tqdm.tqdm(**options, bar_format=_BAR_FORMAT)
+                self._bar = tqdm.tqdm(leave=False, bar_format=_BAR_FORMAT)
             else:
                 from IPython.display import display
                 from tqdm.notebook import tqdm_notebook
 
-                self._bar = tqdm_notebook(**options, bar_format=_BAR_FORMAT, display=False)
+                self._bar = tqdm_notebook(leave=False, bar_format=_BAR_FORMAT, display=False)
                 self._output = display(self._bar.container, display_id=True)
-        self._draw()  # the status may have changed before there was a bar
+        self._draw()
 
     def update(self) -> None:
         """Draw the status soon, unless that is due already."""
