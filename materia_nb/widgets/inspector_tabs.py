@@ -270,11 +270,7 @@ class _Tabs:
             return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
             return blocks_content(about(self.snapshot, self.element))
-        content = blocks_content(step_blocks(name, self.snapshot, self.record))
-        if self.present and name == "output":
-            correct = answer_state(self.now, busy=self.busy).get("correct")
-            content = {**content, "correct": correct} if correct else content
-        return content
+        return blocks_content(step_blocks(name, self.snapshot, self.record))
 
     def _answer(self) -> dict[str, Any]:
         if self.is_current:

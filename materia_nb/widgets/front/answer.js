@@ -217,7 +217,7 @@ function itemsForm(send, form) {
 }
 
 /** The output of the last step, to be corrected and routed again. @param {Talk} send */
-export function correctBox(send) {
+function correctBox(send) {
   const summary = h("summary", {});
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });
   const go = actButton("Use this output", "decide the step again with this output; the original is kept", () => send("edit_output", { text: text.value }), MAIN);

@@ -4,7 +4,7 @@ import { openMenu } from "./menu.js";
 import { askWhere } from "./bar.js";
 import { tabRow } from "./tabs.js";
 import { drawBlocks } from "./blocks.js";
-import { answerPart, correctBox } from "./answer.js";
+import { answerPart } from "./answer.js";
 import { promptPart } from "./prompts.js";
 import { statePart } from "./statetree.js";
 
@@ -19,16 +19,7 @@ export function inspectorPart(host, send, shell) {
     answer: (box) => answerPart(box, send, shell),
     prompt: (box) => promptPart(box, send),
     state: (box) => statePart(box, send),
-    blocks(box) {
-      const read = h("div", {}), correct = correctBox(send);
-      box.append(read, correct.node);
-      return {
-        update(content) {
-          drawBlocks(read, content.blocks, send);
-          correct.update(content.correct);
-        },
-      };
-    },
+    blocks: (box) => ({ update: (content) => drawBlocks(box, content.blocks, send) }),
   };
   /** @type {Map<string, {box: HTMLElement, part: Part}>} */
   const parts = new Map();
