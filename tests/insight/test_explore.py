@@ -12,7 +12,6 @@ from builders import asks, at, config, edge, exit_route, loop, retry_loop, utili
 from drawn_loadouts import loadouts, protocols, rules_of, spoken
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.base import HandoffProtocol
 from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import reachable_states
 from materia_nb.insight.explore import Exploration, max_turns, replay_witness, stalling_sockets
@@ -408,7 +407,7 @@ def test_a_socket_that_a_detour_may_reach_is_not_called_unreachable():
 
 
 def test_protocol_without_sample_answers_is_reported(monkeypatch):
-    monkeypatch.setattr(ContractProtocol, "sample_outputs", HandoffProtocol.sample_outputs)
+    monkeypatch.setattr(ContractProtocol, "overridden", ContractProtocol.overridden - {"sample_outputs"})
     e = explored(spoken(retry_loop(), "agent-contract"))
     assert e.certain is False
     assert "as if the agent used the sparse protocol" in e.notes[0]
