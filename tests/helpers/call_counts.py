@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -17,10 +18,13 @@ def calls_of(act):
         nonlocal count
         count += event == "call" and frame.f_code.co_filename.startswith(package)
 
+    gc.collect()  # finalizers of earlier tests would be counted
     before = sys.getprofile()
+    gc.disable()
     sys.setprofile(note)
     try:
         act()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return count
