@@ -18,11 +18,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "materia_nb"
 
 LIMITS = {
-    "vague names": 0.3,
+    "vague names": 0.2,
     "vague names in JavaScript": 0.4,
     "docstrings": 2.2,
-    "messages": 2.0,
-    "docs": 2.6,
+    "messages": 1.9,
+    "docs": 2.1,
 }
 """The highest share allowed, in percent. Lower a limit when the share has fallen."""
 
