@@ -337,7 +337,7 @@ def kept() -> None:
             path.write_text(f"x = '{path}'\n" * 20)
         keeper = FileSnapshots(project, ours.folder() / f"casts of {files}", "bench")
         start_ms = _processor_ms()
-        commit = keeper.take(None, {}).commit
+        commit = keeper.take(None).commit
         row = [f"{files:,}", f"{_processor_ms() - start_ms:,.0f}"]
         time.sleep(2)  # what was written just now is read once more
         for changed in (0, 1, 10, 100):
@@ -346,7 +346,7 @@ def kept() -> None:
                 for path in paths[:changed]:
                     path.write_text(f"y = '{path} {turn} {changed}'\n" * 20)
                 start_ms = _processor_ms()
-                commit = keeper.take(commit, {}).commit
+                commit = keeper.take(commit).commit
                 spent.append(_processor_ms() - start_ms)
             row.append(f"{statistics.median(spent):,.0f}")
         rows.append(row)
