@@ -282,7 +282,9 @@ class Loadouts(Mapping[str, str], Shown):
 
         return drafts_in(self.casts_root, name)
 
-    def design(self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False) -> Design:
+    def design(
+        self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False, by: str = ""
+    ) -> Design:
         """Open a loadout for editing, by default the chosen one, and return the design.
 
         Config files change only with :meth:`save`, and a cast keeps the loadout that it started with. Every unsaved change is
@@ -292,6 +294,7 @@ class Loadouts(Mapping[str, str], Shown):
             name: the loadout.
             new: create an empty loadout of that name, to be saved in the project's config file.
             draft: continue a draft: an element of :meth:`drafts`, or True for the newest draft of that loadout.
+            by: the coding agent that edits the design; empty for a person.
 
         Raises:
             MateriaError: there is no such loadout or draft, the loadout exists already (with ``new``), or a file cannot be
@@ -308,7 +311,7 @@ class Loadouts(Mapping[str, str], Shown):
                 raise MateriaError(f"{name or self.chosen} has no draft.", hint=hint, kind="no_draft")
             draft = drafts[0]
         if draft is not False:
-            design = self.design(draft.name, new=draft.name not in self.config.loadout_names)
+            design = self.design(draft.name, new=draft.name not in self.config.loadout_names, by=by)
             draft.continue_in(design)
             return design
         if new:
@@ -319,7 +322,7 @@ class Loadouts(Mapping[str, str], Shown):
                 hint = f"{did_you_mean(name, self.config.loadout_names)}; create it with design --new {name}"
                 raise MateriaError(f"The loadout {name!r} does not exist.", hint=hint, kind="unknown_loadout")
             design = open_design(self.config, self.needs(name or self.chosen), self.project)
-        return autosave(design, self.casts_root)
+        return autosave(design, self.casts_root, by)
 
     def save(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
         """Save a design in its own file, in this notebook, or in the project's config file.

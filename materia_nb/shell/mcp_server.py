@@ -112,16 +112,7 @@ class DesignServer:
     def open_loadout(self, loadout: str, *, new: bool = False, draft: bool = False) -> str:
         """Open a loadout for design. `new` creates an empty loadout. `draft` continues a draft that was handed over but not taken up yet."""
         self.close()
-        from materia_nb.store.design_autosave import autosave
-
-        drafts = self.bench.loadouts.drafts(loadout) if draft else ()
-        if draft and not drafts:
-            raise MateriaError(f"{loadout} has no draft.", hint="call loadouts for the list of drafts", kind="no_draft")
-        is_unsaved = draft and loadout not in self.bench.loadouts.config.loadout_names
-        self._design = self.bench.design(loadout, new=new or is_unsaved)
-        autosave(self._design, self.bench.loadouts.casts_root, by=outgoing_line(self.by))
-        if drafts:
-            drafts[0].continue_in(self._design)
+        self._design = self.bench.design(loadout, new=new, draft=draft, by=outgoing_line(self.by))
         return self.show()
 
     def show(self) -> str:
