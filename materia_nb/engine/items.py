@@ -155,11 +155,14 @@ def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]
 
 def standing(state: StateView, item: ItemId) -> Standing:
     """Return the status of an item, which follows from its visits (R46)."""
+    return _standing_in(_lane_of(state, item[0]), state, item)
+
+
+def _standing_in(lane: OfLane | None, state: StateView, item: ItemId) -> Standing:
     cursor, index, outer = item
     if item in state.joined:
         return "done"
-    lane = state.lane
-    if lane is not None and lane.cursor == cursor:
+    if lane is not None:
         at = state.cursors.get(cursor, 0)
         earlier = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
         return "done" if index in earlier else "being worked on" if item in state.items else "open"
@@ -197,9 +200,9 @@ def moved_back(state: StateView, cursor: str) -> int:
 def standings(state: StateView, walk: Walk) -> list[Standing]:
     """Return the status of each item in the current list of ``walk``."""
     cursor = walk.iterator.cursor
-    outer = state.within.get(cursor, ())
+    lane, outer = _lane_of(state, cursor), state.within.get(cursor, ())
     count = len(list_at(walk.iterator.items, state))
-    return [standing(state, (cursor, index, outer)) for index in range(count)]
+    return [_standing_in(lane, state, (cursor, index, outer)) for index in range(count)]
 
 
 def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
