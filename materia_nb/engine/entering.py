@@ -188,10 +188,14 @@ def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
 
 
 def _ended(draft: Draft, passed: list[Passed]) -> Transition:
-    decision = Decision(draft.steps, "empty loop", END, passed=tuple(passed)) if passed else None
+    decision = _past_empty_loops(draft.steps, passed, END) if passed else None
     show_only(draft)
     draft.status, draft.next = "complete", None
     return Transition(draft.done(), (CastEnd(ok=True),), decision)
+
+
+def _past_empty_loops(step: int, passed: list[Passed], target: str) -> Decision:
+    return Decision(step, "empty loop", target, passed=tuple(passed))
 
 
 def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition:
@@ -241,7 +245,7 @@ def _visit(
             socket_rules.prompt(state, item)
         prompt = EntryPrompt(rules, before, step)
     started = SocketStart(about=of_visit, visit=number, step=step)
-    entry = Decision(step, "empty loop", socket, passed=tuple(passed)) if passed else None
+    entry = _past_empty_loops(step, passed, socket) if passed else None
     return Transition(state, (started,), entry, prompt)
 
 
