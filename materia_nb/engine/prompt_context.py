@@ -295,10 +295,10 @@ class PromptContext(NamedTuple):
         mine = self.visit.item.id if self.visit.item else None
         label_sizes = [len(entry.socket) + len(entry.label) + 6 for entry in entries]
         last = len(entries) - 1
-        of_item, of_none, others = list[int](), list[int](), list[int]()
-        for at in reversed(range(last)):
-            item = entries[at].item
-            (of_item if mine and item == mine else of_none if item is None else others).append(at)
+        earlier = range(last - 1, -1, -1)
+        of_item = [at for at in earlier if mine and entries[at].item == mine]
+        of_none = [at for at in earlier if entries[at].item is None]
+        others = [at for at in earlier if entries[at].item not in (mine, None)]
         texts = {last: middle(entries[last].text, max(bound - label_sizes[last], NOTICE_CHARS))}
         room -= label_sizes[last] + len(texts[last])
         for at in (*of_item, *of_none, *others):
