@@ -448,17 +448,22 @@ print([result.text for name, given in steps if not (result := robot.call(name, g
 """
 
 
+def continue_draft(hand: Hand, steps: int, picture: str) -> None:
+    """Take up the draft that is offered, with so many steps, after a look at how it is offered."""
+    hand.said(f"({steps} steps), which was not saved.")
+    hand.lab.screenshot(picture)
+    hand.lab.screenshot(f"{picture}-dark", dark=True)
+    assert violations(hand.lab, "a draft is offered") == []
+    hand.press("Continue with it")
+
+
 def test_draft_of_a_coding_agent_is_taken_up(lab: Lab):
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
     show = "panel = get_ipython().run_line_magic('materia', 'design --new Mine'); panel"
     lab.open(lab.notebook("%load_ext materia_nb", AGENT, show))
     lab.run_all()
     hand = Hand(lab, 2)
-    hand.said("(3 steps), which was not saved.")
-    lab.screenshot("design-handed-over")
-    lab.screenshot("design-handed-over-dark", dark=True)
-    assert violations(lab, "the draft of a coding agent is offered") == []
-    hand.press("Continue with it")
+    continue_draft(hand, 3, "design-handed-over")
     hand.said("by robot (3 steps)")
     hand.there("Socket-2")
     hand.press("Undo")
@@ -476,11 +481,7 @@ def test_design_survives_a_kernel_restart_and_pressing_enter_casts_it_once(hand:
     lab.screenshot("design-kernel-gone")
     lab.run_cell(0)
     lab.run_cell(1)
-    hand.said("(4 steps), which was not saved.")
-    lab.screenshot("design-draft-offered")
-    lab.screenshot("design-draft-offered-dark", dark=True)
-    assert violations(lab, "the draft is offered") == []
-    hand.press("Continue with it")
+    continue_draft(hand, 4, "design-draft-offered")
     hand.said("continued with the draft of ")
     hand.there("Socket-3")
     assert hand.document(2) == before
