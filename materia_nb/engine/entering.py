@@ -188,13 +188,12 @@ def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
 
 
 def _ended(draft: Draft, passed: list[Passed]) -> Transition:
-    decision = _past_empty_loops(draft.steps, passed, END) if passed else None
     show_only(draft)
     draft.status, draft.next = "complete", None
-    return Transition(draft.done(), (CastEnd(ok=True),), decision)
+    return Transition(draft.done(), (CastEnd(ok=True),), _passed_loops(draft.steps, passed, END) if passed else None)
 
 
-def _past_empty_loops(step: int, passed: list[Passed], target: str) -> Decision:
+def _passed_loops(step: int, passed: list[Passed], target: str) -> Decision:
     return Decision(step, "empty loop", target, passed=tuple(passed))
 
 
@@ -245,8 +244,7 @@ def _visit(
             socket_rules.prompt(state, item)
         prompt = EntryPrompt(rules, before, step)
     started = SocketStart(about=of_visit, visit=number, step=step)
-    entry = _past_empty_loops(step, passed, socket) if passed else None
-    return Transition(state, (started,), entry, prompt)
+    return Transition(state, (started,), _passed_loops(step, passed, socket) if passed else None, prompt)
 
 
 class EntryPrompt(Prompt):
