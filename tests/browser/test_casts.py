@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from playwright.sync_api import expect
+
 from browser.surface import Surface, press_button
 
 if TYPE_CHECKING:
@@ -70,6 +72,24 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
     panel.says("They first differ in step 4: Build (WI-1) answered differently")
     assert [one.strip() for one in compared.locator("del").first.all_inner_texts()] == ["four"]
     assert [one.strip() for one in compared.locator("ins").first.all_inner_texts()] == ["three"]
+
+
+def test_buttons_wait_until_the_kernel_has_selected_the_chosen_cast(lab: Lab):
+    cell = opened(lab, BROKEN, "wb.casts", "") - 1
+    casts = lab.cell(cell).locator(".mnb-casts")
+    rows = casts.get_by_role("grid", name="casts").get_by_role("row")
+    buttons = [casts.get_by_role("button", name=name, exact=True) for name in ("Open", "Fork", "Compare…", "Delete…")]
+    for button in buttons:
+        expect(button).to_be_enabled()
+    lab.set_source(cell + 1, "import pathlib, time\nwhile not pathlib.Path('go on').exists(): time.sleep(0.02)")
+    lab.start_cell(cell + 1)
+    rows.filter(has_text="a broken guide").click()
+    for button in buttons:
+        expect(button).to_be_disabled()
+    (lab.folder / "go on").touch()
+    casts.get_by_text("Build failed").wait_for()
+    for button in buttons:
+        expect(button).to_be_enabled()
 
 
 def test_casts_can_be_found_shown_compared_and_resumed(lab: Lab):

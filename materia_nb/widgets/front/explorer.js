@@ -27,7 +27,7 @@ export function castsView({ model, el }) {
   let data = {};
   /** @type {Map<number, CastRow>} */
   let rows = new Map();
-  let requested = new Set(), typing = 0, lookedAt = 0;
+  let requested = new Set(), typing = 0, lookedAt = 0, /** @type {string|undefined} */ chosen;
   const look = (/** @type {Told} */ changed) => send("look", { text: field.value, only: data.only, by: data.by, down: data.down, ...changed });
   const field = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find: words, loadout:…, tag:…", "aria-label": "find casts by name, request, loadout or tag", oninput: () => {
     clearTimeout(typing);
@@ -46,7 +46,8 @@ export function castsView({ model, el }) {
     pick: (index) => pick(index),
     menu: (index, at) => (pick(index), openMenu(at, entries(), { label: "this cast" })),
   });
-  const picked = () => data.picked ?? null;
+  /** The cast in the row that was chosen; null until the kernel has selected it, since the buttons would act on another. */
+  const picked = () => (data.picked?.id === chosen ? data.picked : null);
   const aboutPicked = () => ({ cast: picked().id, identity: picked().identity });
   const castName = h("strong", { class: "mnb-cut" });
   const open = button("Open", "show it below, read-only", () => send("open", aboutPicked()), { class: "mnb-b mnb-main" });
@@ -69,13 +70,16 @@ export function castsView({ model, el }) {
 
   const pick = (/** @type {number} */ index) => {
     const row = rows.get(index);
-    if (row && row[0] !== picked()?.id) send("select", { cast: row[0] });
+    if (!row || row[0] === chosen) return;
+    chosen = row[0];
+    enableActions();
+    send("select", { cast: chosen });
   };
   const entries = () => [
     { words: "Open", act: () => open.click() },
     ...(picked()?.resumes ? [{ words: "Resume", act: () => resume.click() }] : []),
     ...(picked()?.forks ? [{ words: "Fork", act: () => fork.click() }] : []),
-    { words: "Compare…", act: () => choose() }, { words: "Label…", act: () => askLabel() }, { words: "Delete…", act: () => askDelete(), tone: "bad" },
+    { words: "Compare…", act: () => compare.click() }, { words: "Label…", act: () => label.click() }, { words: "Delete…", act: () => remove.click(), tone: "bad" },
   ];
   const choose = () => {
     const { id, identity } = picked(), others = [...rows.values()].filter((row) => row[0] !== id).slice(0, 200);
@@ -102,9 +106,7 @@ export function castsView({ model, el }) {
   const cells = (/** @type {number} */ index) => {
     const row = rows.get(index);
     for (const near of [index, index + PORTION / 2, index - PORTION / 2]) if (!rows.has(near)) fetchRows(near);
-    if (!row) {
-      return { cells: ["…", "", "", "", "", "", ""], key: `? ${index}` };
-    }
+    if (!row) return { cells: ["…", "", "", "", "", "", ""], key: `? ${index}` };
     const [id, [tone, word, more], name, request, tags, loadout, [when, exactly], steps, warnings, price] = row;
     return {
       cells: [
@@ -127,6 +129,14 @@ export function castsView({ model, el }) {
     const glanceData = model.get("glance") ?? {};
     if (glanceData.id === picked()?.id) glanceData.sides?.forEach((/** @type {Blocks} */ side, /** @type {number} */ index) => drawBlocks([left, right][index], side, send));
   };
+  const enableActions = () => {
+    const cast = picked();
+    for (const node of [open, compare, label]) setEnabled(node, Boolean(cast?.whole), cast ? "it cannot be read" : "choose a cast first");
+    setEnabled(resume, Boolean(cast?.resumes), cast ? cast.why : "choose a cast first");
+    setEnabled(fork, Boolean(cast?.forks), cast ? "it was recorded elsewhere: it can be opened read-only" : "choose a cast first");
+    setEnabled(remove, Boolean(cast), "choose a cast first");
+    open.classList.toggle("mnb-main", Boolean(cast?.whole));
+  };
   const update = () => {
     const now = model.get("casts") ?? {};
     if (now.order !== data.order) {
@@ -134,6 +144,7 @@ export function castsView({ model, el }) {
       requested = new Set();
     }
     data = now;
+    chosen = now.picked?.id;
     /** @type {CastRow[]} */ (now.rows ?? []).forEach((row, index) => rows.set(index, row));
     for (const { only, caption, node } of chips) {
       setText(node, `${caption} ${(now.counts?.[only] ?? 0).toLocaleString("en")}`);
@@ -147,17 +158,11 @@ export function castsView({ model, el }) {
     });
     setText(reading, now.reading ?? "");
     setText(cost, now.cost ?? "");
-    const cast = picked();
-    setText(castName, cast ? cast.words : "choose a cast");
-    for (const node of [open, compare]) setEnabled(node, Boolean(cast?.whole), cast ? "it cannot be read" : "choose a cast first");
-    setEnabled(resume, Boolean(cast?.resumes), cast ? cast.why : "choose a cast first");
-    setEnabled(fork, Boolean(cast?.forks), cast ? "it was recorded elsewhere: it can be opened read-only" : "choose a cast first");
-    setEnabled(label, Boolean(cast?.whole), "choose a cast first");
-    setEnabled(remove, Boolean(cast), "choose a cast first");
-    open.classList.toggle("mnb-main", Boolean(cast?.whole));
+    setText(castName, picked()?.words ?? "choose a cast");
+    enableActions();
     compared.hidden = !now.compared?.length;
     drawBlocks(compared, now.compared, send);
-    glance.hidden = Boolean(now.below) || !compared.hidden || !cast;
+    glance.hidden = Boolean(now.below) || !compared.hidden || !picked();
     drawGlance();
     setAttr(el, "data-whole", now.below ? null : "yes");
     below.hidden = !now.below && compared.hidden;
