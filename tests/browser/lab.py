@@ -34,6 +34,12 @@ _IDLE: Final = """() => {
     return !waiting && panel.sessionContext.session?.kernel?.status === 'idle';
 }"""
 
+_RUNS_REQUESTS: Final = """async () => {
+    const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+    const reply = await kernel.requestExecute({ code: '', silent: true, store_history: false }).done;
+    return reply.content.status === 'ok';
+}"""
+
 
 LEAVING: Final = (
     # An ipykernel that ends sends from several threads at once, and its last messages can be mixed up.
@@ -145,8 +151,13 @@ class Lab:
         self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell'); }")
 
     def interrupt(self) -> None:
-        """Interrupt the kernel, as the square button does."""
+        """Interrupt the kernel, as the square button does, and wait until it runs requests again.
+
+        After an error the kernel aborts the requests that it has already received, so a cell that is started at once
+        might never run.
+        """
         self._command("notebook:interrupt-kernel")
+        self.page.wait_for_function(_RUNS_REQUESTS)
 
     def set_source(self, index: int, text: str) -> None:
         """Replace the text of a cell."""
