@@ -11,6 +11,7 @@ import base64
 import json
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -54,9 +55,9 @@ PALETTE: Final = """async (png) => {
     const counts = new Map();
     for (const one of pixels) counts.set(one, (counts.get(one) ?? 0) + 1);
     const colours = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a));
-    // The commonest of those alike stands for them, so that a colour that is rare, such as of a check, is there too.
-    const alike = new Map(colours.toReversed().map((one) => [one & 0xf0f0f0, one]));
-    const palette = [...new Set([...[...alike.values()].toReversed(), ...colours])].slice(0, 255);
+    // After the commonest colours, the commonest of each group of similar colours: a check has a rare colour.
+    const similar = new Map(colours.toReversed().map((colour) => [colour & 0xf0f0f0, colour]));
+    const palette = [...new Set([...colours.slice(0, 64), ...[...similar.values()].toReversed(), ...colours])].slice(0, 255);
     const places = new Map(palette.map((one, place) => [one, place]));
     const apart = (a, b) => [0, 8, 16].reduce((sum, bit) => sum + ((a >> bit & 255) - (b >> bit & 255)) ** 2, 0);
     const nearest = (one) => palette.reduce((best, other, place) => apart(one, other) < apart(one, palette[best]) ? place : best, 0);
@@ -64,6 +65,30 @@ PALETTE: Final = """async (png) => {
     let text = '';
     for (const one of pixels) text += String.fromCharCode(places.get(one));
     return { width: bitmap.width, height: bitmap.height, palette, indices: btoa(text) };
+}"""
+
+PARTS: Final = {
+    ".mnb-bar [data-act=step]": (0.5, 1),
+    ".mnb-bar .mnb-pill": (0.5, 1),
+    ".mnb-bar .mnb-counts": (-0.07, 0.5),
+    ".mnb-canvas": (0.15, 0.2),
+    ".mnb-inspector": (0.5, 0.75),
+    ".mnb-dock": (0.5, 0.85),
+}
+"""The numbered parts of the annotated picture, in order, and the location of the number within each: right and down, as a share."""
+NO_NUMBERS: Final[Mapping[str, object]] = {}
+NUMBER: Final = """(panel, parts) => {
+    panel.querySelectorAll(".mark-of-a-part").forEach((mark) => mark.remove());
+    const room = panel.getBoundingClientRect();
+    parts.forEach(([selector, [right, down]], index) => {
+        const part = panel.querySelector(selector).getBoundingClientRect(), mark = document.createElement("b");
+        mark.textContent = String(index + 1);
+        mark.className = "mark-of-a-part";
+        mark.style.cssText = `position:absolute; z-index:99; left:${part.x - room.x + part.width * right - 11}px;
+            top:${part.y - room.y + part.height * down - 11}px; width:22px; height:22px; border-radius:11px;
+            background:#b3261e; color:#fff; font:bold 13px/22px sans-serif; text-align:center`;
+        panel.append(mark);
+    });
 }"""
 
 SHORTEN: Final = """(panel, folder) => {
@@ -198,8 +223,8 @@ def with_palette(lab: Lab, picture: bytes) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
-def keep(lab: Lab, cell: int, name: str, what: str = ".mnb-panel") -> None:
-    """Save the pictures of the panel in a cell, without hover or focus."""
+def keep(lab: Lab, cell: int, name: str, what: str = ".mnb-panel", numbers: Mapping[str, object] = NO_NUMBERS) -> None:
+    """Save the pictures of the panel in a cell, without hover or focus, and with ``numbers`` such as ``PARTS``."""
     panel = lab.cell(cell).locator(what).first
     for folder, window in WINDOWS.items():
         if folder != PICTURES and name not in WIDE:
@@ -215,6 +240,7 @@ def keep(lab: Lab, cell: int, name: str, what: str = ".mnb-panel") -> None:
             lab.page.wait_for_timeout(900)
             panel.evaluate(SHORTEN, str(lab.folder))
             assert str(lab.folder.parents[2]) not in panel.inner_text()
+            panel.evaluate(NUMBER, list(numbers.items()))
             picture = with_palette(lab, panel.screenshot(animations="disabled"))
             assert len(picture) <= MOST_BYTES
             (folder / f"{name}{ending}.png").write_bytes(picture)
@@ -233,6 +259,7 @@ def test_a_cast_at_a_breakpoint(lab: Lab):
     panel.is_("ready")
     panel.press("Run")
     panel.is_("Breakpoint: Eval")
+    keep(lab, cell, "parts", numbers=PARTS)
     keep(lab, cell, "cast")
 
 
