@@ -27,8 +27,8 @@ _CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
 def run_abandonable(work: Callable[[], T], stop: threading.Event | None) -> T:
     """Run ``work`` in a separate thread and return its result, unless a :class:`Stop` abandons it first.
 
-    It runs in the current thread if this is the main thread, where an interrupt ends the work, if ``stop`` cannot
-    abandon it, and on platforms without threads.
+    ``work`` runs in the current thread if this is the main thread, where Ctrl-C can interrupt it. The current thread is
+    also used if ``stop`` is not a :class:`Stop`, and on platforms without threads.
 
     Raises:
         AgentError: the work was abandoned (kind ``interrupted``); its result is discarded.
@@ -53,7 +53,7 @@ def _complete(future: Future[T], work: Callable[[], T]) -> None:
 
 
 class LoopInbox(Generic[T]):
-    """Carries the events of an awaitable from its loop to the thread that waits for it.
+    """Passes events from the event loop of an awaitable to the thread that waits for the result.
 
     Args:
         take: called in the waiting thread with each event, in order.
@@ -72,7 +72,7 @@ class LoopInbox(Generic[T]):
         self._events.put(None)
 
     def deliver(self, timeout_s: float = 0.0) -> None:
-        """Pass on the queued events; wait up to ``timeout_s`` for the first."""
+        """Call ``take`` with each queued event; wait at most ``timeout_s`` seconds for the first event."""
         try:
             entries = [self._events.get(block=bool(timeout_s), timeout=timeout_s or None)]
         except queue.Empty:
@@ -87,8 +87,8 @@ class LoopInbox(Generic[T]):
 class BackgroundLoop:
     """Runs awaitables in its own thread, even if the thread of the caller already runs an event loop.
 
-    The loop of a notebook runs while a cell runs and cannot be entered again. This loop stays open
-    for all turns, so that clients bound to a loop (connection pools) can be reused.
+    The event loop of a notebook is already running while a cell runs, so it cannot run another awaitable to its end.
+    This loop stays open for all turns, so that clients bound to a loop (connection pools) can be reused.
 
     Args:
         running: the loop of the calling thread, to use instead of a new loop in a separate thread.
@@ -107,7 +107,8 @@ class BackgroundLoop:
     ) -> T:
         """Wait for an awaitable and return its result, or raise its error.
 
-        Events that reach ``inbox`` meanwhile are passed on in the calling thread, all of them before this method returns.
+        While it waits, the calling thread delivers the events of ``inbox``. All events are delivered before this method
+        returns.
 
         Raises:
             AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
@@ -188,10 +189,10 @@ def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: Lo
 
 
 class _Call(Generic[T]):
-    """One awaitable on the loop, which can be cancelled at any moment, even before it begins.
+    """A call of an awaitable on the loop, which can be cancelled at any moment, even before it begins.
 
-    The caller and the loop don't share a lock (a future has one): an interrupt of the caller would leave the lock held,
-    and the loop would wait for the lock in every later call.
+    The caller and the loop share no lock, not even the lock of a future. If an interrupt of the caller left such a lock
+    held, every later call would wait for it forever.
 
     Args:
         awaitable: the awaitable to run.
@@ -219,7 +220,7 @@ class _Call(Generic[T]):
             self._close()
 
     def result(self) -> T:
-        """Return the value of the awaitable, or raise its error."""
+        """Return the result of the awaitable, or raise its error."""
         if self._error is not None:
             raise self._error
         return self._value[0]
@@ -255,10 +256,10 @@ CALLERS: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARE
 
 
 class _ThreadStarter:
-    """Starts threads from a background thread, so that the caller does not wait until they run.
+    """Starts threads from a background thread, so that the caller does not wait for the start.
 
-    The requests arrive through a queue, not through an event loop: waking a loop writes to a socket, which releases the
-    interpreter lock, and the caller's loop would then compete for the lock with up to a hundred casts that compute.
+    Requests pass through a queue instead of an event loop. Waking an event loop writes to a socket, which releases the
+    interpreter lock; the loop of the caller would then compete for the lock with up to a hundred casts.
     """
 
     def __init__(self) -> None:
@@ -285,7 +286,10 @@ _THREAD_STARTER: Final = _ThreadStarter()
 
 
 class _Waker:
-    """Wakes a loop regularly while casts are awaited on it: a kernel's loop notices interrupts only when it wakes."""
+    """Wakes an event loop regularly while casts are awaited on it.
+
+    The loop of a kernel notices an interrupt only when it wakes.
+    """
 
     def __init__(self) -> None:
         self._awaited = 0
@@ -309,7 +313,7 @@ _WAKERS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker]] = w
 
 
 async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
-    """Run blocking work in a thread while this loop keeps running the agents that are coroutines.
+    """Run blocking work in a thread, so that the current event loop can run coroutine agents meanwhile.
 
     Raises:
         asyncio.CancelledError: the call was cancelled; by then ``stop`` has been set, and the thread has ended.

@@ -38,7 +38,7 @@ class ProgramAnswer(NamedTuple):
         usage: the tokens and the cost; None if the program does not report them (R56).
         session: the conversation that the program can continue, or "".
         error: the failure in the program's own words, or "".
-        unread: the reason for a missing answer without a reported error, or "".
+        unread: the reason why no answer was found although the program reported no error, or "".
         cut: the limit that cut the answer off, or "" (R52).
     """
 
@@ -57,7 +57,7 @@ _CUT_REASONS: Final = frozenset({"length", "max_tokens"})
 """The words with which programs report that an answer reached the maximum number of tokens."""
 
 ReadsStdout: TypeAlias = Callable[[str], ProgramAnswer]
-"""Reads the stdout of a program that has ended."""
+"""A function that parses the stdout of a finished program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,12 @@ class JsonOutput:
         usage: paths of the token counts, by kind: ``input``, ``output``, ``cached`` and ``reasoning``. All matches of a kind
             are added up. ``cached`` must be part of ``input``, and ``reasoning`` part of ``output``: if a program counts
             them separately, list their paths under ``input`` or ``output``, too.
-        usage_at: the path that the paths of the token counts continue, such as ``$.usage``; if empty, they are whole paths.
+        usage_at: the common beginning of the paths of the token counts, such as ``$.usage``; if empty, those paths are
+            complete.
         cost: paths of the cost in USD; all matches are added up.
         session: paths of the session id.
-        error: paths of a value that is not false, null or empty only after a failure; a text describes the failure. In
-            ``lines``, a failure before the answer does not count, since the program has tried again.
+        error: paths of a value that is false, null or empty unless the program failed; a text describes the failure.
+            With ``lines``, an error before the last answer is ignored, because the program has recovered from it.
         finish: paths of the reason why the answer ended. The answer was cut off if the last reason is ``length`` or
             ``max_tokens``.
         lines: True if each line is a separate JSON value; the paths then start at the list of all lines. Lines that are
@@ -304,14 +305,15 @@ class CommandAgent:
         return Reply(answer.text, answer.usage, meta=meta | session, cut=answer.cut)
 
     def goes_on_in(self, turn: Turn) -> str:
-        """Return the session of the previous answer in the conversation, or "" if this program did not give it."""
+        """Return the session of the previous answer in the conversation, or "" if another program gave that answer."""
         session = turn.meta.get("session") if turn.meta.get("program") == _program(self.argv) else None
         return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
 
     def _read(self, turn: Turn, result: ProcessResult, stdout: str) -> ProgramAnswer:
-        """Parse stdout. A program that reports an error has failed, even if it exits with 0.
+        """Return the parsed stdout, or raise AgentError.
 
-        The usage is reported before the error is raised; it is unknown if the program started and reports no usage (R56).
+        A program that reports an error has failed, even if it exits with 0. The usage of a failed turn is reported
+        before the error is raised. It is unknown if the program reports no usage (R56).
         """
         ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
         answer = ProgramAnswer(stdout if self.reads is None else "")
@@ -336,7 +338,7 @@ class CommandAgent:
         return answer
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
-        """Return the error if the program cannot be started in ``project``, or None if the program exists."""
+        """Return the error if the program cannot be started in ``project``, or None if it can."""
         program = self.argv[0]
         where = str((self.cwd or project) / program) if "/" in program else program
         if shutil.which(where) is not None:
@@ -390,12 +392,12 @@ def plain_error(text: str) -> str:
 
 
 def _program(argv: Sequence[str]) -> str:
-    """Return the name of a command's program; its arguments may hold keys."""
+    """Return the name of a command's program without the arguments, which may contain keys."""
     return PurePath(argv[0]).name
 
 
 def whole_request(turn: Turn) -> str:
-    """Write a turn as plain text: the prompt alone, or the visit's conversation under role headings."""
+    """Return a turn as plain text: the prompt alone, or the conversation of the visit under role headings."""
     if not turn.conversation:
         return turn.prompt
     messages = [*turn.conversation, Message("user", turn.prompt)]
@@ -414,7 +416,7 @@ _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.*-]{0,99}")
 
 
 def _nearest_level(thinking: str | None, levels: Sequence[str]) -> str | None:
-    """Return the level of a program that is nearest to a materia's level; None to use the program's own level."""
+    """Return the program's thinking level that is nearest to the level of a materia; None for the program's default."""
     level = "off" if thinking == "none" else thinking
     if level not in THINKING_LEVELS or not levels:
         return None
@@ -422,7 +424,7 @@ def _nearest_level(thinking: str | None, levels: Sequence[str]) -> str | None:
 
 
 class ScopeOptions(NamedTuple):
-    """The arguments and the variables of the environment with which a program keeps to a scope of tools."""
+    """Arguments and environment variables that limit a program to a scope of tools."""
 
     args: Sequence[str] = ()
     env: Mapping[str, str] = {}
@@ -436,21 +438,22 @@ class Preset:
     """One program, as ``presets.toml`` describes it.
 
     Attributes:
-        name: its name behind ``command:``.
+        name: the name of the preset, which follows ``command:`` in the setting of an agent.
         about: a description of the program in a few words, with the project or vendor that makes it.
         tested: the version of the program with which the preset was tested.
         argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends.
         reads: the parser of its stdout; None for plain text.
         env: variables that are added to its environment.
-        scopes: the options for each scope of tools. The scopes ``none`` and ``readOnly`` are here only if the real program
-            was seen to respect them with these options (R73).
-        tools: arguments for a list of tool names, where ``{tools}`` stands for the names; if empty, the scope counts.
+        scopes: the options for each scope of tools. The scopes ``none`` and ``readOnly`` are listed only if a test has
+            shown that the program respects them with these options (R73).
+        tools: arguments for a list of tool names, which replaces ``{tools}``; if empty, the arguments for the scope are
+            used.
         levels: the thinking levels that the program knows.
-        thinking: arguments that set the thinking level, where ``{thinking}`` stands for the level.
-        schema: arguments that pass the JSON Schema of the answer, where ``{schema}`` stands for the schema, or
-            ``{schema_file}`` for a file with the schema.
-        resume: arguments that continue after an earlier answer without changing the earlier session, where ``{session}``
-            stands for that session.
+        thinking: arguments that set the thinking level, which replaces ``{thinking}``.
+        schema: arguments that pass the JSON Schema of the answer. The schema replaces ``{schema}``; the path of a file
+            with the schema replaces ``{schema_file}``.
+        resume: arguments that continue a copy of the session with an earlier answer. The id of that session replaces
+            ``{session}``.
     """
 
     name: str
@@ -467,7 +470,7 @@ class Preset:
     resume: Sequence[str] = ()
 
     def command(self, model: str | None, *more: str) -> tuple[str, ...]:
-        """Return the command for a model, or for the program's own choice, with ``more`` arguments.
+        """Return the command for a model (None for the program's default model), followed by the arguments ``more``.
 
         Raises:
             AgentError: the text cannot be the name of a model (``bad_model``).
@@ -483,7 +486,7 @@ class Preset:
 
 
 def _scope_of(tools: str | tuple[str, ...]) -> _Scope:
-    """Return the scope that corresponds to a materia's tools, for a program that has its own tools."""
+    """Return the widest scope that a materia's tools need, for a program that has its own tools."""
     names = {tools} if isinstance(tools, str) else {*tools}
     if not names or names == {"none"}:
         return "none"
@@ -545,9 +548,9 @@ class PresetAgent(CommandAgent):
         return preset.command(self.model or turn.model, *more)
 
     def answer(self, turn: Turn) -> Reply:
-        """Run the program.
+        """Run the program and return its answer.
 
-        If its tools must only read, compare the project's files before and after, except in lanes.
+        If the program may only read, check afterwards that no file has changed, except in lanes.
 
         Raises:
             AgentError: kind ``wrote_read_only``: files of the project changed although the tools only read (R73).
@@ -598,7 +601,7 @@ class PresetAgent(CommandAgent):
         return preset.scopes.get("readOnly", ScopeOptions())
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return the names under which a config may list the agent's price: with the model and without the model."""
+        """Return the names under which a config may list the agent's price: with the model, and without the model."""
         name, model = f"{COMMAND_PREFIX}{self.preset.name}", self.model or model
         return (f"{name}:{model}", name) if model else (name,)
 
@@ -607,7 +610,7 @@ class PresetAgent(CommandAgent):
         return super().goes_on_in(turn) if self.preset.resume else ""
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:
-        """Return the error if the program cannot be started with a model, or None if the program exists."""
+        """Return the error if the program cannot be started with ``model``, or None if it can."""
         try:
             self.preset.command(self.model or model)
         except AgentError as error:

@@ -60,7 +60,7 @@ def code_location(filename: str, line: int) -> str:
 TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
 
 _KINDS: Final[Mapping[Mode, TurnKind]] = {"draft": "refine", "final": "finalize"}
-"""The kinds of turns that are not named after the mode of the visit."""
+"""Kinds of turns by the mode of the visit; the kind of any other turn is the name of its mode."""
 
 
 class AgentError(MateriaError):
@@ -114,7 +114,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens that are not part of the reply of a turn: of answers that asked for tools, or of a failed turn (R20)."""
+    """Usage that is not part of a reply: of answers that called tools, or of a failed turn (R20)."""
 
     usage: Usage
 
@@ -131,7 +131,7 @@ _Value = TypeVar("_Value")
 
 
 class _Lazy(Generic[_Value]):
-    """A field of a turn that holds its value, or a function that makes the value when an agent reads the field."""
+    """A field of a turn whose value may be computed by a function when an agent first reads the field."""
 
     def __init__(self, **default: _Value) -> None:
         self._default = default
@@ -249,7 +249,7 @@ TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))
 
 
 def turn_has(*names: str) -> str:
-    """Return the field names of a turn as a sentence, with suggestions for unknown names."""
+    """Return a message that lists the fields of a turn, with suggestions for unknown names."""
     matches = [match for name in names if (match := close_match(name, TURN_FIELDS))]
     meant = f"did you mean {', '.join(matches)}? " if matches else ""
     return f"{meant}the fields of a turn are: {', '.join(TURN_FIELDS)}"
@@ -278,14 +278,14 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The agent needs approval for tool calls before it can continue."""
+    """A result of :meth:`Agent.answer` with tool calls that need approval before the agent can continue."""
 
     calls: tuple[ToolCall, ...]
 
 
 @runtime_checkable
 class Agent(Protocol):
-    """The protocol of an agent, which answers the turns of a socket.
+    """The interface of an agent, which answers the turns of a socket.
 
     An agent may also have these attributes:
 
@@ -327,7 +327,7 @@ def price_names(agent: Agent, model: str | None) -> tuple[str, ...]:
 
 
 def readiness_problem(agent: Agent, model: str | None, project: Path) -> AgentError | None:
-    """Return the error if an agent cannot answer a materia that asks for ``model``, or None if no problem is known."""
+    """Return the error that prevents an agent from answering with ``model``, or None if no problem is known."""
     check: Callable[[str | None, Path], AgentError | None] | None = getattr(agent, "not_ready", None)
     return None if check is None else check(model, project)
 
@@ -552,7 +552,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
     before: tuple[int, int] | None = None,
     functions: Mapping[str, Tool] = NOTHING,
 ) -> Turn:
-    """Return the turn for the agent of a visit, or for the function pinned in its place.
+    """Return the turn for the agent of a visit, or for a pinned function that replaces the agent.
 
     Args:
         rules: the rules of the cast.
@@ -563,7 +563,8 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         stop: set to stop the agent.
         tell: receives the events that the agent reports while it answers.
         document: the input of the process that a pin replaces, None for an agent.
-        before: the numbers of earlier turns of the socket and of its materia, if the session does not know all of them.
+        before: the numbers of earlier turns of the socket and of its materia; by default they are counted in the
+            session.
         functions: the functions that are tools, by name.
     """
     socket_rules = rules.sockets[visit.socket]

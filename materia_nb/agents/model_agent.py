@@ -27,10 +27,10 @@ _OTHER_KEYS: Final = {
     "google": ("GEMINI_API_KEY",),
     "google-gla": ("GEMINI_API_KEY",),
 }
-"""Environment variables of API keys that are not named after the provider."""
+"""Environment variables of API keys, for providers whose variable is not named after the provider."""
 _VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _NO_KEY: Final = "none"
-"""The key for a server that does not need a key; the client library requires a value."""
+"""Placeholder for the API key of a server that needs no key; the client library requires a value."""
 
 
 def display_name(model: object) -> str:
@@ -55,7 +55,7 @@ def suggest_model(name: str) -> str:
 
 
 def ready_models() -> tuple[str, ...]:
-    """Return the models of the providers whose key is in the environment."""
+    """Return the common models of each provider whose key is in the environment."""
     keys = frozenset(name for name, value in os.environ.items() if name.endswith("_API_KEY") and value.strip())
     return _models_for(keys) if keys and find_spec("pydantic_ai") is not None else ()
 
@@ -103,7 +103,7 @@ def _bad_model(message: str, hint: str | None = None) -> AgentError:
 
 
 def check_model(model: object, base_url: str | None = None) -> None:
-    """Raise AgentError for a name that cannot name a model; send no request."""
+    """Raise AgentError for an invalid model name, without sending a request."""
     _needs_library()
     from pydantic_ai.models import Model
 

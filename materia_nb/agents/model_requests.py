@@ -65,9 +65,9 @@ _REPORT_FINISH: Final = frozenset(
         "OpenAIChatModel",
     }
 )
-"""The models of pydantic-ai whose complete streams have a finish reason."""
+"""Model classes of pydantic-ai whose streams end with a finish reason if they are complete."""
 _UNANSWERED: Final = (ai.ModelTimeoutError, ai.ModelRequestTimeout, AgentError, KeyboardInterrupt)
-"""Errors that leave open how many tokens the provider counts, even if no answer has begun (R56)."""
+"""Errors after which the number of tokens that the provider charges is unknown, even if no answer has begun (R56)."""
 
 
 class CutOff(Exception):
@@ -95,7 +95,7 @@ def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
 
 
 def answer_error(name: str, model: str, detail: str = "", *, tries: int = 1, hint: str = "") -> AgentError:
-    """Return the error for a row of ``failures.toml``, with the provider's message as its detail."""
+    """Return the error that ``failures.toml`` defines under ``name``, with the provider's message as the detail."""
     row = _TABLE[name]
     sentence = row["what"].format(model=model) + (f", in {tries} tries" if tries > 1 else "")
     return AgentError(f"{sentence}: {detail}" if detail else sentence, hint=hint or row["hint"], kind=row["kind"])
@@ -198,7 +198,7 @@ MAX_ANSWER_CHARS: Final = 8 * 1024 * 1024
 """Maximum length of an answer with its thinking and the arguments of its calls, in characters."""
 
 LOOP: Final = BackgroundLoop()
-"""The loop for all requests. Function agents have another loop, because they may ask a model."""
+"""The event loop for all requests to models. Function agents use another loop, because they may ask a model."""
 
 
 class ModelHandle(NamedTuple):
@@ -375,7 +375,7 @@ def _delta_text(event: ModelResponseStreamEvent) -> str:
 
 
 _SIZED: Final = ("content", "content_delta", "tool_name", "tool_name_delta", "args", "args_delta")
-"""The fields of answer parts that can be long."""
+"""Fields of the events of a stream whose length counts towards the maximum length of an answer."""
 
 
 def _size(event: ModelResponseStreamEvent) -> int:

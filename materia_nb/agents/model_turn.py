@@ -91,7 +91,7 @@ def conversation(turn: Turn) -> list[ModelMessage]:
 
 
 def tool_rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
-    """Yield each answer that called tools, followed by the results of its calls."""
+    """Yield each answer with tool calls as a message, followed by a message with the results of the calls."""
     for _, group in groupby(sorted(calls, key=lambda call: call.round), key=lambda call: call.round):
         together = list(group)
         text = "".join(call.said for call in together)
@@ -119,7 +119,7 @@ def results(calls: Iterable[ToolCall]) -> ModelRequest:
 def parameters(
     model: Model, tools: Iterable[Tool], schema: Mapping[str, JSON] | None, settings: ModelSettings
 ) -> ModelRequestParameters:
-    """Return the tools, and the schema of the answer if the provider can enforce a schema.
+    """Return the request parameters: the tools, and the schema of the answer if the provider can enforce a schema.
 
     Without a schema, only the prompt describes the answer.
     """
@@ -160,8 +160,8 @@ def _settings_for(
         model: the model to ask.
         settings: the settings of the agent.
         thinking: the thinking level that the materia asks for.
-        rebuilt: True if the turn continues after tool calls of an earlier request. Some models then
-            require the thinking before the calls, which is not stored, or that thinking is off.
+        rebuilt: True if the turn continues after tool calls of an earlier request. For models that would then require
+            the thinking before those calls, which is not stored, thinking is turned off.
     """
     merged = dict(settings)
     if "max_retries" not in getattr(model, "unsupported_settings", ()):
@@ -217,7 +217,7 @@ def is_open_schema(schema: JSON) -> bool:
 
 
 INVALID: Final = "INVALID_JSON"
-"""Key of the raw text of invalid arguments: not a JSON object, or too long (then only the beginning is kept)."""
+"""The name under which invalid arguments are stored as text; a text that is too long is truncated."""
 
 MAX_ARGUMENTS_CHARS: Final = 1024 * 1024
 """Maximum length of the arguments of a call, in characters."""
@@ -326,12 +326,15 @@ class ToolCalls:
 
 
 def _is_deceptive(call: ToolCall) -> bool:
-    """Return True if the command or path has deceptive characters, so that a person must see it despite an approval."""
+    """Return True if the command or path contains deceptive characters.
+
+    A person must then approve the call even if its tool is allowed.
+    """
     return any(deceptive_signs(str(call.args.get(name, ""))) for name in ("command", "path"))
 
 
 def _unused_approval(turn: Turn) -> Approval | None:
-    """Return the approval of a turn, unless its command ran before the turn was cut off."""
+    """Return the approval of a turn, or None if the approved command has already run in the turn."""
     approval = turn.approval
     ran = (call.args.get("command") for call in turn.calls if call.tool == "bash" and call.result is not None)
     return None if approval is None or approval.exact_content in ran else approval
@@ -344,7 +347,7 @@ _ARGUMENTS_SHOWN: Final = 1_000
 
 
 class ModelTurn:
-    """One turn; :meth:`answer` is called once, in the thread that asked the agent."""
+    """Runs one turn with a model. :meth:`answer` is called once, in the thread that asked the agent."""
 
     def __init__(self, options: ModelOptions, model: ModelHandle, turn: Turn) -> None:
         self._options = options
@@ -437,7 +440,8 @@ class ModelTurn:
     def _read_calls(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:
         """Return the calls of an answer, and the answer with ids that are unique within the turn.
 
-        The returned answer keeps only the thinking that the provider sent as thinking and needs with the results.
+        The returned answer contains thinking only if the provider sent it as separate parts, which must accompany the
+        results.
         """
         calls: list[ToolCall] = []
         parts: list[ModelResponsePart] = []

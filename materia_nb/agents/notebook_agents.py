@@ -46,9 +46,9 @@ class FunctionAgent:
     """Calls a function for each turn; a coroutine runs on the loop that awaits the cast, or else in a separate thread.
 
     The names of the parameters determine the arguments: ``turn`` receives the whole turn, and a parameter named after a
-    field of the turn (``item``, ``state``, ``last``, ``request``, ``prompt``, ...) receives that field. A single parameter
-    with any other name also receives the turn. Parameters with a default value keep it. The function returns text, a
-    dict (sent as JSON) or a :class:`Reply`.
+    field of the turn (``item``, ``state``, ``last``, ``request``, ``prompt``, ...) receives that field. A single
+    parameter with any other name also receives the turn. Other parameters must have a default value, which is used. The
+    function returns text, a dict (sent as JSON) or a :class:`Reply`.
 
     Args:
         function: the function to call.
@@ -56,7 +56,7 @@ class FunctionAgent:
         thinking: False if the function never returns the thinking of a model, so that its text is used unchanged (R68).
 
     Raises:
-        AgentError: the function asks for something that a turn does not have.
+        AgentError: a parameter without a default value is not named after a field of a turn.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class AwaitedAgent:
 
 
 def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
-    """Return the turn fields that the function's parameters name, or None if it takes the whole turn."""
+    """Return the fields of a turn that the function's parameters name, or None if the function takes the whole turn."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function written in C without a readable signature
@@ -165,10 +165,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _where(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
-    """Return the location of the innermost traceback frame in the function's file, else of the function's definition.
-
-    The result is None if the function has no Python code.
-    """
+    """Return the location of the innermost traceback frame in the function's file, or of the function's definition."""
     inner = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
         inner = type(inner).__call__  # an object that can be called
@@ -204,7 +201,7 @@ class PinnedAgent:
 
     @property
     def thinking(self) -> bool:
-        """False for a pinned text, which is used unchanged (R68)."""
+        """False if a text is pinned, because the text is used unchanged (R68)."""
         return self.function is not None and can_think(self.function)
 
     @property
@@ -317,9 +314,9 @@ class RecordedAgent:
 def _same_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
     """Return the recorded reply for a turn: a reply of the same kind at the same position.
 
-    The position in the conversation comes first, because it also holds in a restarted visit. A repair after a raised limit
-    starts a new conversation and is found by the number of turns. If the recording had more turns before, such as
-    refinements, the next reply of the kind is used.
+    The position is counted first in the conversation, which also works in a restarted visit, and then in the visit. If
+    neither position has a reply of that kind, the next reply of that kind is used, for example after recorded
+    refinements.
     """
     answered = sum(message.role == "assistant" for message in turn.conversation)
     numbers: list[int] = [answered, turn.turn_of_visit, *range(answered, len(turns))]
@@ -342,9 +339,9 @@ class ScriptedAgent:
     The position in the script comes from the turn, so that a resumed cast continues at the same position.
 
     Args:
-        replies: lists of replies by socket id or materia id; the socket's list comes first. A
-            reply is text, an object that is sent as JSON, or ``{"text": ..., "usage": {"input":
-            ..., "output": ...}}``; one reply may stand without a list.
+        replies: lists of replies by socket id or materia id; a list for the socket takes precedence. A reply is text,
+            an object that is sent as JSON, or ``{"text": ..., "usage": {"input": ..., "output": ...}}``; a single reply
+            needs no list.
         name: the display name of the agent.
 
     Raises:
@@ -359,7 +356,7 @@ class ScriptedAgent:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The sockets and materia for which the script has replies."""
+        """The ids of sockets and materia for which the script has replies."""
         return tuple(self._replies)
 
     def answer(self, turn: Turn) -> Reply:
@@ -432,7 +429,7 @@ _FORMS: Final = (
 
 
 class NamedModel(Protocol):
-    """The part of a pydantic-ai model that is used here."""
+    """The interface of a pydantic-ai model that this module needs."""
 
     @property
     def model_name(self) -> str:
@@ -475,7 +472,10 @@ def agent_from(value: object) -> Agent:
 
 
 def _needs_program(command: Sequence[object]) -> None:
-    """Raise AgentError if the first entry has spaces and is not a program: it was probably meant as a reply."""
+    """Raise AgentError if the first entry of a command has spaces and is not a program.
+
+    The list was probably meant as replies.
+    """
     first = command[0] if command else None
     if isinstance(first, str) and len(first.split()) > 1 and shutil.which(first) is None:
         raise AgentError(
@@ -522,13 +522,13 @@ class AgentLine(NamedTuple):
 class AgentTable:
     """Chooses the agent of a socket: the agent set for the socket, or else for its materia, or else the default.
 
-    A table can lie over another table. If it has neither an entry nor a default, the current entries of the lower table
-    apply (R47).
+    A table can extend another table, the lower table. If it has neither an entry for the socket nor a default, the
+    lower table chooses the agent (R47).
 
     Args:
         default: the default agent; if not given, the default of the lower table, or else a person.
         over: the lower table.
-        renamed: the names of sockets and materia in the lower table, by their names in this table if they differ.
+        renamed: the names of sockets and materia that differ in the lower table, by their names in this table.
         check: called with each name before an agent is set; it raises an error for an unknown name.
     """
 
@@ -566,8 +566,8 @@ class AgentTable:
         The agent may be anything that :func:`~materia_nb.agents.agent_from` accepts.
 
         Raises:
-            MateriaError: there is no socket or materia of that name (``unknown_materia``), a process answers there
-                (``not_an_agent``), or it is not an agent (``bad_agent``).
+            MateriaError: no socket or materia has this name (``unknown_materia``), ``name`` is a utility
+                (``not_an_agent``), or ``agent`` is not an agent (``bad_agent``).
         """
         if name == _EVERYONE:
             self.default = agent
@@ -611,7 +611,7 @@ class AgentTable:
 
     @property
     def chosen(self) -> tuple[object, ...]:
-        """The agents set in this table and the lower tables; the value stays equal until an agent changes."""
+        """The agents set in this table and the lower tables, for comparison: equal values mean equal agents."""
         return (dict(self._agents), self._default, *(() if self._over is None else self._over.chosen))
 
     def describe(self) -> list[AgentLine]:
@@ -624,12 +624,12 @@ class AgentTable:
         return [*lines.values(), AgentLine(None, name_of(self.default))]
 
     def _names_here(self, below: str) -> list[str]:
-        """Return this table's names for a name of the lower table."""
+        """Return the names in this table that correspond to a name in the lower table."""
         own_names = [own_name for own_name, name_below in self._renamed.items() if name_below == below]
         return own_names if below in self._renamed or own_names else [below]
 
     def copy(self, check: Callable[[str], None] | None = None) -> AgentTable:
-        """Return an independent copy of this table over the same lower table; ``check`` checks its names."""
+        """Return an independent copy with the same lower table; ``check`` validates the names set in the copy."""
         new = AgentTable(over=self._over, renamed=self._renamed, check=check)
         new._default = self._default
         new._agents.update(self._agents)
@@ -649,7 +649,7 @@ class AgentTable:
 
 
 def names_of(graph: Graph) -> set[str]:
-    """Return the names that can have a pin or an agent: sockets, and the materia placed in them."""
+    """Return the names for which a pin or an agent can be set: sockets, and the materia placed in them."""
     return {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values())}
 
 
@@ -669,7 +669,7 @@ def unknown(name: str, known: Iterable[str]) -> MateriaError:
 
 
 def no_agent(name: str, label: str) -> MateriaError:
-    """Return the error for setting an agent for a utility, where the agent would be ignored."""
+    """Return the error for setting an agent for a utility, which would ignore the agent."""
     return MateriaError(
         f"{label} is a utility, which runs a process, so no agent can be set for it.",
         where=name,

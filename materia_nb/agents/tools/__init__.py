@@ -1,6 +1,6 @@
 """Tools for model agents: definitions, results, scopes, and the validation of arguments.
 
-``Toolbox`` in ``file_tools.py`` runs the file tools inside the project, and a shell that needs approval.
+``Toolbox`` in ``file_tools.py`` runs the file tools and the shell.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ToolResult:
 
 
 Run: TypeAlias = "Callable[[Mapping[str, JSON], threading.Event | None], ToolResult]"
-"""Runs a tool with its arguments; the event is set when the cast must stop."""
+"""A function that runs a tool. It receives the arguments, and an event that is set when the cast must stop."""
 
 
 class MoreTools(NamedTuple):
@@ -73,7 +73,7 @@ class MoreTools(NamedTuple):
 
 
 class Refused(Exception):
-    """A call cannot run as requested; the message tells the model why, and what to do instead."""
+    """A tool call cannot run as requested. The message explains the reason and the alternative to the model."""
 
 
 def readable(text: str) -> str:
@@ -85,7 +85,7 @@ def readable(text: str) -> str:
 
 
 def named(text: str) -> str:
-    """Return a name or another short untrusted text on one line, for use inside a message."""
+    """Return a short untrusted text, such as a name, on one line and shortened, for use inside a message."""
     line = readable(text[:_NAME_SHOWN]).replace("\n", "\\n").replace("\t", "\\t")
     return line + "…" if len(text) > _NAME_SHOWN else line
 

@@ -106,7 +106,7 @@ def binary(target: OpenPath, size: int) -> Refused:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """Yield the first block of each line, and the length of the whole line in bytes."""
+    """Yield the first block of each line of a file, and the length of the whole line, in bytes."""
     while head := file.readline(BLOCK):
         size, last = len(head), head
         while not last.endswith(b"\n") and size < MAX_SCANNED_BYTES and (last := file.readline(BLOCK)):
@@ -202,7 +202,7 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
 
 
 def _whole_keys(line: re.Match[str]) -> str:
-    """Remove keys from a matching line, including keys that the excerpt cuts in two."""
+    """Return a line of the results without keys, including keys that are cut off at the end of the excerpt."""
     return line["at"] + scrubbed_part(line["text"], start=True, end=True) + line["more"]
 
 
@@ -290,9 +290,9 @@ def _with_any_line_endings(text: str) -> re.Pattern[str]:
 
 
 def _with_line_endings_of(new: str, old: re.Match[str]) -> str:
-    """Return ``new`` with the line endings of the replaced lines.
+    """Return ``new`` with the line endings of ``old``, line by line.
 
-    Further lines get the last of these endings, or the ending of the surrounding lines.
+    Additional lines get the last ending of ``old``, or the ending of the surrounding lines.
     """
     file = old.string
     after = file.find("\n", old.end())
@@ -342,7 +342,7 @@ def _encoded(text: str, name: str) -> bytes:
 
 
 SHELL_KEPT: Final = MAX_RESULT_CHARS // 4 - 100
-"""Maximum size of the beginning, and of the end, of each captured output, in bytes."""
+"""Maximum size of the captured beginning of an output, and of its captured end, in bytes."""
 
 
 def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:

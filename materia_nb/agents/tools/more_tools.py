@@ -101,7 +101,10 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
 
 
 class Arguments(NamedTuple):
-    """The arguments of a function: ``schema`` is for the model, ``read`` converts them for the function or raises Refused."""
+    """The arguments of a function tool.
+
+    ``schema`` describes them to the model; ``read`` converts them for the function or raises Refused.
+    """
 
     schema: Mapping[str, JSON]
     read: Callable[[Mapping[str, JSON]], dict[str, Any]]
@@ -110,7 +113,9 @@ class Arguments(NamedTuple):
 def describe_arguments(
     function: Callable[..., Any], called: str, skip: int = 0, spelt: Callable[[str], str] = str
 ) -> Arguments:
-    """Return the arguments of a function except the first ``skip``; ``spelt`` returns the name of each for the model.
+    """Return the arguments of a function except the first ``skip``.
+
+    ``spelt`` returns the name of each argument for the model.
 
     Raises:
         AgentError: a parameter cannot be described to a model (``bad_tool``).
@@ -173,12 +178,14 @@ def _result_text(value: object) -> str:
 
 
 def is_known(name: str, more: MoreTools) -> bool:
-    """Return True if a name is a function's name, or begins with a server's name. No server is started."""
+    """Return True if a name is the name of a function tool, or begins with the name of a server. Starts no server."""
     return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
 
 
 class ToolFinder:
-    """Finds functions and server tools by the names in a materia. A server is started when it is first named.
+    """Finds function tools and server tools by the names in a materia.
+
+    A server is started when a name first refers to it.
 
     Attributes:
         notes: messages about tools that were left out, each with the reason.
@@ -249,7 +256,10 @@ _OPEN: Final[dict[tuple[str, ...], _Server]] = {}  # changed on the loop alone
 
 
 def close_servers(cast: str | None = None) -> None:
-    """Stop the servers of the cast with this run directory (casts may have equal ids, R69), or all servers."""
+    """Stop the servers of the cast whose run directory is ``cast``, or all servers.
+
+    A run directory is unique, unlike a cast id (R69).
+    """
     if any(cast in (None, key[0]) for key in tuple(_OPEN)):
         _LOOP.run(_end_servers(cast))
 

@@ -33,7 +33,7 @@ _PROTECTED: Final = {
     ".pi": "belongs to the config and the casts of this project",
     "notebook-utilities": "holds the scripts that utilities run",
 }
-"""Names that the file tools never change, because programs in them run without approval."""
+"""Files and folders that the file tools never change, because their contents run without approval."""
 _EXCHANGED: Final = "was replaced while it was being opened"
 _REASONS: Final = {
     errno.ENOENT: "does not exist",
@@ -74,7 +74,7 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class OpenPath:
-    """A file or directory in the project, or the place of a new file.
+    """A file or directory in the project, or the location of a new file.
 
     Attributes:
         folder: a handle of the parent folder, open while the block of :func:`open_path` runs.
@@ -128,7 +128,9 @@ class OpenPath:
 
 @contextmanager
 def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterator[OpenPath]:
-    """Resolve a path inside the project, and hold the folder of its target open while the block runs.
+    """Resolve a path inside the project, and yield its target.
+
+    The parent folder of the target stays open while the block runs.
 
     Args:
         work: the project.
@@ -157,7 +159,7 @@ def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterato
 
 
 class _PathWalker:
-    """Resolves a path name by name, and holds each folder from the project to the current position open."""
+    """Resolves a path name by name. Every folder between the project and the current position stays open meanwhile."""
 
     def __init__(self, work: Workspace, purpose: _Purpose) -> None:
         self._work = work
@@ -279,7 +281,7 @@ def _outside_error(path: str) -> Refused:
 
 
 def _fold_name(name: str) -> str:
-    """Return a name in the form that file systems compare if they ignore case or invisible characters."""
+    """Return a name in a normalized form, in which names are equal if some file systems treat them as the same name."""
     return "".join(sign for sign in name if unicodedata.category(sign) != "Cf").casefold()
 
 

@@ -41,7 +41,7 @@ SKIPPED: Final = frozenset(
 """Directories that are skipped, unless the search begins in them."""
 
 RECORD: Final = frozenset({"events.jsonl", "config.resolved.json"})
-"""The files that mark a cast's record; a directory with both files is skipped."""
+"""Files of a run directory; a directory that contains all of them is skipped."""
 
 MOVED, BAD_PATTERN = 3, 4
 """Exit codes: the directory was replaced; the pattern is not a regular expression."""
@@ -54,7 +54,7 @@ _BEFORE_MATCH: Final = 100
 
 
 class NotPlain(OSError):
-    """The path is not a plain file, but for example a directory or a device."""
+    """The path does not lead to a plain file, but for example to a directory or a device."""
 
 
 def open_plain(name: str, folder: int) -> int:
@@ -83,7 +83,10 @@ def _check_plain(mode: int) -> None:
 
 
 def pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield numbered lines, from 1; a line longer than :data:`BLOCK` is split into several pieces."""
+    """Yield the lines of a file with their numbers, from 1.
+
+    A line longer than :data:`BLOCK` is split into several pieces.
+    """
     number, fresh = 0, True
     while piece := file.readline(BLOCK):
         number += fresh
