@@ -15,7 +15,11 @@ from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.design_autosave import NAME, Board, Quest, QuestStatus, change_board, read_board
 
 WhyStopped: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
-"""The reason why a run of the board stopped: no quest is left, a person must act, a cast failed, it was stopped, or it has run enough quests."""
+"""The reason why a run of the board stopped.
+
+In order: no quest is left, a person must act, a cast failed, the run was stopped, or it has run the requested number of
+quests.
+"""
 
 POSITIONS: Final = ("top", "up", "down", "bottom")
 STOP_MESSAGES: Final[Mapping[str, str]] = {
@@ -25,10 +29,13 @@ STOP_MESSAGES: Final[Mapping[str, str]] = {
     "stopped": "Stopped. Run the board again to continue.",
     "count": "",
 }
-"""Messages by the reason why a run of the board stopped."""
+"""The messages for the reasons why a run of the board stopped."""
 
 QuestRef: TypeAlias = str | int | Quest
-"""A quest by its id or number, or a displayed :class:`Quest`; an action on a quest that changed since is refused."""
+"""A quest by its id or number, or as a :class:`Quest` that was displayed.
+
+An action on a displayed quest is refused if the quest has changed meanwhile.
+"""
 
 _ENDED: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 
@@ -37,7 +44,8 @@ class QuestBoard:
     """The quests of a project, in their order; available as ``Workbench.quests``.
 
     Each change is one transaction on the file, so several kernels can share a board. To change a displayed quest, pass
-    the displayed :class:`Quest` instead of its id; the change is refused if the quest has changed since (``outdated``).
+    the displayed :class:`Quest` instead of its id; the change is then refused if the quest has changed meanwhile
+    (``outdated``).
     """
 
     def __init__(self, bench: Workbench) -> None:
@@ -58,11 +66,11 @@ class QuestBoard:
 
     @property
     def loadouts(self) -> tuple[str, ...]:
-        """The loadouts that a quest may name."""
+        """The names of the loadouts that a quest can use."""
         return tuple(self._bench.loadouts)
 
     def busy(self, wait: float = 0.0) -> bool:  # noqa: ARG002 - the signature of a cast; a run is too long to await
-        """Return True if quests run in this kernel."""
+        """Return True if this kernel is running quests of the board."""
         return self._writer.locked()
 
     @property
@@ -171,7 +179,7 @@ class QuestBoard:
             self._notify()
 
     def stop(self) -> None:
-        """Stop running the board, during the current step if possible, else after the step."""
+        """Stop the run of the board, during the current step if possible, or else after the step."""
         self._stop.set()
         cast = self._opened(self._active)
         if cast is not None:
@@ -185,7 +193,7 @@ class QuestBoard:
     # -- running ----------------------------------------------------------------------
 
     def _start_next(self, expected: Quest | None) -> Cast | None:
-        """Resume the cast of the first waiting quest; else start a cast of the first pending quest."""
+        """Resume the cast of the first waiting quest, or start a cast of the first pending quest."""
         casts: list[Cast] = []
 
         def start(board: Board) -> Board:
@@ -211,7 +219,10 @@ class QuestBoard:
         return casts[0] if casts else None
 
     def _run(self, cast: Cast) -> WhyStopped | None:
-        """Run a cast; return the reason to stop the board, or None to continue with the next quest."""
+        """Run the cast of a quest.
+
+        Return the reason to stop the run of the board, or None to continue with the next quest.
+        """
         try:
             if cast.status in ("ready", "waiting"):
                 cast.run(lambda _: self._stop.is_set())
@@ -247,7 +258,7 @@ class QuestBoard:
         return quest.having(status=quest_status, note=None if quest_status == "done" else note)
 
     def _opened(self, cast_id: str | None) -> Cast | None:
-        """Return the cast with this id if it is open for writing in this kernel, else None."""
+        """Return the cast with this id if it is open for writing in this kernel, or None."""
         return None if cast_id is None else self._bench.casts.open_here(self._bench.casts.root / cast_id)
 
     def _change(self, change: Callable[[Board], Board]) -> Board:
@@ -261,7 +272,7 @@ class QuestBoard:
 
 
 def next_quest(quests: Sequence[Quest]) -> Quest | None:
-    """Return the quest that runs next: the first waiting quest with a cast, else the first pending quest."""
+    """Return the quest that runs next: the first waiting quest with a cast, or else the first pending quest."""
     waiting = (quest for quest in quests if quest.status == "waiting" and quest.cast)
     pending = (quest for quest in quests if quest.status == "pending")
     return next(waiting, None) or next(pending, None)
@@ -274,7 +285,7 @@ def _waiting_note(cast: Cast) -> str | None:
 
 
 def _find(board: Board, quest: QuestRef) -> Quest:
-    """Return a quest by its id or number, or by a displayed quest that has not changed since."""
+    """Return the quest with an id or number, or the quest that was displayed if it has not changed meanwhile."""
     known = {known.id: known for known in board.quests}
     if isinstance(quest, Quest):
         current = known.get(quest.id)
@@ -293,7 +304,7 @@ def _is_unchanged(quest: Quest | None, displayed: Quest) -> bool:
 
 
 def run_state(quest: Quest) -> tuple[str, QuestStatus, str | None]:
-    """Return the values of a quest that every run changes; a click on a displayed quest is refused if they changed."""
+    """Return the values of a quest that every run changes. They show that a displayed quest is outdated."""
     return quest.id, quest.status, quest.cast
 
 

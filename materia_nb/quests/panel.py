@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 _MAX_LABEL_CHARS: Final = 60
 _STILL_S: Final = 0.6
-"""Time for which buttons ignore clicks after a click or a change of the quest, in seconds; as in the cast panel."""
+"""Time for which buttons ignore clicks after a click or a change of the quest, in seconds."""
 
 
 class _ButtonRow:
-    """A row of buttons that act on the quest that was displayed when the buttons were created.
+    """A row of buttons for one quest, as it was displayed when the buttons were created.
 
-    When the quest changes, new buttons replace the old buttons. The old buttons stay alive until the next change, so
-    that a late click is refused as ``outdated`` instead of acting on another quest. The second click of a double click
-    is ignored, on the same button as well as on its replacement.
+    When the quest changes, new buttons replace the old buttons. The old buttons still exist until the next change: a
+    late click on an old button is refused as ``outdated`` instead of acting on another quest. The second click of a
+    double click is ignored, also on a replaced button.
     """
 
     def __init__(self, make: Callable[[Quest | None], list[ui.Button]]) -> None:
@@ -64,7 +64,7 @@ class _ButtonRow:
 
 
 class QuestPanel(Panel):
-    """The quests of a project in a table. Quests run in the background, so the kernel stays free.
+    """A panel with the quests of a project in a table. Quests run in the background, so the kernel stays free.
 
     Args:
         board: the board.
@@ -124,7 +124,10 @@ class QuestPanel(Panel):
         return [self.up_button, self.down_button, self.top_button, self.requeue_button, self.remove_button]
 
     def _make_run_buttons(self, first: Quest | None) -> list[ui.Button]:
-        """Return the buttons that run the board, starting with the quest that is displayed as the next quest."""
+        """Return the buttons that run the board.
+
+        The run starts with ``first``, the quest that is displayed as the next quest.
+        """
         make = self._run_buttons.button
 
         def running(count: int | None) -> Callable[[Any], None]:
@@ -174,9 +177,9 @@ class QuestPanel(Panel):
         show_html(self._status, html_lines(["running"] if is_busy else filter(None, [outcome])))
 
     def _offer(self, quests: tuple[Quest, ...]) -> None:
-        """Offer the quests for selection and keep the selected quest.
+        """Update the list of quests to select from, and keep the selection.
 
-        If the selected quest was removed, select nothing, so that a second click does not act on another quest.
+        If the selected quest was removed, no quest is selected, so that a second click does not act on another quest.
         """
         options = tuple((part(f"{quest.id} {quest.request}", _MAX_LABEL_CHARS), quest.id) for quest in quests)
         if self.quest.options == options:

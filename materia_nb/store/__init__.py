@@ -1,1 +1,1 @@
-"""Casts on disk: the journal, artifacts, recovery, the catalogue, and the reader of recorded casts."""
+"""Casts on disk: journals, artifacts, recovery, the list of casts, and the reader of recorded casts."""

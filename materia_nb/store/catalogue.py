@@ -1,4 +1,4 @@
-"""The list of casts in an artifact directory, made without reading whole journals (R29, R30)."""
+"""The list of casts in an artifact directory, which is read without reading whole journals (R29, R30)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed"
 
 _REQUEST_CHARS: Final = 200
 _PIECE: Final = 8_192
-"""Number of bytes that are read at the beginning and at the end of a journal."""
+"""Number of bytes that are read at the beginning of a journal, and at its end."""
 _LONGEST: Final = 262_144
-"""Number of bytes that are read instead if the first or last line is longer than a piece."""
+"""Number of bytes that are read instead if the first or last line is longer than ``_PIECE`` bytes."""
 _MAX_SUGGESTIONS: Final = 5
 """Maximum number of casts that the error about an unknown cast lists."""
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
@@ -54,7 +54,7 @@ _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
     "hold_decided": "ready",
     "socket_complete": "ready",
 }
-"""The status of a cast after each event of the reference engine; our events contain the status."""
+"""The status of a cast after each type of event of the reference engine. Events of this engine contain the status."""
 
 _GOES_ON: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 
@@ -69,11 +69,12 @@ class CastEntry:
         loadout: the name of its loadout; None if the journal does not name one.
         request: the request on one line, with `` / `` for each line break, at most 200 characters.
         status: the status of the cast, or ``broken`` if the directory cannot be read as a cast.
-        steps: the number of sockets entered, including lanes; None if only the whole journal has the number.
+        steps: the number of visits so far, including visits in lanes; None if the number is not at the end of the
+            journal.
         started: the start in milliseconds since the epoch, None if unknown; for a fork, the time of the fork.
         last_event: the time of the last event, in milliseconds since the epoch.
         ours: True if this engine wrote the cast; any other cast is a recording, which cannot be resumed.
-        locked_by: the process that writes the cast now, in words; None without a writer.
+        locked_by: a description of the process that is writing the cast; None if no process is.
         problem: the reason why a cast is broken.
         warnings: the codes of the warnings of a complete cast, each once (R45).
         name: the name that a person gave the cast, or an empty string.
@@ -112,20 +113,26 @@ class CastEntry:
 
 
 def list_casts(root: Path) -> list[CastEntry]:
-    """List the casts under ``root``, including broken casts, latest start or continuation first (R69). Never raises."""
+    """Return the casts under ``root``, including broken casts, the last started or continued first (R69).
+
+    Never raises.
+    """
     return _latest_first(root, map(cast_entry, _run_dirs(root)))
 
 
 def _latest_first(root: Path, entries: Iterable[CastEntry]) -> list[CastEntry]:
-    """Sort casts by the order that the project records; unrecorded casts follow, sorted by time."""
+    """Sort entries by the recorded order of the project, latest first.
+
+    Casts missing in the record follow, sorted by time.
+    """
     order = recorded_order(root)
     return sorted(entries, key=lambda entry: (order.get(entry.id, 0), entry.started or 0, entry.id), reverse=True)
 
 
 class Catalogue:
-    """The casts under an artifact directory, read in portions; a cast is read again only if its files changed.
+    """The casts under an artifact directory, read in portions. A cast is read again only if its files have changed.
 
-    A lock does not change the files of a cast: :attr:`CastEntry.locked_by` is the owner at the time when the entry was read.
+    :attr:`CastEntry.locked_by` may be outdated, because locking a cast does not change these files.
     """
 
     def __init__(self, root: Path) -> None:
@@ -136,7 +143,8 @@ class Catalogue:
     def read(self) -> Iterator[tuple[list[CastEntry], int]]:
         """Yield the entries read so far, latest first, and the total number of casts; the last portion has all entries.
 
-        Casts with the latest names are read first, so the first portion usually has the wanted cast.
+        Casts with the latest names are read first, so the first portion usually contains the cast that a person looks
+        for.
         """
         paths = sorted(_run_dirs(self._root), reverse=True)
         current: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
@@ -155,11 +163,11 @@ class Catalogue:
 
 
 _PORTION_ENDS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
-"""The numbers of casts after which the casts read so far are yielded."""
+"""Numbers of casts read; at each of them, the entries so far are yielded."""
 
 
 def _file_times(path: Path) -> tuple[int, ...]:
-    """Return the modification times and sizes of the files of an entry; missing files are omitted."""
+    """Return the modification times and sizes of the files from which an entry is read; missing files are omitted."""
     times_and_sizes: list[int] = []
     for name in ("events.jsonl", "manifest.json"):
         with suppress(OSError):
@@ -221,7 +229,7 @@ def filter_casts(
     loadout: str | None = None,
     status: CastStatus | None = None,
 ) -> list[CastEntry]:
-    """Return the casts that match all criteria, including all tags."""
+    """Return the entries that match all criteria and have all tags."""
     tags = {tag} if isinstance(tag, str) else set(tag)
     return [
         entry
@@ -271,7 +279,7 @@ def delete_cast(root: Path, path: Path) -> None:
 
 
 def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
-    """Return the cast that was probably meant, or else a list of the latest casts with their requests."""
+    """Return a hint: the cast that was probably meant, or else the latest casts with their requests."""
     if not entries:
         return "start a cast first, or give the path of a run directory"
     known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
@@ -403,7 +411,7 @@ def last_events(path: Path) -> list[JournalLine]:
 
 
 def _from_manifest(path: Path, size: int) -> dict[str, Any] | None:
-    """Return the entry fields from our manifest, or None if the manifest does not match the end of the journal."""
+    """Return entry fields from the manifest, or None if the manifest does not match the end of the journal."""
     head = manifest_head(path)
     known = _known_status(head.get("status"))
     if known is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():

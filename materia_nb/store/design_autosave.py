@@ -1,9 +1,9 @@
 """Automatically saved files: drafts of designs, and the quest board of a project.
 
 Each change of a design is written to its draft at once, so that nothing is lost if the kernel dies. A draft is a
-separate file, ``drafts/NAME.XXXXXXXX.jsonl``, which the design that writes it keeps locked. Its first line is the
-loadout as it was last saved. Each following line is the loadout after one more change, with a checksum of the line
-before. Loadouts are stored as text, so that spelling and the order of keys survive.
+separate file, ``drafts/NAME.XXXXXXXX.jsonl``, which is locked while a design writes it. The first line is the loadout
+as it was last saved. Each following line is the loadout after one more change, with a checksum of the previous line.
+Loadouts are stored as text, which preserves the spelling and the order of keys.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _MAX_DRAFTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class SavedDraft:
-    """The steps of a design that were neither saved nor discarded.
+    """An autosaved draft: the steps of a design that were neither saved nor discarded.
 
     Attributes:
         name: the name of the loadout.
         at: the time of the last step, in milliseconds since 1970.
-        home: the file to which the loadout is saved; None for a notebook.
+        home: the file to which the loadout is saved; None if it is saved in a notebook.
         began: the saved loadout with which the draft began.
-        steps: the steps that were not undone, oldest first.
+        steps: the steps in effect, oldest first.
         undone: the undone steps that can be redone, the next one last.
         path: the file of the draft.
         by: the coding agent that made the draft; empty for a person.
@@ -74,7 +74,7 @@ class SavedDraft:
         return self.steps[-1].document
 
     def __str__(self) -> str:
-        """Return the draft's time and number of steps in words."""
+        """Return a description of the draft: its time and number of steps."""
         then, now = time.localtime(self.at / 1000), time.localtime()
         day = "" if then[:3] == now[:3] else time.strftime("%Y-%m-%d ", then)
         by = f" by {self.by}" if self.by else ""
@@ -89,10 +89,10 @@ class SavedDraft:
         )
 
     def continue_in(self, design: Design) -> str:
-        """Apply the steps after those of a design, which then saves them in its own draft; return a message about the steps.
+        """Apply the steps of this draft to a design, delete the draft, and return a message about the steps.
 
         Raises:
-            DiskError: this draft cannot be deleted afterwards.
+            DiskError: the draft cannot be deleted.
         """
         message = f"continued with {self}"
         if design.changed:
@@ -113,7 +113,7 @@ class SavedDraft:
 
 
 def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
-    """Return the drafts that no design uses, newest first; unreadable files are skipped.
+    """Return the drafts that no open design is writing, newest first. Unreadable files are skipped.
 
     Args:
         root: the directory of the project's casts.
@@ -148,7 +148,7 @@ def _files(root: Path, name: str | None) -> list[Path]:
 
 
 def _read_unlocked_draft(path: Path) -> SavedDraft | None:
-    """Return the draft in a file, or None if a design is writing the draft or the file cannot be read."""
+    """Return the draft in a file, or None if an open design is writing the draft or the file cannot be read."""
     try:
         with HeldInterrupts():
             handle = open_plain(path, os.O_RDONLY)
@@ -205,12 +205,12 @@ def _change(text: str, title: str) -> DesignChange:
 
 
 def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
-    """Return a step as text with every edited materia, because the saved definitions may have changed."""
+    """Return a step as text, with every edited materia, because the saved definitions may change later."""
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
 
 class _Autosaver:
-    """Writes the draft of one design. The design reports a disk error and continues."""
+    """Writes the draft of one design. A disk error is reported, and the design can still be edited."""
 
     def __init__(self, root: Path, by: str) -> None:
         self.root, self.by = root, by
@@ -224,7 +224,10 @@ class _Autosaver:
         self._let_go: Callable[[], object] = lambda: None
 
     def on_change(self, design: Design, *, complete: bool) -> str:
-        """Save the current state of a design and return an error message or "". ``complete`` is True after more than one step."""
+        """Save the current state of a design, and return an error message or "".
+
+        ``complete`` is True if more than one step was added since the last call.
+        """
         try:
             if self._only_in_the_kernel(design):
                 return ""
@@ -243,7 +246,10 @@ class _Autosaver:
         return ""
 
     def _only_in_the_kernel(self, design: Design) -> bool:
-        """Return True if the design was saved only in the notebook; the draft stays, since the kernel may end."""
+        """Return True if the latest step was saved only in the notebook.
+
+        The draft is then kept, because the kernel may end.
+        """
         return (
             design.home.path is None
             and self._path is not None
@@ -330,17 +336,17 @@ def _close(handle: int) -> None:
 
 NAME: Final = "quest-board.json"
 _OWN: Final = "materiaNb"
-"""Field of a quest in the file with our record of it, which counts until the reference engine changes the quest."""
+"""Field of a quest with the record of this engine, valid until the reference engine changes the quest."""
 _SHARED_STATE: Final = {"sharedStatus": "status", "sharedAttempts": "attempts"}
-"""Fields of our record, each with the field of the quest that it repeats.
+"""Fields of the record of this engine, each with the field of the quest that it copies.
 
-If they differ, another engine changed the quest.
+If a copy differs, another engine has changed the quest.
 """
 _SHARED_STATUS: Final = {"done": "succeeded", "waiting": "blocked"}
 _QUEST_ID: Final = re.compile(r"Q-([1-9][0-9]{0,8})")
 
 QuestStatus: TypeAlias = Literal["pending", "running", "waiting", "done", "failed"]
-"""Status of a quest; ``waiting``: its cast exists and continues at the next run, perhaps after a person's answer."""
+"""Status of a quest. A ``waiting`` quest has a cast, which the next run continues, perhaps after a person's answer."""
 
 
 class _Model(BaseModel):
@@ -359,7 +365,7 @@ class Quest(_Model):
         status: the status of the quest.
         cast: the id of the quest's cast; None before the first run, and for a cast of the reference engine.
         note: the reason why the quest failed or stopped; None without a reason.
-        shared: the quest as it is in the file.
+        shared: the quest as read from the file.
     """
 
     id: str = Field(pattern=r"^[\w-]{1,100}$")
@@ -371,7 +377,7 @@ class Quest(_Model):
     shared: Object = Field(default_factory=dict, repr=False)
 
     def having(self, **fields: JSON) -> Quest:
-        """Return the quest with some fields changed."""
+        """Return a copy of the quest with some fields changed."""
         return self.model_copy(update=fields)
 
 
@@ -390,11 +396,11 @@ class Board(_Model):
         return self
 
     def having(self, quests: tuple[Quest, ...]) -> Board:
-        """Return the board with its quests replaced."""
+        """Return a copy of the board with other quests."""
         return self.model_copy(update={"quests": quests})
 
     def adding(self, request: str, loadout: str | None) -> Board:
-        """Return the board with one more quest at the end."""
+        """Return a copy of the board with one more quest at the end."""
         numbers = [int(match[1]) for quest in self.quests if (match := _QUEST_ID.fullmatch(quest.id))]
         number = max([self.next, *(number + 1 for number in numbers)])
         quest = Quest(id=f"Q-{number}", request=request, loadout=loadout)
@@ -423,7 +429,7 @@ def read_board(path: Path) -> Board:
 
 
 def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
-    """Read, change and write the board as one transaction among all processes; return the new board.
+    """Read, change and write the board in one transaction, which excludes other processes; return the new board.
 
     Raises:
         MateriaError: as for :func:`read_board`, what ``change`` raises, or the board cannot be written and stays
@@ -441,7 +447,7 @@ def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
 
 
 def _board_of(document: JSON) -> Board:
-    """Return the board in a file; raises ValidationError."""
+    """Return the board that a parsed file contains. Raises ValidationError."""
     if not is_object(document) or not isinstance(document.get("quests"), list):
         return Board.model_validate(document)
     quests = [
@@ -459,7 +465,7 @@ def _board_of(document: JSON) -> Board:
 
 
 def _own_record(quest: Object) -> Object:
-    """Return the status, cast and note of a quest in the file.
+    """Return the status, cast and note of a quest, from the quest as read from the file.
 
     If the reference engine changed the quest last, its cast belongs to that engine and cannot be continued here.
     """
@@ -473,7 +479,7 @@ def _own_record(quest: Object) -> Object:
 
 
 def _shared_board(board: Board) -> Object:
-    """Return a board in the form of the reference engine, which allows at most one running quest."""
+    """Return a board in the file format of the reference engine, which allows at most one running quest."""
     now = f"{datetime.now(UTC).isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
     fields = board.model_dump(mode="json", exclude={"quests"})
     running = next((quest for quest in board.quests if quest.status == "running"), None)
@@ -482,7 +488,10 @@ def _shared_board(board: Board) -> Object:
 
 
 def _shared_quest(quest: Quest, now: str, *, may_run: bool) -> Object:
-    """Return a quest in the form of the reference engine; a quest that was not changed here stays as it was."""
+    """Return a quest in the file format of the reference engine.
+
+    A quest that this engine has not changed is returned unchanged.
+    """
     before, own = quest.shared, {"status": quest.status, "cast": quest.cast, "note": quest.note}
     if before and _own_record(before) == own:
         return before

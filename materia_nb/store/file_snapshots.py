@@ -1,8 +1,8 @@
 """Snapshots of a project's files, one after each step, in a separate Git directory next to the casts.
 
-The person's own repository is only read for its ignore rules and never changed: no work tree, index, HEAD, hook, filter or
-setting of theirs is used. Git itself reads a file, hashes it and stores what it hashed, through an index that belongs to one
-:class:`FileSnapshots` alone.
+The user's own repository is only read for its ignore rules and never changed. Its work tree, index, HEAD, hooks,
+filters and settings are not used. Git reads and hashes each file and stores the hashed content, through an index that
+only one :class:`FileSnapshots` uses.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from materia_nb.store.files import DiskError, disk, locked
 REPOSITORY: Final = "files.git"
 """The name of the Git directory in the directory of the casts."""
 OWN: Final = "files"
-"""The folder in a fork's run directory in which the fork works."""
+"""The folder in the run directory of a fork that is the working directory of the fork."""
 ATTEMPTS: Final = "attempts"
 OF_LANE: Final = "-lane-"
-"""The separator between the cast's name and the lane's number in the ref of a lane's latest snapshot."""
+"""The separator between the id of the cast and the number of the lane in the Git ref of a lane's latest snapshot."""
 FOLDERS: Final = (OWN, ATTEMPTS, "worktrees")
-"""Folders of a run directory that hold work instead of artifacts: of forks, attempts and the utility Git-Spawn."""
+"""Folders of a run directory that are working directories: of forks, of attempts, and of the utility Git-Spawn."""
 
 MAX_FILE_BYTES: Final = 2**25
 """Maximum size of a file in a snapshot, in bytes; a longer file is omitted and reported."""
@@ -43,7 +43,7 @@ MAX_FILES: Final = 50_000
 MAX_BYTES: Final = 2**30
 
 _TRIES: Final = 3
-"""Number of attempts to read a file that is being changed, before the file is omitted."""
+"""Maximum number of attempts to read a file that is being changed; then the file is omitted."""
 _BY_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
 """Makes Git read files of more than 32 KiB in pieces. Otherwise Git maps them into memory: if a file changes
 meanwhile, Git can store bytes that do not match the hash, and if a file becomes shorter, the Git process ends."""
@@ -56,8 +56,8 @@ class FileSnapshot(NamedTuple):
 
     Attributes:
         commit: the commit with the files.
-        left_out: the files that are too long or cannot be read.
-        changed: the files that differ from the snapshot before.
+        left_out: the files that were omitted, because they are too long or cannot be read.
+        changed: the files that differ from the previous snapshot.
     """
 
     commit: str
@@ -87,8 +87,8 @@ class FileSnapshots:
         casts: the directory of the casts. It contains the Git directory, and none of its files are in a snapshot.
         name: the id of the cast, which is also the name of the ref of its latest snapshot.
         ignored: True to include files that the folder's Git ignore rules exclude.
-        own: True if the folder was created for a cast, so that the ignore rules of an outer repository do not apply.
-        skip: another directory without snapshots, which contains the directory of the casts.
+        own: True if the folder was created for a cast; the ignore rules of a surrounding repository then do not apply.
+        skip: another directory to exclude, which contains the directory of the casts.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class FileSnapshots:
         self._start_index()
 
     def _start_index(self) -> None:
-        """Start an empty index and remove the indexes of earlier processes; only one process writes a cast."""
+        """Start an empty index, and remove the indexes of earlier processes. Only one process writes a cast."""
         digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
         with contextlib.suppress(OSError):
             for old in self.git_dir.glob(f"index-{self._name}-{digest}-*"):
@@ -160,7 +160,8 @@ class FileSnapshots:
             parent: the commit of the previous snapshot, which is returned again if nothing changed.
 
         Raises:
-            MateriaError: there are too many files or bytes (``too_much_to_keep``), or Git or the disk refuses (``files``, ``disk``).
+            MateriaError: there are too many files or bytes (``too_much_to_keep``), Git fails (``files``), or a file
+                operation fails (``disk``).
         """
         tries: Counter[bytes] = Counter()  # by path; under b"" those in which Git named no file
         while True:
@@ -207,7 +208,7 @@ class FileSnapshots:
         return tuple(sorted(os.fsdecode(path) for path in left_out))
 
     def _list_files(self) -> tuple[frozenset[bytes], frozenset[bytes]]:
-        """Return the paths of the files for a snapshot, and of the files that are too long or unreadable."""
+        """Return the paths of files to store, and the paths of omitted files, which are too long or unreadable."""
         paths, left_out, size, root = [], [], 0, os.fsencode(self.folder) + b"/"
         with disk(self.folder, "list the files of the project"):
             listed = [*self.listing()]
@@ -235,7 +236,7 @@ class FileSnapshots:
         return frozenset(paths), frozenset(left_out)
 
     def listing(self, inner: bytes = b"") -> Iterator[bytes]:
-        """Yield the paths of the files, also in nested repositories, without casts, Git's own files and ignored files."""
+        """Yield the paths of files, also in nested repositories, without casts, Git directories and ignored files."""
         folder = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
         top = Path(os.fsdecode(folder)) if inner or self._own else _repository_root(self.folder)
         arguments = ["ls-files", "-z", "--others"]
@@ -256,7 +257,7 @@ class FileSnapshots:
     def check_out(self, commit: str) -> None:
         """Create the folder, which must not exist yet, with the files of a snapshot.
 
-        It is a repository of its own, so that Git, run in it by a utility, never reaches a repository around it.
+        The folder becomes a repository, so that Git commands of a utility never change a surrounding repository.
         """
         with disk(self.folder, "write the earlier files"):
             self.folder.mkdir(parents=True)
@@ -272,12 +273,12 @@ class FileSnapshots:
     def restore(self, now: str, then: str) -> None:
         """Change the files from the snapshot ``now``, just taken, to the snapshot ``then``.
 
-        Files without a snapshot stay as they are. A file that changed after ``now``, or an unsaved file in the place of
-        a restored file, is never overwritten; in these cases, nothing is changed.
+        Files that are not in the snapshots are not changed. If a file has changed after ``now``, or an unsaved file
+        would be overwritten, no file is changed.
 
         Raises:
-            MateriaError: such a file is in the way (``in_the_way``), or the disk refuses a write. The commit ``now`` still
-                has the earlier files.
+            MateriaError: a file would be overwritten (``in_the_way``), or a write failed. The commit ``now`` still
+                contains the current files.
         """
         commits = (_commit_id(now), _commit_id(then))
         fields = self._git("diff-tree", "-r", "-z", "--name-status", "--no-renames", *commits).split(b"\0")[:-1]
@@ -308,7 +309,7 @@ class FileSnapshots:
         return frozenset(self._git("ls-files", "-z").split(b"\0")[:-1])
 
     def _is_occupied(self, path: bytes, removed: Iterable[bytes]) -> bool:
-        """Return True if a path to write, or one of its parent folders, is occupied by something without a snapshot."""
+        """Return True if writing to a path would replace something without a saved copy, at the path or above it."""
         root, parts = os.fsencode(self.folder) + b"/", path.split(b"/")
         for depth in range(1, len(parts) + 1):
             inner = b"/".join(parts[:depth])
@@ -326,7 +327,7 @@ class FileSnapshots:
 
 
 def _restore_permissions(path: bytes, before: int) -> None:
-    """Restore the permissions of a file, except for the executable bit, which is part of a snapshot."""
+    """Restore the earlier permissions of a file, except for the executable bit, which is part of the snapshot."""
     restored = os.lstat(path).st_mode
     if stat.S_ISREG(restored) and stat.S_ISREG(before):
         readable = before & 0o666
@@ -339,7 +340,7 @@ def _nul_terminated(paths: Iterable[bytes]) -> bytes:
 
 
 def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
-    """Yield the files that differ between two commits, by path."""
+    """Yield the changes of files between two commits, sorted by path."""
     command = ("diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv")
     fields, counts = (
         iter(
@@ -359,7 +360,7 @@ def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
 
 
 def difference(git_dir: Path, before: str, after: str, path: str | None = None) -> str:
-    """Return Git's diff of the files of two commits."""
+    """Return the diff of two commits as text."""
     selection = (_commit_id(before), _commit_id(after), *(() if path is None else ("--", path)))
     command = ("diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv")
     return git(git_dir, "--literal-pathspecs", *command, *selection).decode("utf-8", "replace")
@@ -383,17 +384,17 @@ def _number(text: str) -> int | None:
 
 
 def _repository_root(folder: Path) -> Path:
-    """Return the repository that contains a folder, whose ignore rules apply, or the folder if there is none."""
+    """Return the root of the Git repository that contains a folder, or the folder itself if it is in no repository."""
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
 
 
 def _ignore_rule(path: str) -> str:
-    """Return an ignore rule for a path."""
+    """Return a Git ignore rule that matches exactly one path."""
     return "/" + "".join(f"\\{sign}" if sign in "\\*?[]!# " else sign for sign in path)
 
 
 def _commit_id(commit: str) -> str:
-    """Return a commit id from a journal; raise MateriaError if it is not one."""
+    """Return a commit id from a journal, or raise MateriaError if the value is not a commit id."""
     if len(commit) != 40 or not set(commit) <= set("0123456789abcdef"):
         raise MateriaError("The journal contains an invalid commit id.", where=repr(commit[:60]), kind="files")
     return commit
@@ -428,7 +429,7 @@ def _needs_git() -> str:
 
 
 def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
-    """Raise MateriaError if a Git directory has other settings than ours: foreign settings can name programs to run."""
+    """Raise MateriaError if the settings of a Git directory were changed, because settings can name programs to run."""
     if git_dir.name != REPOSITORY or arguments[0] == "init":
         return  # made by us just now
     with disk(git_dir, "read the settings of file snapshots"):

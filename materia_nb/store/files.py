@@ -1,4 +1,4 @@
-"""Disk errors, locks, our own file formats, and the changed files of a project."""
+"""Disk errors, locks, the file formats of this package, and the changed files of a project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 
 CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
-"""Pattern of cast ids: the name of a directory that cannot lead elsewhere."""
+"""Pattern of cast ids, which are names of directories and must not lead to another directory."""
 
 
 class DiskError(MateriaError):
@@ -41,7 +41,7 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
         """Enter the block."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Convert an OSError; ignore success and other errors."""
+        """Convert an OSError to a DiskError, and ignore all other results."""
         if isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "null" in str(error)):
             raise DiskError(
                 f"Could not {self.doing}: this is not a file name.", where=repr(str(self.path)), kind="disk"
@@ -75,7 +75,7 @@ _RESUME: Final = "make room or make the directory writable, then resume; everyth
 
 @contextlib.contextmanager
 def nothing_recorded() -> Iterator[None]:
-    """Change the hint of a disk error to starting again, because nothing of the cast is recorded yet."""
+    """Change the hint of a disk error in the block: the cast must be started again, because nothing is recorded yet."""
     try:
         yield
     except DiskError as error:
@@ -85,7 +85,7 @@ def nothing_recorded() -> Iterator[None]:
 
 
 def to_bytes(text: str) -> bytes:
-    """Encode text; lone surrogates, which UTF-8 cannot encode, become U+FFFD.
+    """Return text as UTF-8. Lone surrogates, which UTF-8 cannot encode, become U+FFFD.
 
     Raises:
         MateriaError: the value from a notebook is not text (``usage``).
@@ -104,7 +104,7 @@ _LITERALS: Final = {None: "null", True: "true", False: "false"}
 
 
 def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
-    """Encode JSON readably; text that UTF-8 cannot encode is written as escapes."""
+    """Return a JSON value as UTF-8. Characters that UTF-8 cannot encode are written as escapes."""
     try:
         return (_indented(value, "\n") if indented else _on_one_line(value)).encode()
     except UnicodeEncodeError:
@@ -117,7 +117,7 @@ def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
 
 
 def _indented(value: JSON, line: str) -> str:
-    """Encode JSON like ``json.dumps`` with an indent of 2, but faster."""
+    """Return a JSON value as text, like ``json.dumps`` with an indent of 2, but faster."""
     if isinstance(value, str):
         return _quoted(value)
     if value is None or isinstance(value, bool):
@@ -135,14 +135,14 @@ def _indented(value: JSON, line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnFormat:
-    """One of our own file formats: its name, the value of its field ``format``, and a hint about its origin."""
+    """A file format of this package: its name, the value of its field ``format``, and a hint about its origin."""
 
     what: str
     word: str
     hint: str
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Return the object in a file.
+        """Return the JSON object in a file of this format.
 
         Raises:
             MateriaError: the file cannot be read (``no_recording``, ``no_case``), or has another format (``bad_...``).
@@ -163,7 +163,7 @@ class OwnFormat:
         return self.checked(value, path)
 
     def checked(self, value: JSON, where: Path | str) -> dict[str, Any]:
-        """Return a document of this format; raise MateriaError for any other value."""
+        """Return ``value`` if it is a document of this format; raise MateriaError otherwise."""
         if not isinstance(value, dict) or value.get("format") != self.word:
             raise self.bad(where, f"its format is not {self.word!r}")
         return value
@@ -176,10 +176,10 @@ class OwnFormat:
 
 
 FilesSeen: TypeAlias = Mapping[str, tuple[int, int, int]]
-"""The files of a project by relative path: the time of the last content change and inode change, and the size."""
+"""The files of a project by relative path: the times of the last content and inode changes, and the size."""
 
 MOST_FILES: Final = 20_000
-"""Maximum number of files and folders in a snapshot; a larger project has no snapshot."""
+"""Maximum number of files and folders of a project for which changes are detected."""
 MOST_CHANGED: Final = 200
 """Maximum number of changed files that are listed."""
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
@@ -223,7 +223,7 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
 
 
 def changed_files(before: FilesSeen | None, after: FilesSeen | None) -> tuple[str, ...]:
-    """Return the sorted files created or written between two snapshots; empty if a snapshot is missing."""
+    """Return the paths of files created or written between two snapshots, sorted; empty if a snapshot is missing."""
     if before is None or after is None:
         return ()
     changed = sorted(name for name, status in after.items() if before.get(name) != status)
@@ -280,7 +280,10 @@ class CastLock:
 
 @contextlib.contextmanager
 def locked(path: Path, doing: str) -> Iterator[None]:
-    """Wait for the lock file ``path`` and hold it exclusively; ``doing`` describes the action for error messages."""
+    """Wait for the lock file ``path`` and hold the lock while the block runs.
+
+    ``doing`` describes the action for error messages.
+    """
     with disk(path, doing):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open_file(path, _OPEN)
@@ -294,7 +297,7 @@ def locked(path: Path, doing: str) -> Iterator[None]:
 
 
 def lock_owner(run_dir: Path) -> str | None:
-    """Return the owner of a cast's lock in words, or None, without acquiring the lock."""
+    """Return a description of the process that holds the lock of a cast, or None. The lock is not acquired."""
     path = run_dir / _LOCK_NAME
     with HeldInterrupts(), contextlib.suppress(OSError):
         handle = open_plain(path, os.O_RDONLY)

@@ -1,7 +1,7 @@
 """The journal of a cast: ``events.jsonl``, one JSON object per line, appended and flushed at every step (R29).
 
-Each line ends with a ``link``: a digest of the line and of the previous link. The links show up to which line nothing
-was changed, removed or replaced. A link is not a signature: anyone who can write the file can write valid links.
+Each line ends with a ``link``: a digest of the line and of the previous link. The links show up to which line the
+journal is unchanged and complete. A link is not a signature: anyone who can write the file can write valid links.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LONGEST: Final = 2**30
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND
 _link_digest = partial(blake2b, digest_size=8)
-"""Hashes a line up to its link; the key is the link of the line before."""
+"""The hash function for links: it hashes a line up to its link, with the link of the previous line as the key."""
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
@@ -52,8 +52,9 @@ class JournalLine(NamedTuple):
         data: the fields of the event.
         version: the version of the event's format; 0 in a line without a version, as in journals of the reference engine.
         status: the status of the cast after all events of the same write; None in a line of the reference engine.
-        steps: the number of steps that the cast had then.
-        label: the labels of the cast then, such as its name and tags, for the list of casts; None without labels.
+        steps: the number of steps of the cast at that time.
+        label: the labels of the cast at that time, such as its name and tags, for the list of casts; None without
+            labels.
     """
 
     ts: int
@@ -69,12 +70,13 @@ class Contents(NamedTuple):
     """The contents of a journal.
 
     Attributes:
-        lines: the events; there can be many, and the last reader that folds them empties the list.
-        end: the end of the part that was read and is complete, in bytes.
-        torn: the content of a torn last line.
-        unended: True if the last line lacks only its line break.
-        link: the link of the last line, from which the next line continues.
-        reached: True if the journal has the line that was last when the manifest was written, or without a manifest.
+        lines: the events. To save memory, the last function that needs the events empties the list.
+        end: the length of the part that was read and has only complete lines, in bytes.
+        torn: the content of an incomplete last line; empty if the last line is complete.
+        unended: True if the last line is complete except for its line break.
+        link: the link of the last line, which the link of the next line depends on.
+        reached: True if the journal contains the line that was the last line when the manifest was written, or if there
+            is no manifest.
         linked: True if any line has a link; journals of other engines have none.
         broken: the index of the first line whose link is wrong, or that is not an event; None if there is no such line.
     """
@@ -90,7 +92,7 @@ class Contents(NamedTuple):
 
 
 class Journal:
-    """Appends events. Between writes it can release its file and the lock of its cast, see :meth:`rest`.
+    """A journal that is open for appending. Between writes, the file and the lock can be released, see :meth:`rest`.
 
     Attributes:
         mark: the current end of the journal.
@@ -110,7 +112,8 @@ class Journal:
             path: the file, which is created if it is missing.
             lock: the lock of the cast, which is released with the journal.
             sync: True to force each append to the disk.
-            contents: the contents read from the file; call :meth:`mend` before the first append. None for a new journal.
+            contents: the contents read from an existing file; None for a new journal. Call :meth:`mend` before the
+                first append.
         """
         self.path = path
         self.sync = sync
@@ -130,10 +133,10 @@ class Journal:
             raise
 
     def mend(self, contents: Contents) -> Path | None:
-        """Repair the end of the journal before the first append; its contents have just been read.
+        """Repair the end of the journal before the first append, from the contents that were just read.
 
-        A torn last line is moved into a separate file next to the journal, whose path is returned.
-        A last line that lacks only its line break is completed.
+        An incomplete last line is moved to a separate file next to the journal; the path of that file is returned. A
+        last line without a line break gets its line break.
         """
         if contents.unended:
             with disk(self.path, "end the last line of the journal"):
@@ -184,12 +187,12 @@ class Journal:
                 raise
 
     def settle(self) -> None:
-        """Remove a block whose append was interrupted, so that readers see only lines that the next append keeps."""
+        """Remove the lines of an interrupted append, which the next append would also remove."""
         if self._unsure:
             self._cut()
 
     def _check_alone(self) -> None:
-        """Refuse to write to a journal that was removed, replaced, or written by another process."""
+        """Raise DiskError if the journal was removed, replaced, or changed by another process."""
         try:
             status = os.stat(self.path)  # noqa: PTH116 - at each step
         except FileNotFoundError:
@@ -265,7 +268,7 @@ class Journal:
                 lock.release()
 
     def close(self) -> None:
-        """Release the file and the lock for good; appending afterwards is an error."""
+        """Release the file and the lock permanently. Appending afterwards is an error."""
         self._closed = True
         self._let_go()
 
@@ -283,7 +286,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
     Args:
         path: the file.
         until: the type of the event at which reading stops.
-        known: an earlier end of the journal, such as the one in the manifest.
+        known: an earlier end of the journal, such as the end that the manifest records.
         lenient: True to stop at an invalid line before the last line and mark it as broken; False to raise an error.
 
     Raises:
@@ -338,14 +341,17 @@ _ENDS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
 
 
 def _unlinked(raw: bytes) -> tuple[bytes, str]:
-    """Split a line into its body and its link; the link is "" if the line has none, as in a foreign journal."""
+    """Split a line into its body and its link.
+
+    The link is "" if the line has no link, as in journals of other engines.
+    """
     if raw[-_ENDS:-18] != _LINK:
         return raw, ""
     return raw[:-_ENDS], raw[-18:-2].decode("ascii", "replace")
 
 
 def parse_line(raw: bytes) -> JournalLine | None:
-    """Return the event in a journal line, or None if there is none; fields of a wrong type count as absent."""
+    """Return the event in a journal line, or None if the line is not an event. Fields of a wrong type are ignored."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -371,7 +377,10 @@ def parse_line(raw: bytes) -> JournalLine | None:
 
 
 def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
-    """Return the encoded lines, which follow the line with ``link``, and the link of the last encoded line."""
+    """Return lines as bytes, and the link of the last line.
+
+    ``link`` is the link of the line before the first of ``lines``.
+    """
     parts = []
     for line in lines:
         form = {
@@ -404,7 +413,7 @@ _KEPT: Final = (Output, OutputEdited)
 
 
 def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
-    """Return the journal lines of events that lead to ``session``.
+    """Return events as journal lines; ``session`` is the session after the events.
 
     A long output is first written as an artifact; the line then contains its digest (R43).
     """

@@ -1,6 +1,6 @@
-"""Opening a run directory: ours or the reference engine's (R29), as recorded (R41), or copied up to a step.
+"""Opens run directories of this engine and of the reference engine (R29), also only as recorded (R41), and copies them.
 
-The links of its journal and the digests of long outputs show up to which step the cast is unchanged.
+The links of a journal and the digests of long outputs show up to which step a cast is unchanged.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from materia_nb.store.rundir import RunDir, location_of, new_run_dir, written_ma
 def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
     """Return the recorded steps with their items, outputs, tool calls and tokens, and the recorded end.
 
-    Nothing is parsed or assigned, so there are no differences, and the state is that of the start. A step leads to the
-    socket that was started next.
+    Outputs are not parsed, and assignments are not made. So there are no differences, and the state of the cast stays
+    as at the start. Each step leads to the socket that was started next.
 
     Args:
-        rules: the rules of a sketch of the loadout, with every visited socket.
+        rules: the rules of a substitute for the loadout that contains every visited socket.
         lines: the events.
         read: returns the text of an artifact by name; raises MateriaError if it cannot.
     """
@@ -74,7 +74,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
 
 
 def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
-    """Return for each event the socket that started next, ``end`` if the cast ended, or None if it is not recorded."""
+    """Return, for each event, the socket that starts next, ``end`` if the cast ends, or None if neither is recorded."""
     target: str | None = None
     targets = []
     for line in reversed(lines):
@@ -88,7 +88,7 @@ def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
 
 
 def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
-    """Return the sockets that a journal names as started, each with its materia if that is recorded."""
+    """Return the started sockets of a journal, each with its materia if the materia is recorded."""
     visited: dict[str, str | None] = {}
     for data in (line.data for line in lines if line.type == "socket_start"):
         socket, materia = data.get("socket"), data.get("materia")
@@ -98,7 +98,7 @@ def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
 
 
 def _take(done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None) -> None:
-    """Fold an event that led to ``state``, even if the engine would continue differently."""
+    """Fold a recorded event that led to ``state``, even if this engine would continue differently."""
     transition = Transition(state, (), decision, before=done.session.state, forced=True)
     done.session = evolve(rules, done.session, event.replace(transition=transition))
 
@@ -166,10 +166,10 @@ _LONGEST_CONFIG: Final = 50_000_000
 CONFIG: Final = "config.resolved.json"
 
 CONTINUE_COPY: Final = "continue in a copy of it: cast.replay(cast.graph).go_on()"
-"""The command that continues an open cast of another engine."""
+"""A hint with the command that continues an open cast of another engine."""
 
 ENGINE = "materia_nb"
-"""The engine name in our journals."""
+"""The name of this engine in journals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +177,13 @@ class Recorded:
     """The contents of a run directory.
 
     Attributes:
-        rules: the rules of the cast, or the rules of a sketch of its loadout if there are ``problems``.
+        rules: the rules of the cast. If there are ``problems``, they are the rules of a substitute for its loadout.
         document: the config of the cast.
         contents: the contents of the journal.
         ours: True if this engine wrote the cast.
         project: the directory in which the cast worked.
-        problems: the reasons why its loadout cannot be cast here.
-        redefined: True if the cast took over changed definitions of materia, which the config file may lack.
+        problems: the reasons why this engine cannot run the loadout.
+        redefined: True if definitions of materia were changed during the cast; the config file may lack these changes.
     """
 
     rules: Rules
@@ -198,7 +198,7 @@ class Recorded:
 def _read_contents(files: RunDir, until: str | None = None) -> Contents:
     """Read the journal of a run directory, at most up to the first event of the type ``until``.
 
-    Raises MateriaError if the journal is missing or damaged.
+    Raises MateriaError if the run directory or its journal is missing, or if the journal is damaged.
     """
     with disk(files.path, "open the run directory"):
         exists = files.path.is_dir()
@@ -218,10 +218,11 @@ def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
 
 
 def check_resumable(files: RunDir) -> None:
-    """Refuse a cast that can never be continued, before a lock file is created in its directory.
+    """Raise MateriaError if a cast can never be continued. Called before a lock file is created in its directory.
 
     Raises:
-        MateriaError: kinds ``not_begun`` and ``not_ours``, and those of :func:`_read_contents`.
+        MateriaError: the cast has no recorded start (``not_begun``), another engine wrote it (``not_ours``), or
+            :func:`_read_contents` failed.
     """
     start = cast_start(_read_contents(files, "cast_start"))
     if start is None:
@@ -241,11 +242,14 @@ def check_resumable(files: RunDir) -> None:
 
 
 def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
-    """Read the config and the journal; raise MateriaError if one is missing or unreadable.
+    """Return the contents of a run directory.
+
+    Raises MateriaError if the config or the journal is missing or unreadable.
 
     Args:
         files: the run directory.
-        to_look: True to list the problems of a loadout that cannot be cast in ``problems``; False to raise an error (R41).
+        to_look: True to list the problems of a loadout that this engine cannot run in ``problems``; False to raise an
+            error (R41).
     """
     contents = _read_contents(files)
     start = cast_start(contents) or {}
@@ -287,7 +291,10 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
 
 
 def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
-    """Return the usage report of a reference cast from its end event or a file, or None if there is no report."""
+    """Return the usage report of a cast of the reference engine, from its end event or a file.
+
+    None without a report.
+    """
     ends = [line.data for line in contents.lines if line.type == "cast_end"]
     report = ends[-1].get("usage") if ends else None
     if report is not None:
@@ -319,7 +326,10 @@ def _without_resolved_scripts(document: JSON) -> JSON:
 
 
 def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
-    """Return the config with its loadout from ``cast_start`` if the config lacks it; the reference stores both."""
+    """Return the config; if it has no loadout, add the loadout from the start event.
+
+    The reference engine stores both.
+    """
     name, pipeline = start.get("loadout"), start.get("pipeline")
     name = name if isinstance(name, str) else None
     known = as_object(as_object(document).get("loadouts"))
@@ -346,12 +356,14 @@ _APPROVALS: Final = ("tools_allowed", "tool_decided")
 
 
 def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None, *, now: bool = False) -> Path:
-    """Copy journal, config and artifacts to a new directory in ``root``; the first event of the copy names its source.
+    """Copy a cast to a new directory, and return the new directory. The first event of the copy names the source.
 
-    The copy is the cast as it was after ``step``, without later edits, or as it is ``now`` (R55). Without
-    ``root`` the new directory is created next to the source. Tool approvals and unused command approvals are left
-    out, because they hold for the source only, so a fork asks again. The name, tags, note and verdict of the cast are left
-    out too; those of steps are copied. The journal makes the directory a cast, so it is written last and in one operation.
+    The copy contains the cast as it was after ``step``, without later edits, or as it is ``now`` (R55). The new
+    directory is created in ``root``, or next to the source. Approvals of tools and unused approvals of commands are not
+    copied, so a fork asks again. Labels of the cast, such as its name and tags, are not copied, but labels of steps
+    are.
+
+    The journal is written last and in one operation, because a directory with a journal counts as a cast.
     """
     lines = [line for line in read_journal(files.journal).lines if not _is_about_that_cast(line)]
     path = new_run_dir(root or files.path.parent)
@@ -374,9 +386,9 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
 def write_events(
     root: Path, rules: Rules, start: ev.CastStart, events: Sequence[ev.Event], *, sync: bool = False
 ) -> Path:
-    """Write a cast that consists of events, with its config, to a new directory in ``root``; the cast can be resumed.
+    """Write events and the config of a cast to a new directory in ``root``. The cast can then be resumed.
 
-    The journal makes the directory a cast, so it is written last and in one operation.
+    The journal is written last and in one operation, because a directory with a journal counts as a cast.
     """
     path = new_run_dir(root)
     try:
@@ -396,12 +408,15 @@ def write_events(
 
 
 def _is_about_that_cast(line: JournalLine) -> bool:
-    """Return True if an event applies only to the copied cast: a tool approval, or a label."""
+    """Return True if an event is not copied to a fork: an approval of a tool, or a label of the cast."""
     return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
 
 
 def _artifacts(files: RunDir) -> Iterator[str]:
-    """Yield the outputs in a run directory, and the inputs and outputs of utilities: only plain files, no links."""
+    """Yield the names of outputs, and of inputs and outputs of utilities, in a run directory.
+
+    Only plain files are included.
+    """
     if not files.is_inside("sockets"):
         return
     for folder, folders, names in os.walk(files.path / "sockets"):
@@ -422,7 +437,10 @@ def _copied(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLi
 
 
 def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int | None) -> list[JournalLine]:
-    """Check out the step's files in the copy's own folder and return the journal line, if the cast keeps snapshots."""
+    """Write the files of a step to a folder of the copy, and return the journal line about them.
+
+    Without snapshots, nothing is written, and the result is empty.
+    """
     if not lines[0].data.get("files"):
         return []
     session = read_session(rules, lines, files.text_of).session
@@ -447,7 +465,10 @@ def not_kept(step: int) -> MateriaError:
 
 
 def _back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
-    """Return the line that takes the copy back to ``step``, or an empty list if the step is not finished."""
+    """Return the journal line that takes a cast back to ``step``.
+
+    The result is empty if ``step`` is the latest step and not finished.
+    """
     session = read_session(rules, lines, files.text_of).session
     last = session.steps.latest
     if last is not None and last.number == step and last.after.status not in ("ready", "complete"):
@@ -468,10 +489,10 @@ class Verified:
     """The result of verifying a journal; its ``repr`` is readable text.
 
     Attributes:
-        steps: the number of unchanged steps.
-        lines: the number of unchanged lines of the journal.
-        problems: the changes that were found, a sentence each; empty if nothing was changed.
-        torn: True if a crash cut off the last line; finished work is not lost by that.
+        steps: the number of unchanged steps at the beginning.
+        lines: the number of unchanged lines at the beginning of the journal.
+        problems: descriptions of the changes, a sentence each; empty if nothing was changed.
+        torn: True if the last line is incomplete because of a crash. No finished step is lost in this case.
         linked: True if the journal has links.
     """
 
@@ -494,7 +515,7 @@ class Verified:
 
 
 def verify(files: RunDir) -> Verified:
-    """Verify the journal and the long outputs of a run directory; write nothing.
+    """Check the journal and the long outputs of a run directory for changes. Writes nothing.
 
     Raises:
         MateriaError: there is no readable journal (``no_journal``).
@@ -515,7 +536,7 @@ def verify(files: RunDir) -> Verified:
 
 
 def damage_messages(contents: Contents) -> list[str]:
-    """Return messages about the damage to a journal: its first changed line, or else a missing end."""
+    """Return messages about the damage to a journal: its first changed line, or a missing end."""
     if contents.broken is not None:
         steps = _good_steps(contents.lines, contents.broken)
         upto = f"up to step {steps}" if steps else "for no step"
@@ -536,7 +557,10 @@ def refuse_broken(files: RunDir, contents: Contents) -> None:
 
 
 def _good_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = False) -> int:
-    """Return the number of steps that end in the first ``count`` lines; with ``is_whole``, include the unfinished step."""
+    """Return the number of steps that end in the first ``count`` lines.
+
+    With ``is_whole``, an unfinished last step is counted, too.
+    """
     starts = [index for index, line in enumerate(lines[:count]) if line.type == "socket_start"]
     if not starts:
         return 0

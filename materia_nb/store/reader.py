@@ -1,8 +1,9 @@
-"""Reading a session from a journal of this engine or of the reference engine.
+"""Rebuilds a session from a journal of this engine or of the reference engine.
 
-The events are folded by :func:`~materia_nb.engine.evolve.evolve`, like the events of a running cast. Events that don't fit,
-because the reference wrote them or the config was changed, are translated here into events that fit. If the recorded route
-differs from the engine's route, the difference is stored with the engine's reason, and reading follows the recorded route.
+:func:`~materia_nb.engine.evolve.evolve` applies the events, like the events of a running cast. Events that this engine
+would not accept, because the reference engine wrote them or the config was changed, are translated first. If the
+recorded route differs from the route that this engine would take, the session follows the recorded route. The
+difference is stored, with the reason for this engine's route.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ from materia_nb.store.rundir import is_item_key
 
 
 def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
-    """Enter ``socket`` with the recorded item and visit number, even if the engine would not enter the socket."""
+    """Return the transition into ``socket`` with the recorded item and visit number.
+
+    The transition is made even if this engine would not enter the socket.
+    """
     state = state._replace(status="ready", next=socket, failure=None, unrouted=None)
     visit, key = recorded.visit, recorded.about.get("itemKey")
     if visit is not None and visit > 0:
@@ -62,7 +66,7 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
 
 
 def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
-    """Return the transition into a recorded visit that the engine would not make, or whose item it does not have."""
+    """Return the transition into a recorded visit that this engine would not make, or whose item does not exist."""
     state = as_visited(rules, state, socket, recorded)
     item = state.at.item if state.at else None
     if item is not None:  # mark the item as entered, so that it does not count as skipped
@@ -72,7 +76,7 @@ def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: Socke
 
 
 def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> CastState:
-    """Return the state in which ``socket`` is visited with the recorded item, even if the engine would act differently."""
+    """Return the state in which ``socket`` waits for an output, with the recorded item."""
     node, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
     item = None
@@ -99,7 +103,10 @@ def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStar
 
 
 def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
-    """Ask for the handoff of a socket that drafts or works first, even if its draft or work was not recorded."""
+    """Return the transition to the final handoff of a socket that drafts or works first.
+
+    The draft or work need not be recorded.
+    """
     visit = state.at
     if visit is not None and not visit.drafts:
         return Transition(state._replace(at=visit._replace(mode="final")))
@@ -129,7 +136,7 @@ def unkept(event: RecoveryStart) -> str:
 
 
 def _quest_of(lines: Sequence[JournalLine]) -> str | None:
-    """Return the id of the quest for which a reference cast was made: its item outside loops (R59)."""
+    """Return the id of the quest of a cast of the reference engine. Outside loops, it is the key of the item (R59)."""
     start = next((line.data for line in lines if line.type == "cast_start"), {})
     quest = start.get("quest")
     quest_id = quest.get("id") if isinstance(quest, dict) else quest
@@ -137,7 +144,7 @@ def _quest_of(lines: Sequence[JournalLine]) -> str | None:
 
 
 def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
-    """Return the index that an item key stands for (R13), or None if it is not a key of the iterator."""
+    """Return the index of the item with a key (R13), or None if the iterator has no such key."""
     if iterator is None or not isinstance(key, str):
         return None
     digits = key.removeprefix("WI-") if iterator.numbered_as_work_items else key
@@ -148,12 +155,12 @@ def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
 
 
 _RENAMED: Final = {"budget_updated": "budget_set"}
-"""Event types that have other names in the reference engine than here."""
+"""Event types of this engine, by their different names in the reference engine."""
 
 
 @dataclass(slots=True)
 class Recording:
-    """A cast as read from disk: its session, differences from the recorded route, and messages about unreadable parts."""
+    """A cast read from a journal: the session, differences from the recorded route, messages about unreadable parts."""
 
     session: Session
     differences: list[Difference] = field(default_factory=list)
@@ -169,7 +176,7 @@ def read_session(
     strict: bool = False,
     empty: bool = False,
 ) -> Recording:
-    """Fold a journal.
+    """Return the cast that the events of a journal describe.
 
     Args:
         rules: the rules of the recorded loadout.
@@ -197,10 +204,11 @@ _OUTPUT_TYPES: Final = frozenset(event.type for event in ev.OUTPUTS)
 
 
 def with_recorded_usage(lines: Sequence[JournalLine], report: JSON) -> list[JournalLine]:
-    """Return the events of the reference engine, with the usage of each turn added to the event of its output.
+    """Return the events of a reference cast, with the usage of each turn added to the event of its output.
 
-    The reference lists the turns of a cast in its usage report, in order, and not at its outputs. The usage of a turn
-    whose answer was not kept goes to the next output of its socket; turns that are left over go to the last output.
+    The reference engine records the usage of turns only in its usage report, in order. The usage of a turn without a
+    stored answer is added to the next output of its socket. The usage of all remaining turns is added to the last
+    output.
 
     Args:
         lines: the events as recorded.
@@ -236,7 +244,7 @@ def _with_usage(line: JournalLine, used: Sequence[Usage]) -> JournalLine:
 
 
 def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
-    """Read the usage of a turn of the reference engine, which counts cached input tokens separately."""
+    """Return the usage of a turn of the reference engine, which counts cached input tokens separately."""
     tokens, cost = as_object(turn.get("tokens")), as_object(turn.get("cost")).get("total")
     fresh, read, stored, output = (
         count if count is None or count >= 0 else None
@@ -251,9 +259,9 @@ class _Exchanged(MateriaError):
 
 
 class _Reader:
-    """Folds events, and translates events that do not fit into events that do.
+    """Applies events, and translates events that this engine would not accept.
 
-    If the recording continued differently from the engine, the translated events carry the recorded transition.
+    If the recording continued differently from this engine, the translated events contain the recorded transition.
     """
 
     def __init__(self, rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str], *, strict: bool) -> None:
@@ -320,13 +328,13 @@ class _Reader:
         self.done.session = evolve(self.rules, self.session, event)
 
     def _forced(self, event: ev.Event, transition: Transition) -> None:
-        """Fold an event with a transition that the engine would not make."""
+        """Apply an event with a transition that this engine would not make."""
         self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _remember(self, event: ev.Event) -> None:
-        """Record the events that would explain a later failure.
+        """Remember events that would explain a later failure.
 
-        ``free`` is set if the next socket need not be the one that the engine would choose.
+        ``free`` is set if the recording may continue at another socket than this engine would choose.
         """
         match event:
             case ev.SocketStart():
@@ -390,7 +398,10 @@ class _Reader:
         self._forced(event, output_of(self.rules, self.session, event))
 
     def _text_of(self, event: ev.Output | ev.OutputEdited) -> str:
-        """Return the output in an artifact, whose digest must be the recorded one (R43)."""
+        """Return the output in an artifact.
+
+        Raises MateriaError if its digest differs from the recorded digest (R43).
+        """
         text = self._read(event.artifact or "")
         if event.sha256 is not None and sha256(to_bytes(text)).hexdigest() != event.sha256:
             raise MateriaError(
@@ -402,7 +413,10 @@ class _Reader:
         return text
 
     def _lost(self, event: ev.Output) -> None:
-        """Continue without an unreadable output: show the step; its effects are unknown."""
+        """Continue without an unreadable output.
+
+        The step is shown with an empty output, and its effects are unknown.
+        """
         event, at = event.replace(text=""), self.session.state.waiting_at
         if not isinstance(event, ev.SocketComplete) or at is None:
             self._output(event)
@@ -413,7 +427,7 @@ class _Reader:
             self.free = True
 
     def _unkept(self, event: ev.Output) -> None:
-        """Add a note on a turn of the reference engine whose answer was overwritten by the visit's next answer."""
+        """Add a message about a turn whose answer the reference engine overwrote with the next answer of the visit."""
         if isinstance(event, ev.RecoveryStart):
             self._note(unkept(event))
             self.recovery = event
@@ -473,7 +487,10 @@ class _Reader:
             self._failed_between(event, state, message)
 
     def _failed_visit(self, event: ev.CastEnd, state: CastState, message: str) -> None:
-        """Fail the visit that still owes an output, with the refused output if the recording has it."""
+        """End the cast as failed in a visit that waits for an output.
+
+        The refused output is included if it is recorded.
+        """
         if event.kind is None and self._refused_last(event, state):
             state = self.session.state
             if state.failure is not None:
@@ -490,11 +507,10 @@ class _Reader:
             self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
     def _refused_last(self, event: ev.CastEnd, state: CastState) -> bool:
-        """Replay the last, refused output of a visit that ended a recorded cast; return False if there is none.
+        """Apply the refused output with which a recorded cast failed; return False if it is not recorded.
 
-        The reference engine stores only the last output of a visit.
-
-        A file that another event names contains the output of a retry.
+        The reference engine stores only the last output of a visit. If another event names the file, the file contains
+        the output of a retry.
         """
         visit = state.at
         if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:
@@ -550,7 +566,7 @@ class _Reader:
 
 
 def start_of(lines: Sequence[JournalLine]) -> ev.CastStart:
-    """Return the start event of the cast."""
+    """Return the start event in a journal; without one, a start event without fields."""
     data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
     event = from_json("cast_start", data, lenient=True)
     assert isinstance(event, ev.CastStart)  # noqa: S101 - of that type

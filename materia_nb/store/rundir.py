@@ -1,6 +1,6 @@
 """The run directory of a cast: its layout (R29), and the files that are derived from the journal (R29, R30, R43).
 
-Also: evidence that outputs name, envelopes for other tools, and the context that a project keeps across casts.
+Also the files that outputs name as evidence, envelopes for other tools, and the context document of a project.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ _ITEM_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
 
 
 class RunDir:
-    """Paths and writes of one run directory. Artifact names are relative to this directory and use ``/``."""
+    """A run directory, with its paths and write operations.
+
+    Artifact names are relative to this directory and use ``/``.
+    """
 
     def __init__(self, path: Path, *, sync: bool = False) -> None:
         """Use the directory ``path``; ``sync`` requests an fsync of every artifact."""
@@ -94,7 +97,7 @@ class RunDir:
         self._made.add(folder)
 
     def check_inside(self, folder: str) -> None:
-        """Raise MateriaError if an artifact folder, with links resolved, is outside the run directory."""
+        """Raise MateriaError if a folder for artifacts, with links resolved, is outside the run directory."""
         if not self.is_inside(folder):
             raise MateriaError(
                 "The cast would write outside of its run directory, or through a link in it.",
@@ -104,7 +107,7 @@ class RunDir:
             )
 
     def is_inside(self, folder: str) -> bool:
-        """Return True if an artifact folder, with links resolved, is inside the run directory."""
+        """Return True if a folder for artifacts, with links resolved, is inside the run directory."""
         path = self._resolved / folder
         return ".." not in folder.split("/") and path.resolve() == path
 
@@ -113,7 +116,7 @@ class RunDir:
         return self.write(name, json_bytes(value, indented=True))
 
     def sweep(self) -> None:
-        """Remove unfinished files that a killed process has left. The caller must hold the lock."""
+        """Remove temporary files that a killed process left behind. The caller must hold the lock."""
         for folder, _, files in os.walk(self.path):
             for name in filter(TEMPORARY_NAME.fullmatch, files):
                 with suppress(OSError):
@@ -124,7 +127,10 @@ class RunDir:
         return os.path.isfile(f"{self._root}/{name}")  # noqa: PTH113 - asked for each output of a cast
 
     def text_of(self, name: str) -> str:
-        """Read an artifact; raises MateriaError if it is missing or its path leads out of the directory."""
+        """Return the text of an artifact.
+
+        Raises MateriaError if it is missing, or if its path leads out of the directory.
+        """
         path = self.path / name
         try:
             path = path.resolve()
@@ -159,15 +165,15 @@ def is_item_key(key: str) -> bool:
 
 
 def location_of(path: Path) -> dict[str, JSON]:
-    """Return the location of a run directory; approvals are valid only at that location."""
+    """Return the resolved path of a run directory as text; approvals are valid only at this path."""
     return {"host": socket.gethostname(), "user": os.getuid(), "directory": str(path.resolve())}
 
 
 @nothing_recorded()
 def new_run_dir(root: Path) -> Path:
-    """Create the run directory of a new cast; its name is the cast id, made from the UTC time (R29).
+    """Create the run directory of a new cast. Its name is the cast id, which is the UTC time (R29).
 
-    If the name for the current millisecond exists, the next free name is used, even if the clock changes meanwhile.
+    If the name for the current millisecond exists, the next free name is used.
     """
     with disk(root, "make the directory of the cast"):
         root.mkdir(parents=True, exist_ok=True)
@@ -230,9 +236,9 @@ _ENTRIES_AT_ONCE: Final = 500
 
 
 class ArtifactWriter:
-    """Writes the artifacts of a cast: those of finished steps within a second, all others when the cast pauses.
+    """Writes the artifacts of a cast: of finished steps within a second, all others when the cast pauses.
 
-    A session is a frozen value, so a separate thread can write its files while the cast continues.
+    A session is immutable, so a separate thread can write its files while the cast continues.
     """
 
     def __init__(self, files: RunDir, rules: Rules) -> None:
@@ -315,9 +321,10 @@ def _writes_prompts(rules: Rules) -> bool:
 
 
 def manifest_head(path: Path) -> dict[str, str]:
-    """Return ``status``, ``steps``, ``journalBytes``, ``journalLink``, ``cost`` and ``unpriced`` of our manifest, as text.
+    """Return fields of a manifest as text.
 
-    Missing fields are left out; the result is empty if the manifest cannot be read.
+    The fields are ``status``, ``steps``, ``journalBytes``, ``journalLink``, ``cost`` and ``unpriced``. Missing fields
+    are left out; the result is empty if the manifest cannot be read.
     """
     try:
         with open_for_reading(path / "manifest.json") as handle:
@@ -328,7 +335,7 @@ def manifest_head(path: Path) -> dict[str, str]:
 
 
 def written_mark(path: Path) -> Mark | None:
-    """Return the end of the journal when our manifest was written, or None if the manifest does not contain it."""
+    """Return the end of the journal when the manifest was written, or None if the manifest does not contain it."""
     head = manifest_head(path)
     if "journalLink" not in head or not head.get("journalBytes", "").isdecimal():
         return None
@@ -343,7 +350,7 @@ def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
 
 
 def artifact_content(text: str) -> bytes | None:
-    """Return the bytes of an output that is too long for its event (R43), or None for a shorter output."""
+    """Return an output as bytes if it is too long for its event and must be stored as an artifact (R43), or None."""
     if len(text) * 3 <= OUTPUT_INLINE_BYTES:
         return None
     content = to_bytes(text)
@@ -382,7 +389,7 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> N
 
 
 def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterator[bytes]:
-    """Yield the manifest: the state of the cast when its journal ended at ``mark``, and one artifact per line."""
+    """Yield the manifest: the state of the cast when its journal ended at ``mark``, then one artifact per line."""
     state = session.state
     head: dict[str, JSON] = {
         "castId": cast_id,
@@ -465,7 +472,7 @@ def _usage(usage: Usage) -> Mapping[str, JSON]:
 
 
 def _missing(usage: Usage) -> dict[str, JSON]:
-    """Return the numbers of turns with unknown usage or price, if there are any (R56)."""
+    """Return the numbers of turns with unknown usage and of turns with unknown price, if they are not 0 (R56)."""
     missing = {"uncounted": usage.uncounted, "unpriced": usage.unpriced}
     return {name: count for name, count in missing.items() if count}
 
@@ -520,7 +527,7 @@ def _is_there(text: str, project: Path, run_dir: Path) -> bool:
 def file_within(text: str, project: Path, run_dir: Path) -> str | None:
     """Return the path, relative to the project, of the file named by ``text`` in the project or the run directory.
 
-    None if it is not a file, or if it lies outside the project.
+    The result is None if the path is not a file, or if the file is outside the project.
     """
     path = find_evidence(text, (project, run_dir))
     root = project.resolve()
@@ -530,7 +537,7 @@ def file_within(text: str, project: Path, run_dir: Path) -> str | None:
 
 
 def write_side_files(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
-    """Write the envelope of the latest output, and the project knowledge that it contains.
+    """Write the envelope of the latest output, and add its project knowledge to the context document.
 
     Args:
         run_dir: the run directory of the cast.
@@ -557,10 +564,10 @@ def _reading_of(session: Session, before: CastState) -> Reading | None:
 
 
 def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
-    """Write the envelope of the latest output: as a draft until its socket is completed, then under its final name.
+    """Write the envelope of the latest output, as a draft until its socket is completed.
 
-    Nothing is written if the protocol does not use envelopes, or if the output contains no object. The arguments are
-    the same as for :func:`write_side_files`.
+    Nothing is written if the protocol does not use envelopes, or if the output does not contain a JSON object. The
+    arguments are the same as for :func:`write_side_files`.
     """
     socket_rules = rules.sockets[visit.socket]
     reading = _reading_of(session, before)
@@ -583,10 +590,12 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
 
 @lru_cache(maxsize=8)
 def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
-    """Return a unique name of each socket for file names, without hyphens, because a hyphen ends the step in a file name.
+    """Return a unique name for each socket, for use in file names.
 
-    Each character that is not an ASCII letter, a digit or ``_`` becomes ``_``, and a name has at most 100 characters. A
-    name that differs from an earlier name only in case gets a number; ids that need no change come first.
+    It has no hyphens, because a hyphen ends it in a file name.
+
+    Each character that is not an ASCII letter, a digit or ``_`` becomes ``_``, and a name has at most 100 characters.
+    Of names that differ only in case, all but one get a number.
     """
     step_of: dict[str, str] = {}
     used_names: set[str] = set()
@@ -614,7 +623,7 @@ _CONTEXT_FILE: Final = "project-context.json"
 
 
 def read_context(root: Path) -> dict[str, JSON]:
-    """Return the context document of a project by section; empty if the project has none.
+    """Return the sections of a project's context document by name; empty if the project has no document.
 
     Args:
         root: the directory of the run directories.
@@ -643,7 +652,7 @@ def read_context(root: Path) -> dict[str, JSON]:
 
 
 def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]]) -> None:
-    """Read, change and write the context document, as one transaction among all processes.
+    """Read, change and write the context document in one transaction, which excludes other processes.
 
     Raises:
         MateriaError: as for :func:`read_context`, or the document cannot be written and stays unchanged.

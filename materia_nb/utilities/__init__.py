@@ -1,1 +1,1 @@
-"""Run processes with enforced limits, and utilities, which read JSON from stdin (R23-R25)."""
+"""Processes with enforced limits, and utilities, which are processes that read JSON from stdin (R23-R25)."""

@@ -1,8 +1,8 @@
 """Run commands that can neither block their caller nor leave processes behind (R23).
 
 On a platform without processes, a Python script runs inside the current process. It reads stdin and writes stdout and
-stderr as in a separate process. The script cannot be stopped, so there is no time limit. It can read the memory of the
-current process, so only scripts that a person has chosen run like this.
+stderr as in a separate process. The script cannot be stopped, so there is no time limit. The script can read the memory
+of the current process, so only scripts that a person has chosen are run in this way.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ KEEP_BYTES: Final = 1_048_576
 
 
 class Capture(NamedTuple):
-    """The part of an output to capture.
+    """Describes which part of an output is captured.
 
     Attributes:
         start: the number of bytes from the beginning.
-        end: the number of bytes from the end of the rest.
-        skip_lines: the beginning of lines that are left out and don't count.
+        end: the number of bytes at the end of the output that are captured after ``start``.
+        skip_lines: lines with this beginning are neither captured nor counted.
     """
 
     start: int = KEEP_BYTES
@@ -60,7 +60,7 @@ _FIRST_MIB: Final = Capture()
 
 
 class CapturedOutput(io.RawIOBase):
-    """A stream that stores a part of an output."""
+    """A writable stream that stores only a part of an output."""
 
     def __init__(self, capture: Capture) -> None:
         self.size = 0
@@ -74,7 +74,7 @@ class CapturedOutput(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Capture the part of ``data`` that fits; return the whole length of ``data``."""
+        """Capture the part of ``data`` that fits, and return the length of ``data``."""
         written = chunk = bytes(data)
         if self._skip_lines:
             *lines, self._line = (self._line + chunk).split(b"\n")
@@ -103,7 +103,10 @@ class CapturedOutput(io.RawIOBase):
 
 
 def _python_script(argv: Sequence[str]) -> tuple[str | None, list[str]] | None:
-    """Return the code of ``-c`` (None for a file) and the arguments; None if the command is not a Python script."""
+    """Return the code after ``-c`` (None for a script file) and the arguments.
+
+    The result is None if the command does not run a Python script.
+    """
     if not argv or not (argv[0] == sys.executable or _PYTHON.fullmatch(PurePath(argv[0]).name)):
         return None
     arguments = list(dropwhile(_PLAIN_OPTIONS.__contains__, argv[1:]))
@@ -177,7 +180,7 @@ _CHUNK: Final = 65_536  # capacity of a pipe
 
 
 class _Output(CapturedOutput):
-    """One output pipe and its captured output."""
+    """An output pipe of a command, and the output captured from it."""
 
     def __init__(self, pipe: IO[bytes], capture: Capture) -> None:
         super().__init__(capture)
@@ -192,7 +195,7 @@ class _Output(CapturedOutput):
 
 
 class ProcessGroup:
-    """A started command and its pipes, until its process group has ended."""
+    """A running command with its pipes and its process group."""
 
     def __init__(
         self,
@@ -218,7 +221,7 @@ class ProcessGroup:
         self._selector = selectors.PollSelector()
 
     def until_end(self, timeout_s: float | None) -> None:
-        """Write to and read from the command until it ends, is stopped, or exceeds its time limit."""
+        """Exchange data with the command until it ends, is stopped, or exceeds its time limit."""
         now = time.monotonic()
         deadline = math.inf if timeout_s is None else now + timeout_s
         self._open_pipes()
@@ -319,7 +322,7 @@ class ProcessGroup:
         self._signal_group(signal.SIGKILL)
 
     def _has_ended(self) -> bool:
-        """Return True if the command itself has ended, without reaping the command if the system allows this."""
+        """Return True if the command itself has ended. If the system allows it, the command is not reaped."""
         if self.child.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
@@ -353,14 +356,14 @@ class ProcessResult:
         argv: the command.
         code: exit code; None if a signal ended the command or the command never ran.
         signal: name of the signal, such as ``SIGKILL``; None if no signal ended the command.
-        timed_out: True if the command was ended by the time limit.
-        stopped: True if the command was ended by the caller's stop event or by an interrupt.
+        timed_out: True if the time limit ended the command.
+        stopped: True if the stop event or an interrupt ended the command.
         started: False if the command never ran; ``start_error`` is then the reason.
         stdout: the captured beginning of stdout; ``stderr`` is the same for stderr.
-        stdout_truncated: True if the output is longer than ``stdout``.
+        stdout_truncated: True if the whole stdout is longer than ``stdout``.
         seconds: wall-clock time, in seconds.
-        stdout_end: the last bytes of a truncated output, if requested.
-        stdout_bytes: length of the whole output, in bytes.
+        stdout_end: the last bytes of a truncated stdout, if ``Capture.end`` requests them.
+        stdout_bytes: length of the whole stdout, in bytes.
         in_place: True if the command ran inside the current process, without a time limit.
     """
 
@@ -393,11 +396,12 @@ class ProcessResult:
         return f"code {self.code}" if self.signal is None else f"signal {self.signal}"
 
     def failure(self, who: str, limit: str) -> tuple[str, str] | None:
-        """Return the kind of a failure, such as ``agent_exit``, and its description; None if the command succeeded.
+        """Return the kind and the description of the failure; None if the command succeeded.
 
         Args:
-            who: the beginning of the kind, unless the kind is ``interrupted``.
-            limit: the time limit in words.
+            who: the beginning of the kind, such as ``agent`` in ``agent_exit``. The kind ``interrupted`` does not have
+                it.
+            limit: the time limit with its unit, for the description.
         """
         if not self.started:
             return f"{who}_not_started", f"could not be started: {self.start_error}"
@@ -430,13 +434,13 @@ def run_process(
 ) -> ProcessResult:
     """Run a command without a shell, in its own process group, and wait for its end (R23).
 
-    This function returns even if the command writes endlessly, does not read its input, closes its pipes, ignores SIGTERM
-    or leaves children that keep the pipes open. On timeout, stop or interrupt, the whole group
-    gets SIGTERM, and SIGKILL one second later. When a command ends by itself, its remaining children get SIGKILL.
-    A process that moved itself to another group keeps running. May be called from any thread.
+    This function returns even if the command writes endlessly, does not read its input, closes its pipes, ignores
+    SIGTERM or leaves children that keep the pipes open. On timeout, stop or interrupt, the whole group gets SIGTERM,
+    and SIGKILL one second later. When a command ends on its own, its remaining children get SIGKILL. A process that has
+    moved to another group keeps running. May be called from any thread.
 
-    On a platform without processes, Python scripts run inside the current process, without a time limit, and cannot be
-    stopped.
+    On a platform without processes, a Python script runs inside the current process. It then has no time limit and
+    cannot be stopped.
 
     Args:
         argv: the program and its arguments.

@@ -1,4 +1,4 @@
-"""The step of a utility: its command, the JSON document on its stdin, its output, and its failure (R23-R25).
+"""Runs a utility: finds its command, sends a JSON document to its stdin, and returns its output or failure (R23-R25).
 
 The shipped scripts are copied into the user's profile, where a person can read and change them. A manifest next to the
 copies lists, for each script, the file of the copy and the hash of the packaged script from which it was made.
@@ -27,7 +27,7 @@ from materia_nb.utilities.process import KEEP_BYTES, STDERR_SUMMARY, ProcessResu
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
-"""Directory of the script copies in a profile."""
+"""Name of the directory in a user's profile that contains the copies of the shipped scripts."""
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
@@ -37,8 +37,8 @@ _HASH_SHOWN: Final = 8
 class ScriptCopy(NamedTuple):
     """The copy of a shipped script in a profile, with its path and status.
 
-    The status ``set aside`` means that a person changed the copy before an update. The new script is in a separate file
-    and is used instead of the copy.
+    The status ``set aside`` means that a person changed the copy before an update of the package. The updated script is
+    in a separate file, which is used instead.
     """
 
     script: str
@@ -49,9 +49,9 @@ class ScriptCopy(NamedTuple):
 def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
     """Return the file to run for a shipped script; None for an unknown script.
 
-    The first folder with a usable file wins. In a folder with a manifest, the copy of a packaged script is usable only if
-    it was made from the current version. In other folders, any file with this name is usable. The last resort is the
-    packaged script. So an outdated copy never runs.
+    The first folder with a usable file is used, or else the script in the package. In a folder with a manifest, a copy
+    is usable only if it was made from the current version of the script, so an outdated copy never runs. In other
+    folders, any file with this name is usable.
     """
     for folder in folders:
         path: Path | None = folder / name
@@ -85,10 +85,10 @@ def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
 def synchronize(folder: Path) -> bool:
     """Update the copies of the shipped scripts in ``folder``; return False if the folder cannot be written.
 
-    An unchanged copy is replaced. A copy that a person changed stays, and the new script
-    is written next to it, with the start of its hash in the file name. Every file is replaced atomically, so kernels
-    that synchronize at the same time get the same result. If the copies cannot be written, :func:`find_script` returns
-    the packaged scripts.
+    A copy that nobody changed is replaced. A copy that a person changed is kept, and the new script is written next to
+    it, with the start of its hash in the file name. Every file is replaced atomically, so kernels that synchronize at
+    the same time get the same result. If the copies cannot be written, :func:`find_script` returns the packaged
+    scripts.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def synchronize(folder: Path) -> bool:
 
 
 def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
-    """Write a copy of the current packaged script unless one exists; return the entry for the manifest."""
+    """Write a copy of the current script unless there is a copy; return the manifest entry of the copy."""
     content = _packaged(name)
     new = _hash(content)
     copy = _copy(folder, entry, new)
@@ -118,7 +118,7 @@ def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
 
 
 def _copy(folder: Path, entry: JSON, current: JSON) -> Path | None:
-    """Return the file of a manifest entry; None if the copied script did not have the hash ``current``."""
+    """Return the path of the copy in a manifest entry; None if the hash of the copied script is not ``current``."""
     fields = as_object(entry)
     name = fields.get("file")
     if not isinstance(name, str) or PurePath(name).name != name or fields.get("sha256") != current:
@@ -127,7 +127,7 @@ def _copy(folder: Path, entry: JSON, current: JSON) -> Path | None:
 
 
 def _manifest(folder: Path) -> Object:
-    """Return the entries of the manifest; empty if it is missing or damaged."""
+    """Return the entries of the manifest; empty if the manifest is missing or damaged."""
     try:
         return as_object(as_object(read_config(folder / MANIFEST)).get("scripts"))
     except MateriaError:
@@ -173,7 +173,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
 
 
 def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
-    """Return a utility's definition for a config in ``folder`` that still runs the files in ``owner`` (R24)."""
+    """Return the definition of a utility for a config in ``folder``; it still runs the files in ``owner`` (R24)."""
     command = _argv(definition)
     if owner == folder or not command:
         return dict(definition)
@@ -183,13 +183,13 @@ def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder:
 
 
 def with_absolute_paths(definition: Mapping[str, JSON], owner: Path | None) -> dict[str, JSON]:
-    """Return a utility's definition in which paths of files next to its config are absolute (R24)."""
+    """Return the definition of a utility with absolute paths instead of paths relative to its config (R24)."""
     command = _argv(definition)
     return {**definition, "command": _with_absolute_paths(command, owner)} if command else dict(definition)
 
 
 def missing_program(definition: Mapping[str, JSON], owner: Path | None, project: Path) -> str | None:
-    """Return the program or script of a utility that is missing on this machine; None if nothing is missing.
+    """Return the name of the program or script of a utility that is missing on this machine; None if none is missing.
 
     Args:
         definition: the materia as written.
@@ -281,10 +281,10 @@ class UtilityResult:
 
     Attributes:
         process: the process that ran; its command and output are redacted.
-        stdout: the text of stdout, with U+FFFD for undecodable bytes; it is the result if ``failure`` is None.
-        failure: the kind of the failure (``utility_exit``, ``utility_timeout``, ``utility_not_started``, or
-            ``interrupted``, after which the step may run again), or None.
-        summary: a description of the end of the process, for the error about a failure or a refused output.
+        stdout: the text of stdout, with U+FFFD for undecodable bytes; the output of the utility if ``failure`` is None.
+        failure: the kind of the failure, or None: ``utility_exit``, ``utility_timeout``, ``utility_not_started``, or
+            ``interrupted``, after which the utility can run again.
+        summary: a description of how the process ended, for messages about a failure or a refused output.
     """
 
     process: ProcessResult
@@ -302,16 +302,16 @@ def run_utility(
     artifacts: tuple[str, str] = ("", ""),
     stop: threading.Event | None = None,
 ) -> UtilityResult:
-    """Run a utility with a document on its stdin, in the directory of its scope (R23, P8).
+    """Run a utility with a JSON document on its stdin, in a working directory (R23, P8).
 
-    The result has a failure if the command cannot be found or started. The protocol reads stdout later.
+    The result has a failure if the command cannot be found or started. The output in stdout is not checked here.
 
     Args:
         materia: the utility.
         document: the input of the utility, such as ``castId`` and ``state``.
         cwd: the working directory.
         utilities: directories of shipped scripts, see :func:`resolve_command`.
-        artifacts: the files of stdout and stderr, for the text of a failure.
+        artifacts: the names of the files with stdout and stderr, for messages about a failure.
         stop: an event; once it is set, the utility is stopped and the failure is ``interrupted``.
 
     Raises:
@@ -333,7 +333,7 @@ def run_utility(
 
 
 def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str, str]) -> dict[str, JSON]:
-    """Return the record of a run, for ``<visit>.command.json`` and the event ``utility_command`` (R29)."""
+    """Return the record of a run, for the file ``<visit>.command.json`` and the event ``utility_command`` (R29)."""
     process = result.process
     record: dict[str, JSON] = {
         "materia": materia.id,
@@ -356,7 +356,7 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
 
 
 def _redacted(process: ProcessResult) -> ProcessResult:
-    """Remove secrets from a command and its output, before they are shown, stored or shortened."""
+    """Return a process result without secrets in its command and output, so that it can be shown and stored."""
     secrets = secret_arguments(process.argv)
     return replace(
         process,
@@ -368,7 +368,7 @@ def _redacted(process: ProcessResult) -> ProcessResult:
 
 
 def _traces(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
-    """Return texts with the summary of stderr and the names of the output files (R23)."""
+    """Return texts for a failure message: a summary of stderr, and the names of the output files (R23)."""
     if not process.started:
         return []
     files = zip(("stdout", "stderr"), artifacts, strict=True)

@@ -92,7 +92,7 @@ def prepare(project: str, state: dict[str, Any]) -> None:
 
 
 def init(project: str) -> None:
-    """Create a repository that is not colocated. Older jj versions lack the option, but this is their default."""
+    """Create a jj repository that is not colocated with Git. Older jj versions do so without an option."""
     try:
         jj(project, "git", "init", "--no-colocate")
     except Failed as error:

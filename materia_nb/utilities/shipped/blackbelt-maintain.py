@@ -56,7 +56,7 @@ def maintain(document: dict[str, Any], bookmark: str | None) -> str:
 
 
 def text_at(value: Any, *keys: str) -> str | None:
-    """Return the text at a path, without surrounding white space; None if there is no text."""
+    """Return the text under nested keys of an object, without surrounding white space; None if there is no text."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return (value.strip().replace("\0", "") or None) if isinstance(value, str) else None

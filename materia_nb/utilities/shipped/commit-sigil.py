@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def title_fault(item: Any, types: Sequence[str]) -> str | None:
-    """Return a description of the fault in an item's title, with the correction; None for a valid title."""
+    """Return a description of the fault in the title of an item, with the correction; None if the title is valid."""
     title = item.get("title") if isinstance(item, dict) else None
     if not isinstance(title, str) or not title.strip():
         return "has no title; add one, such as feat: add a release page."

@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def detect(project: Path) -> dict[str, Any]:
-    """Return a description of the version control of a directory."""
+    """Return the fields that describe the version control of a directory."""
     kind, root, bare = nearest(Path(os.path.realpath(project)))
     available = {name: shutil.which(name) is not None for name in ("git", "jj")}
     branch, detached = head(root) if kind == "git" and root is not None and available["git"] else (None, None)
@@ -51,7 +51,10 @@ def detect(project: Path) -> dict[str, Any]:
 
 
 def nearest(project: Path) -> tuple[str, Path | None, bool]:
-    """Return the kind and directory of the nearest repository, and True if it is bare. Does not run a program."""
+    """Return the kind and the directory of the nearest repository, and True if the repository is bare.
+
+    Runs no program.
+    """
     for folder in (project, *project.parents):
         if (folder / ".jj").is_dir():
             return "jj", folder, False

@@ -3,9 +3,10 @@
 stdin   {"cwd": ..., "params": {"file": ".gitignore", "patterns": [".pi/pi-materia/"]}}
 stdout  {"state": {"artifactIgnore": {"ok", "file", "changed", "added", "unchanged"}}}
 
-The file is in the project, even if the project is part of a larger repository, because a pattern with a slash is relative
-to its file. Existing content stays unchanged, and existing patterns are not added again. New lines get the line ending of
-the last line. The file is replaced atomically. If it cannot be written, the utility fails with "ok": false and "error".
+The ignore file is in the project, even if the project is a folder of a larger repository, because a pattern with a
+slash is relative to its file. Existing content stays unchanged, and existing patterns are not added again. New lines
+get the line ending of the last line. The file is replaced atomically. If it cannot be written, the utility fails with
+"ok": false and "error".
 """
 
 from __future__ import annotations
@@ -69,7 +70,10 @@ def is_pattern(value: Any) -> bool:
 
 
 def target(project: Path, name: str) -> Path:
-    """Return the file to write, with symbolic links resolved; it must be inside the repository of the project."""
+    """Return the path of the ignore file, with symbolic links resolved.
+
+    The file must be inside the repository of the project.
+    """
     path = Path(os.path.realpath(project / name))
     root = Path(os.path.realpath(project))
     for folder in (root, *root.parents):

@@ -52,7 +52,7 @@ class Failed(Exception):
 
 
 TaskResult = tuple[str, dict[str, Any], dict[str, Any]]
-"""The context, the fields of the state, and the other fields of the output."""
+"""The result of a task: the context, the fields of the state, and the other fields of the output."""
 
 
 def main() -> int:
@@ -122,7 +122,10 @@ def maintain(document: dict[str, Any]) -> TaskResult:
 
 
 def commit_item(document: dict[str, Any], before: dict[str, str], state: dict[str, Any]) -> str:
-    """Commit all changed files except those in ``before``; set ``commit`` in the state, and describe the result."""
+    """Commit all changed files except the files in ``before``.
+
+    Sets ``commit`` in the state, and returns a description of the result.
+    """
     title = (document.get("item") or {}).get("title")
     title = title.strip().replace("\0", "") if isinstance(title, str) else ""
     if not title:
@@ -171,7 +174,7 @@ def spawn(document: dict[str, Any]) -> TaskResult:
 
 
 def new_folder(parent: Path, name: str) -> Path:
-    """Create a folder with an unused name; safe if other lanes do the same concurrently."""
+    """Create a folder with an unused name, even if other lanes create folders at the same time."""
     parent.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
@@ -213,7 +216,7 @@ def lanes(state: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def merge(root: Path, name: str, branch: str) -> None:
-    """Merge a branch; raises Failed if that is not possible. A conflict stays in the files."""
+    """Merge a branch, or raise Failed. After a conflict, the files contain both versions."""
     try:
         git(root, "merge", "--no-ff", "--no-edit", f"--message=Merge {name}", branch)
     except Failed as error:
