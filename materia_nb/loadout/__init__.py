@@ -1,4 +1,4 @@
-"""Reading, checking and resolving of configs; running a loadout is the job of other packages."""
+"""Functions that read, check and resolve configs. Other packages run the loadouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems and hints of fields, of definitions of materia, and of MCP servers (R21, R26, R28, R38)."""
+"""Checks of fields, materia definitions and MCP servers, which report problems and hints (R21, R26, R28, R38)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def check_fields(
         findings: collects the problems.
         model: the class that describes the object.
         raw: the object as written.
-        path: the path before the names of its fields.
-        itself: the path of the object in messages; None takes ``path``.
+        path: the path of the object, which precedes the names of its fields in messages.
+        itself: the path in messages about the object as a whole; None uses ``path``.
     """
     try:
         model.model_validate(raw)
@@ -49,7 +49,7 @@ def check_fields(
 
 
 def _report(findings: Findings, model: type[Model], error: ErrorDetails, path: str, itself: str) -> None:
-    """Report an error of pydantic as a problem of its field, or of an entry that has the wrong type."""
+    """Report a pydantic error as a problem, either of its field or of an entry that has the wrong type."""
     row: FieldRow | None = None
     whole_entry = True
     for part in error["loc"]:
@@ -74,7 +74,7 @@ def _report(findings: Findings, model: type[Model], error: ErrorDetails, path: s
 
 
 def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Fix | None:
-    """Return the fix for an invalid condition of an edge or a missing field with a default; otherwise None."""
+    """Return a fix for an edge's invalid condition, or for a missing field that has a default; otherwise None."""
     match error["loc"]:
         case ("sockets", str(id_), "edges", int(index), "when"):
             condition = findings.closest(error["input"], CONDITIONS) or "always"
@@ -94,11 +94,11 @@ def _advice(row: FieldRow) -> str:
 
 
 _ARTICLES: Final = {"object": "an ", "list": "a ", "number": "a ", "whole": "a ", "percent": "a "}
-"""The article of a shape, by its first word; other shapes need none."""
+"""Article before the description of an expected value, by the first word of the description."""
 
 
 def check_materia(findings: Findings, name: str, raw: JSON) -> None:
-    """Report the problems of a definition of a materia."""
+    """Report the problems of a materia definition."""
     path = f"materia.{name}"
     if is_object(raw) and _is_ambiguous(raw):
         message = f"the materia {name!r} has both a prompt and a command or script, but no type"
@@ -124,9 +124,9 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
 
 
 def _is_ambiguous(raw: Object) -> bool:
-    """True if the definition has no type but both a prompt and a program (R38).
+    """True if a materia definition has no type, but both a prompt and a program (R38).
 
-    It is then refused, so that a forgotten ``type`` never starts a program.
+    Such a definition is refused, so that a forgotten ``type`` never starts a program.
     """
     runs = raw.get("command") is not None or raw.get("script") is not None
     return raw.get("type") is None and raw.get("prompt") is not None and runs
@@ -152,7 +152,7 @@ _LANES: Final = (
 
 
 def check_servers(findings: Findings, servers: JSON) -> None:
-    """Report the problems of the names and transports of MCP servers."""
+    """Report MCP servers with an invalid name, and servers without exactly one transport (a command or a URL)."""
     for name, raw in as_object(servers).items():
         path = f"mcpServers.{name}"
         transports = [field for field in ("command", "url") if as_object(raw).get(field)]
@@ -177,7 +177,7 @@ _MATERIA_MODELS: tuple[type[Model], ...] = (models.AgentMateria, models.UtilityM
 
 
 def hint_fields(findings: Findings, document: Object, loadout: str | None) -> None:
-    """Add hints on the fields of a config, or only on the fields of ``loadout`` and its materia."""
+    """Add hints about unknown or ineffective fields of a config, or only of ``loadout`` and its materia."""
     _hint_fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
         message = "stopAtLimit: false has no effect, since a maximum always stops the cast"
@@ -203,7 +203,7 @@ def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
 
 
 def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str = "") -> None:
-    """Add hints on the fields of an object and of the objects inside it."""
+    """Add hints about unknown or ineffective fields of an object and of the objects inside it."""
     for part, owner, part_path in objects(model, raw, path):
         rows = part.rows
         for field, value in owner.items():
@@ -239,7 +239,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
 
 
 def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
-    """Return advice about where a misplaced field of a loadout, socket or materia belongs, or None if unknown."""
+    """Return the reason why a field is in the wrong object, or None if no other object has this field."""
     if model is models.Loadout and row_named(models.Config, field):
         return "the field belongs to the top level of the config"
     if model not in (models.SocketFields, *_MATERIA_MODELS) or not any(
@@ -254,5 +254,5 @@ def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
 
 
 def _is_set(value: JSON) -> bool:
-    """Return False if the value is empty or switches its field off."""
+    """True unless a field's value is empty or disables the field with ``enabled: false``."""
     return bool(value) and not (is_object(value) and value.get("enabled") is False)

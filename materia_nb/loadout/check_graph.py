@@ -1,4 +1,4 @@
-"""Problems of sockets, edges, iterators and loops (R3, R4, R13-R16, R18, R25-R27)."""
+"""Checks of sockets, edges, iterators and loops, which report problems (R3, R4, R13-R16, R18, R25-R27)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 
 
 
 _FixFor: TypeAlias = Callable[[str | None], Fix | None]
-"""Function that returns the fix of a broken reference, given the closest existing name or None."""
+"""Function that returns the fix for a broken reference, given the most similar existing name or None."""
 
 
 def _no_fix(_closest: str | None) -> None:
@@ -88,10 +88,10 @@ def _check_endpoint(
     advice: str | None = None,
     fix_for: _FixFor = _no_fix,
 ) -> bool:
-    """Report a broken reference. Return True if the reference is valid, or absent but not ``required``.
+    """Report a broken reference to a socket. Return True if the reference is valid, or is missing and not ``required``.
 
-    ``end`` allows the end of the cast as target. ``advice`` replaces the suggestion of the closest socket. ``fix_for``
-    returns the fix for the closest name.
+    If ``end`` is set, the reference may also name the end of the cast. ``advice`` replaces the suggestion of the most
+    similar socket. ``fix_for`` returns the fix, given the most similar name.
     """
     if value is None or value == "":
         if required:
@@ -119,7 +119,7 @@ def _first_entry(facts: LoadoutFacts) -> Fix | None:
 
 
 def _check_done(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
-    """Report a ``done``, a field of older loadouts, whose target does not exist."""
+    """Report a field ``done`` whose target does not exist; only older loadouts have this field."""
     if spec is not None and "done" in spec:
         _check_endpoint(findings, facts, spec["done"], f"{path}.done", required=False)
 
@@ -137,7 +137,7 @@ def _check_socket(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) 
 
 
 def _check_sources(findings: Findings, socket: SocketFacts) -> None:
-    """Check that the sources of an agent's assignments are readable; a utility has its assignments on its materia (R4)."""
+    """Report invalid sources in the assignments of an agent; the assignments of a utility are on its materia (R4)."""
     for path, _, source in socket.assignments:
         fault = source_fault(source) if is_text(source) else None
         if fault is not None:
@@ -244,7 +244,7 @@ def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _Inbound, loop
 
 
 def _check_members(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, path: str) -> bool:
-    """Check the members of a loop. Return True if the loop has members and all of them exist."""
+    """Report members of a loop that do not exist. Return True if the loop has members and all of them exist."""
     known = [
         _check_endpoint(findings, facts, member, f"{path}.sockets[{index}]", end=False)
         for index, member in enumerate(as_list(loop.raw.get("sockets")))
@@ -298,7 +298,7 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
 
 
 def _likely_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None = None) -> Fix | None:
-    """Return the fix that makes a loop consume the generator before it, or connects the named generator to the loop."""
+    """Return a fix that makes a loop consume the generator before it, or that connects the generator it names to it."""
     likely = facts.likely_generator(loop.members)
     if likely is not None and likely != loop.source:
         step = do("set_source", loop.id, "consumes", from_=likely)

@@ -1,4 +1,4 @@
-"""Composition of several loadouts and materia into one loadout that runs them in a sequence.
+"""Composition of several loadouts and materia into one loadout, which runs them in sequence.
 
 A loadout ends in three cases: an edge leads to ``end``; no edge of a socket matches (R3); or a list is empty or
 exhausted and no exit matches (R16).
@@ -23,13 +23,13 @@ from materia_nb.loadout.vocabulary import GUARDS, Condition, condition_spec, mus
 
 @dataclass(frozen=True, slots=True)
 class LinkedPart:
-    """A loadout with its new names, as a part of a composition.
+    """A loadout that is part of a composition, with its sockets, loops and cursors renamed.
 
     Attributes:
-        sockets: raw sockets by their new ids; adding bridges changes ``sockets`` and ``loops`` in place.
+        sockets: raw sockets by new id; connecting the part to the next part changes ``sockets`` and ``loops`` in place.
         loops: raw loops, in their original order.
-        ids: old socket id -> new.
-        cursors: old name of a cursor -> new.
+        ids: old socket id -> new socket id.
+        cursors: old cursor name -> new cursor name.
     """
 
     sockets: Object
@@ -39,11 +39,11 @@ class LinkedPart:
 
 
 def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, used_loops: Collection[str]) -> None:
-    """Change a part so that it continues at ``target`` wherever it would end.
+    """Connect a part to the next part: wherever the part would end, it continues at ``target``.
 
     Args:
         part: the part.
-        graph: the part alone, resolved, under its old names.
+        graph: the resolved graph of the part, with its old names.
         target: the socket at which the composition continues.
         used_loops: ids of the loops of other parts.
 
@@ -80,7 +80,7 @@ def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, used_loops: Col
 
 
 def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
-    """Redirect the edges to the end, and add edges for results that no edge matches (R3).
+    """Redirect edges from the end to ``target``, and add edges for results that no edge matches (R3).
 
     A utility that has only guards, on its edges or its advance, must return ``satisfied``. An ``always`` edge would
     remove this requirement (R7), so the missing guards are added instead.
@@ -98,7 +98,7 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
 
 
 def _empty_source(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
-    """Return the member that gets the exit of an empty list (R16).
+    """Return the member of a loop that gets the exit for an empty list (R16).
 
     The exit must not derive an advance for this member (R15). A member without its own ``always`` exit is preferred.
     """
@@ -128,7 +128,7 @@ def _always(source: str, target: str) -> Object:
 
 
 class _ExitRoutes:
-    """The exit routes of a part by loop, including the added routes."""
+    """The exits of a part by loop, including the exits that were added to connect it to the next part."""
 
     def __init__(self, graph: Graph) -> None:
         self.routes = {loop.id: list(loop.routes) for loop in graph.loops.values()}
@@ -173,7 +173,7 @@ class _ExitRoutes:
                 socket = self.graph.sockets[target]
 
     def _after_empty(self, socket: Socket) -> str | None:
-        """Return the socket that an empty list leads to, as ``Rules.empty_exit`` does; None if the cast ends."""
+        """Return the socket that follows an empty list, by the rules of ``Rules.empty_exit``; None if the cast ends."""
         loop = socket.iterator.loop if socket.iterator else None
         for routes in filter(None, map(self.always_of, socket.loops if loop is None else (loop,))):
             target = next((route for route in routes if route.source == socket.id), routes[0]).target
@@ -192,7 +192,7 @@ class _ExitRoutes:
 
 _PREFIXES: Final = ("loadout", "materia")
 _CURSOR: Final = re.compile(r"(\{\{\s*cursor\.)([^{}]+)\}\}")
-"""Pattern of a cursor variable; the name has no braces, so that each character is read only once."""
+"""Pattern of a ``{{cursor.NAME}}`` variable. NAME has no braces, so that a search takes linear time."""
 _CURSORS: Final = (
     ("sockets", "*", "advance", "cursor"),
     ("sockets", "*", "foreach", "cursor"),
@@ -204,12 +204,12 @@ _DRAWN: Final = ("layout", "socketKind")  # fields for the editor only
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Several loadouts as one loadout.
+    """A loadout that runs several loadouts in sequence.
 
     Attributes:
-        name: its name, made from the names of the parts.
-        document: the config, with this loadout as its only one.
-        sockets: for each part in order: old socket id -> socket id in the composition.
+        name: the name of the composed loadout, made from the names of the parts.
+        document: the config, with the composed loadout as its only loadout.
+        sockets: for each part, in order: old socket id -> socket id in the composition.
         copies: id of a copied materia -> id of the original. A materia is copied if its prompt
             names a renamed cursor.
     """
@@ -222,7 +222,7 @@ class Composition:
 
 @dataclass(slots=True)
 class _Whole:
-    """An unfinished composition."""
+    """A composition to which parts are still being added."""
 
     sockets: Object = field(default_factory=dict)
     loops: Object = field(default_factory=dict)
@@ -232,7 +232,7 @@ class _Whole:
 
 
 def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] | None = None) -> Composition:
-    """Compose loadouts and materia into a sequence; a materia counts as a loadout with one socket.
+    """Compose loadouts and materia into one loadout; a materia counts as a loadout with one socket.
 
     Wherever a part would end, the composition continues at the entry of the next part: at edges and exits to
     ``end``, at results without a matching edge (R3), and at lists without a matching exit (R16). The limits and
@@ -288,7 +288,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
 
 
 def find_part(document: Object, name: str) -> tuple[str, Object]:
-    """Return the name and the raw loadout of a part; see :func:`compose`."""
+    """Return the name and the raw loadout of a part, found by a name as :func:`compose` accepts it."""
     groups = {"loadout": as_object(document.get("loadouts")), "materia": as_object(document.get("materia"))}
     kind, colon, rest = name.partition(":")
     if colon and kind in _PREFIXES and name not in groups["loadout"] and name not in groups["materia"]:
@@ -311,7 +311,7 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
 
 
 def _renamed(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
-    """Return the sockets and loops of a part under their new names."""
+    """Return a part with its sockets, loops and cursors renamed, so that no earlier part has the same names."""
     # Imported here, because the designer package loads pydantic, which is only needed to compose.
     from materia_nb.loadout.design.document import renamed_at, with_renamed_sockets
 
@@ -326,7 +326,7 @@ def _renamed(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -
 
 
 def _cursors(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
-    """Return the name of each cursor of a part: its own name, unless an earlier part uses it.
+    """Return the new name of each cursor of a part: its old name, unless an earlier part uses that name.
 
     A cursor that is named after its socket follows the socket's new id.
     """
@@ -351,7 +351,7 @@ def _socket(composition: _Whole, facts: LoadoutFacts, raw: Object, cursors: Mapp
 
 
 def _loop(loop: Object, before: Object, cursors: Mapping[str, str]) -> Object:
-    """Return a loop with updated default exit ids, and with its default cursor written out if that was renamed."""
+    """Return a loop with updated default exit ids; if the default cursor was renamed, the loop names it explicitly."""
     consumes, default = loop.get("consumes"), cursors.get("workItemIndex", "workItemIndex")
     if is_object(consumes) and not is_text(consumes.get("cursor")) and default != "workItemIndex":
         loop = {**loop, "consumes": {**consumes, "cursor": default}}
@@ -367,7 +367,7 @@ def _exit_id(route: Object) -> str:
 
 
 def _materia(composition: _Whole, name: str, cursors: Mapping[str, str]) -> str:
-    """Return the id of the materia to place, or of a copy if its prompt reads a renamed cursor."""
+    """Return the id of a materia or, if its prompt reads a renamed cursor, of a copy with an updated prompt."""
     raw = as_object(composition.materia.get(name))
     prompt: JSON = raw.get("prompt")
     if materia_kind(raw) != "agent" or not isinstance(prompt, str):

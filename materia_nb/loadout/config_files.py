@@ -1,6 +1,6 @@
-"""Reading and writing of config files in each format, and lookup of the line of a path in a text.
+"""Reads and writes config files in each format, and finds the line of a config path in a text.
 
-A text is parsed into JSON values, or an error reports the position and the reason.
+Parsing returns JSON values, or raises an error with the position and the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_REASON: Final = 200
 
 
 class ParseError(Exception):
-    """Raised for a text that is not valid in its format. ``line`` and ``column`` start at 1; they are 0 if unknown."""
+    """Raised for a text that is not valid JSON or YAML. ``line`` and ``column`` start at 1; they are 0 if unknown."""
 
     def __init__(self, message: str, hint: str, line: int = 0, column: int = 0) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class ParseError(Exception):
 
 
 def _parse_json(text: str) -> JSON:
-    """Parse strict JSON, without comments, NaN and duplicate keys. Raises ParseError."""
+    """Parse strict JSON. Raises ParseError, also for comments, NaN and duplicate keys."""
     repeated: list[tuple[dict[str, JSON], str]] = []
 
     def pairs(members: list[tuple[str, JSON]]) -> dict[str, JSON]:
@@ -108,7 +108,7 @@ def parse_yaml(text: str) -> JSON:
 
 @cache
 def _constructor() -> type:
-    """Return a constructor that refuses merge keys. YAML 1.2 lacks them, and they can double the data per line."""
+    """Return a YAML constructor that refuses merge keys. YAML 1.2 has none, and they can double the data per line."""
     from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 
     class Constructor(SafeConstructor):
@@ -156,7 +156,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
 
 
 def _walk(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
-    """Yield each value with the keys that lead to it, in order; the list of keys is reused."""
+    """Yield each value of a document with the keys that lead to the value; each step changes the same list of keys."""
     keys: list[Any] = []
     levels: list[Iterator[tuple[Any, JSON]]] = []
     value = document
@@ -177,7 +177,7 @@ def _walk(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
 
 
 def _path(keys: list[Any]) -> str:
-    """Return the path of a value for an error, such as ``loadouts.T.sockets[0]``."""
+    """Return the path of a value for an error message, such as ``loadouts.T.sockets[0]``."""
     steps = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return "".join(steps).removeprefix(".") or "the config"
 
@@ -188,7 +188,7 @@ _LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
 
 
 def _blanked(text: str) -> str:
-    """Replace comments and trailing commas by spaces, so that lines and columns do not change."""
+    """Return a JSON text with spaces instead of comments and trailing commas; lines and columns do not change."""
     text = _COMMENT.sub(lambda match: _blank(match[0], "/"), text)
     return _LAST_COMMA.sub(lambda match: _blank(match[0], ","), text)
 
@@ -198,7 +198,7 @@ def _blank(text_part: str, first: str) -> str:
 
 
 def _with_whole_characters(value: JSON) -> JSON:
-    """Join each surrogate pair into one character, as JSON does."""
+    """Return a value with each surrogate pair joined into one character, as a JSON parser does."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if isinstance(value, dict):
@@ -214,7 +214,7 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
-    """Return the line and column of the second of two equal keys; 0 and 0 if the position is ambiguous."""
+    """Return the line and column of the second occurrence of a key; 0 and 0 if the position is ambiguous."""
     written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
     positions = [match.start() for match in re.finditer(written, text)]
     if not only or len(positions) != 2:
@@ -227,7 +227,7 @@ _PLACE: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
-    """Return the line of a finding, from 1, and the length of the end of its path that is not in the text.
+    """Return the line number of a finding, from 1, and the length of the part of its path that is not in the text.
 
     Args:
         text: a valid config in YAML or in JSON, with or without comments.
@@ -251,7 +251,7 @@ def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, in
 
 
 def _steps(node: Any, path: str) -> tuple[int, int]:
-    """Return the line of the last existing part of a path, and the length of the rest of the path."""
+    """Return the line number of the last part of a path that exists, and the length of the rest of the path."""
     line = 1
     while node is not None and path:
         if node.id == "sequence":
@@ -270,9 +270,9 @@ def _steps(node: Any, path: str) -> tuple[int, int]:
 
 
 def _longest(node: Any, path: str) -> tuple[Any, Any, str]:
-    """Return key and value of the member whose name is the longest prefix of a path, and the rest of the path.
+    """Return the key and value of the member whose name is the longest prefix of a path, and the rest of the path.
 
-    Names may contain dots. Key and value are None if no member fits.
+    Names may contain dots. Key and value are None if no name is a prefix of the path.
     """
     members = node.value if node.id == "mapping" else ()
     fits = [(key, value) for key, value in members if re.match(re.escape(key.value) + r"(?:[.\[]|$)", path)]
@@ -295,7 +295,7 @@ _CONFIG_KIND: Final = "config"
 
 
 def config_error(message: str, where: str | Path | None, hint: str) -> MateriaError:
-    """Return the error of a config that cannot be read, written or used."""
+    """Return an error about a config that cannot be read, written or used."""
     return MateriaError(message, where=None if where is None else str(where), hint=hint, kind=_CONFIG_KIND)
 
 
@@ -316,7 +316,7 @@ def read_config(path: str | Path) -> JSON:
 
 
 def config_text(path: str | Path) -> str:
-    """Return the text of a config file; raises MateriaError as :func:`read_config` does."""
+    """Return the text of a config file; raises MateriaError like :func:`read_config`."""
     path = expanded(path)
     _check_plain(path)
     try:
@@ -379,7 +379,7 @@ def write_config(path: str | Path, document: JSON) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the text of a config file atomically, and create its directory if only that is missing.
+    """Write the text of a config file atomically; create the directory if its parent exists.
 
     Raises:
         MateriaError: the file cannot be written; the old file is unchanged.
@@ -400,7 +400,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def resolved(path: str | Path) -> Path:
-    """Return the absolute path with ``~`` expanded and links resolved; raises MateriaError if it is not a path."""
+    """Return the absolute path with ``~`` expanded and links resolved; raises MateriaError for an invalid path."""
     try:
         return expanded(path).resolve()
     # a cycle of links, a NUL in the name, or a number
@@ -418,7 +418,7 @@ def is_there(path: Path) -> bool:
 
 
 def dumps(document: JSON, *, indent: int | str | None = None) -> str:
-    """Return JSON that UTF-8 can encode, unescaped if possible; raises ValueError if ``document`` is not JSON."""
+    """Return JSON text that UTF-8 can encode, without escapes if possible; raises ValueError for other values."""
     text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)
     try:
         text.encode()
@@ -429,7 +429,7 @@ def dumps(document: JSON, *, indent: int | str | None = None) -> str:
 
 
 def _check_plain(path: Path) -> None:
-    """Raise MateriaError if a path is not a plain file, since opening a pipe would block."""
+    """Raise MateriaError if a path is not a regular file; opening a pipe, for example, would block."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -450,7 +450,7 @@ def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
 
 
 def _near_file(path: Path) -> str:
-    """Return advice with the closest config file in the directory."""
+    """Return advice that suggests the most similar config file in the directory of ``path``."""
     folder = path.parent
     try:
         files = [file for file in folder.iterdir() if file.suffix.lower() in ENDINGS and file.exists()]

@@ -38,7 +38,7 @@ class Fault(ValueError):
     """Raised for a value that a field does not accept.
 
     Attributes:
-        what: the message; None selects a message with the value.
+        what: the message; None selects a general message that quotes the value.
         hint: the advice; None selects the advice of the field or of its kind.
         at: the path inside the value, such as ``[1]``.
     """
@@ -186,7 +186,7 @@ def is_context(value: JSON) -> bool:
     """Return True if ``value`` is valid for ``castContext``.
 
     Raises:
-        Fault: ``value`` is an object with a wrong part.
+        Fault: ``value`` is an object with an unknown or invalid part.
     """
     if not is_object(value):
         return isinstance(value, str) and value in CAST_CONTEXTS
@@ -324,7 +324,7 @@ class FieldRow:
         part: the class of the objects in it.
         container: list or dict if the field has several entries.
         ignored: the reason why the field has no effect, for fields that are accepted but ignored.
-        code: the code of its problems; None takes the code of its object.
+        code: the code of its problems; None uses the code of its object.
         missing: the message if the field is missing; None selects a general message.
         write: the advice for a refused value; None derives it from the kind or the shape.
         bare: True if paths of its entries leave out the field name: ``Socket-1``, not ``sockets.Socket-1``.
@@ -389,7 +389,7 @@ def config_field(
         rules: the R-numbers that it implements.
         default: the effective value of an absent field, which is added to the description.
         alias: its name in the config, if different from the Python name in camelCase.
-        min_length: the least number of entries.
+        min_length: the minimum number of entries.
         attributes: other attributes of :class:`FieldRow`.
     """
     if default is not None:
@@ -428,7 +428,7 @@ class Model(BaseModel):
 
 
 class TwoSpellings(Model):
-    """An object whose field names may also be spelled ``like_this``, as in the agent contract."""
+    """An object whose field names may also be written in snake_case, as in the agent contract."""
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -21,7 +21,7 @@ _NAME_CHARS: Final = 60
 DEFAULT_TIMEOUT_MS: Final = 30_000
 """Default timeout of a utility, in milliseconds (R23)."""
 LANES_AT_ONCE: Final = 2
-"""Default number of lanes that run at once."""
+"""Default number of lanes that run at the same time."""
 Route: TypeAlias = tuple[str, int | str]
 """An edge or exit: the source socket, and the index of an edge, the ``edge_id`` of an exit, or ``"end"``."""
 _TellsItems: TypeAlias = Literal["whole", "titles", "none"]
@@ -59,7 +59,7 @@ ITEM_CONTEXTS: Final[tuple[_TellsItems, ...]] = get_args(_TellsItems)
 
 
 def cast_context(written: JSON) -> CastContext:
-    """Return the meaning of a ``castContext``: a word, or an object that removes parts of ``full``."""
+    """Return the parts of a cast that a ``castContext`` selects; an object removes parts of ``full``."""
     if not isinstance(written, Mapping):
         return CAST_CONTEXTS.get(written, CAST_CONTEXTS["full"]) if isinstance(written, str) else CastContext()
     parts = {name: written[name] for name in CastContext.__slots__ if name in written}
@@ -237,7 +237,7 @@ LEAST_PROMPT_CHARACTERS: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The maximum use of a cast (R20); None means no maximum."""
+    """The maximum usage of a cast (R20); None means no maximum."""
 
     max_tokens: int | None = None
     warn_at_percent: float = 75
@@ -305,7 +305,7 @@ class Graph:
         object.__setattr__(self, "names", _socket_names(self.sockets))
 
     def price(self, names: Iterable[str]) -> Price | None:
-        """Return the price of an agent in the config, by the first of its names that has a price, or None."""
+        """Return the price that the config sets for the first of an agent's ``names`` that has a price, or None."""
         return next((self.prices[name] for name in names if name in self.prices), None)
 
     def needs_socket(self, id_: str) -> None:

@@ -28,14 +28,14 @@ END_NAMES: Final = ("__end__", "end", "stop", "finish", "finished", "exit")
 
 
 class Step(NamedTuple):
-    """A node: its title and its kind."""
+    """A node of an imported graph."""
 
     title: str
     kind: StepKind = "work"
 
 
 class FlowEdge(NamedTuple):
-    """An edge. If ``choice`` is set, the edge is taken if the source step decides for ``label``."""
+    """An edge of an imported graph. If ``choice`` is set, the edge is taken if the source step chooses ``label``."""
 
     source: str
     target: str
@@ -60,7 +60,7 @@ class Flow:
     notes: list[Note] = field(default_factory=list)
 
     def note(self, node: str, text: str) -> None:
-        """Add a note on a feature of a node without an equivalent."""
+        """Add a note on a feature of a node that has no equivalent in a loadout."""
         self.notes.append(Note(self.steps[node].title if node in self.steps else node, text))
 
     def out_of(self, node: str) -> list[FlowEdge]:
@@ -69,7 +69,7 @@ class Flow:
 
 
 def kind_by_name(title: str) -> StepKind:
-    """Return the kind of a step by its title: start or end for one of their usual names, else work."""
+    """Return the kind of a step by its title: ``start`` or ``end`` for their usual names, else ``work``."""
     name = title.strip().lower()
     return "start" if name in START_NAMES else "end" if name in END_NAMES else "work"
 
@@ -99,7 +99,7 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
 
 
 def _fold_tools(flow: Flow) -> None:
-    """Remove a node that only runs the tools of one agent, since agents use tools within their turn."""
+    """Remove nodes that only run the tools of one agent, since agents use tools within their turn."""
     for id_ in [id_ for id_, step in flow.steps.items() if "tool" in step.title.lower()]:
         callers = {edge.source for edge in flow.edges if edge.target == id_}
         if len(callers) == 1 and {edge.target for edge in flow.out_of(id_)} == callers:
@@ -204,7 +204,7 @@ def import_graph(source: object) -> Imported:
 
 
 def _settle_kinds(flow: Flow) -> None:
-    """Change a start with incoming edges, and an end with outgoing edges, into work. The kind was only a guess."""
+    """Change a start with incoming edges, and an end with outgoing edges, to ``work``: the kind was only a guess."""
     led_to, led_from = {edge.target for edge in flow.edges}, {edge.source for edge in flow.edges}
     for id_, step in flow.steps.items():
         if (step.kind == "start" and id_ in led_to) or (step.kind == "end" and id_ in led_from):
@@ -317,7 +317,10 @@ class _LoadoutBuilder:
             self._questions(id_, edges)
 
     def _in_a_row(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
-        """Return the single edge of a step. Parallel targets become a sequence if all continue at the same step."""
+        """Return the edge of a step without choices.
+
+        Parallel targets become a sequence if all continue at the same step.
+        """
         targets = list(dict.fromkeys(edge.target for edge in edges))
         if len(targets) > 1:
             after = [{edge.target for edge in self.flow.out_of(target)} for target in targets]

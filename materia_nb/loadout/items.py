@@ -1,6 +1,6 @@
-"""Loops, advances and exits (R12 to R15), and the regions whose lanes share the work items.
+"""Derives loops, advances and exits (R12 to R15), and the regions whose sockets run in parallel lanes.
 
-The facts are derived from the well-formed parts of a loadout. Problems of regions are reported here too.
+Only the well-formed parts of a loadout are used. The module also reports the problems of regions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def assigns_work_items(target: str) -> bool:
 
 
 def combined_condition(conditions: Iterable[Condition]) -> Condition:
-    """Return the condition if it is the same for all routes, else always (R15)."""
+    """Return the common condition of several exits, or ``always`` if their conditions differ (R15)."""
     distinct = set(conditions)
     return distinct.pop() if len(distinct) == 1 else "always"
 
@@ -51,7 +51,7 @@ class Derivation:
     """The derived facts of a loadout, with a sentence about each.
 
     Attributes:
-        facts: the loadout.
+        facts: the parsed loadout.
         loops: the resolved loops, by id.
         advances: the derived advances, by socket.
         advancing: the loop that each derived advance belongs to, by socket.
@@ -124,7 +124,7 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
 
 
 def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
-    """Return the written advances that equal those implied by ``exits``, by socket; saving a loop writes them (R74)."""
+    """Return the written advances that equal an advance implied by ``exits``, by socket; saving writes them (R74)."""
     bare = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
     implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": bare}, facts.definitions))
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
@@ -138,7 +138,7 @@ def with_advances(facts: LoadoutFacts) -> Object:
 
 
 def socket_iterator(socket: SocketFacts) -> Iterator | None:
-    """Return the iterator of a socket, with ``?`` for a list that its own ``foreach`` does not name."""
+    """Return the iterator of a socket; its list is ``?`` if the ``foreach`` of the socket names no list."""
     if socket.foreach is None or socket.iterator is None or socket.iterator.items:
         return socket.iterator
     return replace(socket.iterator, items="?")
@@ -240,7 +240,7 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
 
 
 def _prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the sockets between a parallel generator and a loop, and the loop member after them (None for no loop)."""
+    """Return the sockets between a parallel generator and a loop, and the loop member that follows, or None."""
     passed = [generator]
     while True:
         edges = facts.sockets[passed[-1]].edges

@@ -22,7 +22,7 @@ _IS_UTILITY: Final = {
         {"not": {"required": ["type"]}, "anyOf": [{"required": ["command"]}, {"required": ["script"]}]},
     ]
 }
-"""The schema of a materia that is a utility, as ``materia_kind`` decides."""
+"""JSON Schema that matches utilities, by the same rule as ``materia_kind``."""
 
 
 def field_schemas() -> dict[str, Any]:
@@ -59,7 +59,7 @@ def config_schema() -> dict[str, Any]:
 
 
 def _close(model: type[Model], schema: dict[str, Any]) -> None:
-    """Forbid fields that the class does not have, and list its required fields."""
+    """Change the JSON Schema of a class to forbid unknown fields and to list the required fields."""
     rows = model.rows
     if issubclass(model, TwoSpellings):
         schema["properties"] |= {row.name: schema["properties"][name] for name, row in rows.items()}
@@ -70,9 +70,9 @@ def _close(model: type[Model], schema: dict[str, Any]) -> None:
 
 
 def _pointed(schema: Any) -> Any:
-    """Return a schema with conditions instead of alternatives, so that errors name the inner field.
+    """Return a JSON Schema with ``if`` and ``then`` instead of ``anyOf``, so that errors name the inner field.
 
-    For ``anyOf`` a validator only reports that the whole object fits no alternative.
+    For ``anyOf`` a validator only reports that the whole object matches no alternative.
     """
     if isinstance(schema, list):
         return [_pointed(entry) for entry in schema]
@@ -115,10 +115,10 @@ def _or_null(field: dict[str, JSON]) -> dict[str, JSON]:
 
 
 _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
-"""The input of a field: ``prose`` has several lines, ``lines`` has one entry per line, ``scope`` is a word or names."""
+"""Input control of a field: ``prose`` has several lines, ``lines`` one entry per line; ``scope`` is a word or names."""
 
 _KEPT: Final = ("Kept", "An older name")
-"""Beginnings of the descriptions of fields that only other tools write."""
+"""Prefixes of the descriptions of fields that only other tools write."""
 
 
 class FormField(NamedTuple):
@@ -127,7 +127,7 @@ class FormField(NamedTuple):
     Attributes:
         name: its name in the config.
         label: its name on the form.
-        input: the kind of its input.
+        input: the kind of its input control.
         value: the displayed value: a text, or true or false for a flag.
         options: the values that can be chosen, each with its label.
         about: its effect, and its default.
@@ -152,7 +152,7 @@ class FormField(NamedTuple):
 
 
 def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] | None = None) -> list[FormField]:
-    """Return the fields of an object, the most important first.
+    """Return the form fields of an object, the most important first.
 
     Args:
         model: the class that describes the object.
@@ -169,7 +169,7 @@ def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] 
 
 
 def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
-    """Return the value that was typed into a field; None for an empty field.
+    """Return the JSON value of the input ``typed`` into a form field; None for an empty input.
 
     Raises:
         MateriaError: the field does not exist, or does not accept the value.
@@ -277,7 +277,7 @@ def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
 
 
 def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    """Return the value of a text that was typed into a field; raises MateriaError if the value is not allowed."""
+    """Return the JSON value of a text typed into a form field; raises MateriaError if the value is not allowed."""
     text, label = typed.strip(), row.label or row.field
     if input_ == "prose":
         return typed

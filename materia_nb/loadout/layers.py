@@ -54,7 +54,7 @@ class Layer:
         loadouts: the names of the loadouts that it defines.
         materia: the ids of the materia that it defines.
         document: its content.
-        fault: the error because of which the layer could not be used, or None.
+        fault: the error that made the layer unusable, or None.
     """
 
     name: LayerName
@@ -71,7 +71,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class LayeredConfig:
-    """The merged config, with the layer from which each part came.
+    """The merged config, with the layers from which its parts came.
 
     Attributes:
         document: the merged config as JSON.
@@ -111,7 +111,7 @@ class LayeredConfig:
         """Return the highest layer that defines a loadout, a materia or a top-level setting.
 
         Raises:
-            MateriaError: no layer defines it.
+            MateriaError: no layer defines this name.
         """
         known: list[str] = []
         for layer in reversed(self.layers):
@@ -216,7 +216,7 @@ def _bundled() -> JSON:
 
 
 def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
-    """Return a definition with null for every other field of ``below``, so that no field of ``below`` remains (R33)."""
+    """Return a definition with null for each field that only ``below`` has, so that merging removes the field (R33)."""
     return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
 
 
@@ -230,7 +230,7 @@ def _profile_file(env: Mapping[str, str]) -> Path | None:
 
 
 def profile_directory(env: Mapping[str, str]) -> Path | None:
-    """Return the directory of the user's profile, existing or not; None for a user without a home directory."""
+    """Return the directory of the user's profile, which may not exist; None for a user without a home directory."""
     named = env.get(_PROFILE_VARIABLE)
     if named:
         return expanded(named).absolute()
@@ -321,7 +321,7 @@ class _Merge:
 
 
 def _over(below: JSON, raw: JSON) -> JSON:
-    """Return a definition merged over a lower one, field by field; null removes a field (R33)."""
+    """Return a definition merged over the definition in lower layers, field by field; null removes a field (R33)."""
     if not isinstance(raw, dict):
         return raw
     merged = {**as_object(below), **raw}
@@ -329,11 +329,11 @@ def _over(below: JSON, raw: JSON) -> JSON:
 
 
 def _names(group: JSON) -> tuple[str, ...]:
-    """Return the names that a layer defines; null defines nothing."""
+    """Return the names that a layer defines, without names whose definition is null."""
     return tuple([name for name, raw in group.items() if raw is not None]) if is_object(group) else ()
 
 
 def definitions_placed(document: Object, loadout: str) -> dict[str, Object]:
-    """Return the definitions of the materia that the sockets of a loadout name, without missing definitions."""
+    """Return the definitions of the materia in a loadout's sockets; materia without a definition are omitted."""
     facts = loadout_facts(document, loadout)
     return {name: raw for name in facts.placed_materia if is_object(raw := facts.definitions.get(name))}

@@ -16,14 +16,14 @@ from materia_nb.errors import MateriaError
 
 
 class ChartNode(NamedTuple):
-    """A node: its label, or None if the chart has only its id; and its shape, as a Mermaid name or bracket."""
+    """A node of a flowchart. ``label`` is None if the chart has only its id; ``shape`` is a Mermaid name or bracket."""
 
     label: str | None = None
     shape: str = ""
 
 
 class ChartLink(NamedTuple):
-    """A link from one node to another."""
+    """A link of a flowchart, from one node to another."""
 
     source: str
     target: str
@@ -151,7 +151,7 @@ class _Parser:
         self.text = "\n" * self.text.count("\n", 0, front) + body
 
     def _skip(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Move past a match at the current position and return the match, or None."""
+        """Return a match at the current position and move past it, or return None."""
         match = pattern.match(self.text, self.at)
         if match is not None:
             self.at = match.end()

@@ -246,7 +246,7 @@ class Assignment(TwoSpellings):
 
 
 class SocketLimits(Model):
-    """Limits of a socket in other engines."""
+    """Limits of a socket that only other engines apply."""
 
     noun = "the limits of a socket"
     code = INVALID_SOCKET
@@ -356,7 +356,7 @@ class ExitRouteFields(Model):
 
 
 class LegacyExit(Model):
-    """The older form of an exit; `exits` expresses the same and more."""
+    """The older form of an exit. Use `exits` instead."""
 
     noun = "an exit"
     example = '{"from": "Socket-3", "when": "satisfied", "to": "end"}'

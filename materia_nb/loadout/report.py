@@ -1,6 +1,6 @@
-"""Findings on a config, with their fixes: problems, which stop a cast, and hints, which do not.
+"""Findings on a config, with their fixes: problems, which prevent a cast, and hints, which do not.
 
-A rule that yields hints is one row of a table, with its code, description and function.
+Each rule that yields hints is a row of a table, with its code, description and function.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SHOWN_NO_EFFECT = 3
 
 
 class FixStep(NamedTuple):
-    """An operation of the designer with its arguments, except the loadout itself."""
+    """A call of a designer operation: its name and its arguments, without the loadout."""
 
     operation: str
     arguments: tuple[Any, ...] = ()
@@ -55,7 +55,7 @@ class FixStep(NamedTuple):
 
 
 def do(operation: str, *arguments: Any, **options: Any) -> FixStep:
-    """Return a step of a :class:`Fix`: an operation of the designer with its arguments."""
+    """Return a step of a :class:`Fix`: a call of a designer operation."""
     return FixStep(operation, arguments, options)
 
 
@@ -77,7 +77,7 @@ class Fix:
 
 
 def safe_fix(label: str, *steps: FixStep) -> Fix:
-    """Return the only fix of a finding."""
+    """Return a fix that needs no confirmation, because no other change would fix the finding."""
     return Fix(label, steps)
 
 
@@ -132,7 +132,7 @@ class Report:
 
     @property
     def no_effect(self) -> tuple[Problem, ...]:
-        """The hints on fields without effect that :attr:`no_effect_line` summarizes; empty if there are only a few."""
+        """The hints on fields without effect, if there are enough of them for the summary :attr:`no_effect_line`."""
         hints = tuple(hint for hint in self.hints if hint.code == NO_EFFECT)
         return hints if len(hints) > _SHOWN_NO_EFFECT else ()
 
@@ -195,7 +195,7 @@ class LoadoutError(MateriaError):
 
 @dataclass(slots=True)
 class Findings:
-    """Collects problems while a config is checked."""
+    """Collects problems and hints while a config is checked."""
 
     loadout: str | None = None
     entries: list[Problem] = field(default_factory=list)
@@ -210,19 +210,19 @@ class Findings:
         self.entries.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
 
     def add_hints(self, rules: Iterable[HintRule], subjects: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
-        """Add the hints that rules yield for their subjects; ``subjects`` has the subjects of each scope."""
+        """Run rules and add their hints; ``subjects`` lists the arguments of the rules, by the scope of the rule."""
         for rule in rules:
             for subject in subjects.get(rule.scope, ()):
                 for hint in rule.find(*subject):
                     self.hint(rule.code, *hint)
 
     def closest(self, name: JSON, known: Iterable[str]) -> str | None:
-        """Return the closest known name or None; always None after 40 calls, since many comparisons are slow."""
+        """Return the most similar known name or None; always None after 40 calls, since many comparisons are slow."""
         self.matches += 1
         return close_match(name, known) if self.matches <= _CLOSE_MATCHES and isinstance(name, str) else None
 
     def near(self, name: str, known: Iterable[str]) -> str:
-        """Return advice with the closest known name, limited as in :meth:`closest`."""
+        """Return advice that suggests the most similar known name, up to the limit of :meth:`closest`."""
         self.matches += 1
         if self.matches > _CLOSE_MATCHES:
             return "choose an existing name"
@@ -230,7 +230,7 @@ class Findings:
 
 
 def brief(value: JSON, limit: int = 60) -> str:
-    """Return a value of a config for a message, cut to ``limit`` characters."""
+    """Return a config value as JSON for a message, cut to ``limit`` characters."""
     try:
         text = compact(value)
     except (TypeError, ValueError, RecursionError):
@@ -273,9 +273,9 @@ _Find = TypeVar("_Find", bound=Callable[..., Iterable[Any]])
 def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[_Find], _Find]:
     """Return a decorator that adds a function to a table of rules. The function must never raise.
 
-    The function gets its subject as written, well formed or not.
+    The function must also accept malformed values, since its arguments come from the config as written.
 
-    The first line of its docstring describes the code in the documentation; the first rule with the code counts.
+    The first line of its docstring describes the code in the documentation; of rules with the same code, the first.
     """
 
     def add(find: _Find) -> _Find:

@@ -181,7 +181,7 @@ def _consumers(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
 
 
 def _own_document(document: Object, name: str, used: Collection[str]) -> dict[str, JSON]:
-    """Return a config with one loadout and its materia only."""
+    """Return the config with only one loadout and its materia."""
     own = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
     own["activeLoadout"] = name
     own["loadouts"] = {name: document["loadouts"][name]}
@@ -231,7 +231,7 @@ def _edges(derivation: Derivation, socket: SocketFacts) -> tuple[Edge, ...]:
 
 
 def _layout(facts: LoadoutFacts, socket: SocketFacts) -> Object | None:
-    """Return the position of a socket: from the layout of the loadout, else from the socket itself."""
+    """Return the position of a socket from the layout of the loadout, else from the socket itself."""
     position = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(socket.id)
     drawn = position if is_object(position) else socket.raw.get("layout")
     return drawn if is_object(drawn) else None
@@ -309,7 +309,7 @@ def _prices(raw: JSON) -> dict[str, Price]:
 
 
 def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | None] | None = None) -> Graph:
-    """Return a graph of the well-formed parts of a loadout, for drawing only. Never raises.
+    """Return a graph of the well-formed parts of a loadout that is used only for drawing. Never raises.
 
     Edges and exits without an existing target and sockets that are not objects are skipped. Edges keep their index in
     the document.
@@ -338,7 +338,7 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
 
 
 def _plain_materia(facts: MateriaFacts) -> Materia:
-    """Return a materia with the attributes that every definition has, even a malformed definition."""
+    """Return a materia with only the attributes that can be read from any definition, even a malformed definition."""
     return Materia(
         id=facts.id,
         label=text_or(facts.raw.get("label"), facts.id),

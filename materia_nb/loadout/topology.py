@@ -56,7 +56,7 @@ class EdgeFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExitFacts:
-    """An exit of a loop, or its older form; a malformed attribute is None."""
+    """An exit of a loop, in the current or the older form; a malformed attribute is None."""
 
     index: int
     raw: Object
@@ -115,7 +115,7 @@ class SocketFacts:
     Attributes:
         id: its id.
         raw: the socket as written.
-        materia: the definition of its materia; :data:`NO_MATERIA` if there is none.
+        materia: the definition of its materia; :data:`NO_MATERIA` if the materia does not exist.
         edges: its edges.
         targets: the sockets that its edges lead to, without the end.
         loops: the loops that list it, in the order of the loadout.
@@ -156,7 +156,7 @@ class SocketFacts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadoutFacts:
-    """A loadout with its materia.
+    """A parsed loadout with its materia.
 
     Attributes:
         name: its name.
@@ -226,7 +226,7 @@ def _condition_or_none(value: JSON) -> Condition | None:
 
 
 def once_per_config(function: Callable[[Any, Any], _Result]) -> Callable[..., _Result]:
-    """Return a wrapper that caches the last results of a function of a config and a loadout, for frozen configs."""
+    """Return a function of a config and a loadout that caches its last results for frozen configs."""
     entries: dict[tuple[int, str | None], tuple[JSON, _Result]] = {}
 
     @wraps(function)
@@ -256,7 +256,7 @@ def loadout_facts(config: Object, name: str) -> LoadoutFacts:
 
 
 def parts_to_check(config: Object, loadout: str | None) -> tuple[list[str], Object]:
-    """Return the loadouts and the materia to check: of a config, or of one loadout and the materia placed there."""
+    """Return the loadouts and materia to check: all in a config, or one loadout and the materia that it places."""
     loadouts, materia = as_object(config.get("loadouts")), as_object(config.get("materia"))
     if loadout is None:
         return list(loadouts), materia
@@ -414,7 +414,7 @@ def reachable_from(starts: Iterable[_Node], targets: Mapping[_Node, Iterable[_No
 
 
 def reversed_edges(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[_Node]]:
-    """Return the sources of each node."""
+    """Return a graph with reversed edges: the sources of each node."""
     sources: dict[_Node, set[_Node]] = {start: set() for start in targets}
     for start, onward in targets.items():
         for to in onward:
@@ -423,7 +423,7 @@ def reversed_edges(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[
 
 
 def strong_components(targets: Mapping[_Node, Iterable[_Node]]) -> list[list[_Node]]:
-    """Return the strongly connected components of a graph, the last components first.
+    """Return the strongly connected components of a graph, in reverse topological order.
 
     This is Tarjan's algorithm without recursion, since a chain of states can be long.
     """

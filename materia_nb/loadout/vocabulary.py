@@ -1,4 +1,4 @@
-"""Words of a config: conditions, names of protocols, assignment sources (R11) and colours."""
+"""Fixed words of a config: conditions, names of protocols, assignment sources (R11) and colours."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def match_every_output(conditions: Collection[Condition], *, text: bool) -> bool
 
 
 def condition_spec(condition: str) -> ConditionSpec:
-    """Return the meaning of a condition; raises MateriaError for an unknown word."""
+    """Return the description of a condition; raises MateriaError for an unknown condition."""
     row = cast("Mapping[str, ConditionSpec]", CONDITION_SPECS).get(condition)
     if row is None:
         hint = f"{CONDITION_ADVICE} ({did_you_mean(condition, CONDITIONS)})"
@@ -202,11 +202,11 @@ def condition_spec(condition: str) -> ConditionSpec:
 
 
 GROUP: Final = "materia_nb.handoff_protocols"
-"""The entry point group in which a package names its protocols."""
+"""The entry point group in which a package registers its protocols."""
 
 
 class OwnProtocol(NamedTuple):
-    """The facts about a protocol of this package that reading a config needs.
+    """The properties of a protocol of this package that are needed to check a config.
 
     Attributes:
         implementation: the class in ``materia_nb.handoff`` that implements the protocol.
@@ -258,7 +258,7 @@ def first_field(source: str) -> str | None:
 
 
 def source_fault(source: str) -> tuple[str, str] | None:
-    """Return the error of a ``$`` source that is not valid JSONPath, and advice; None for a valid source.
+    """Return an error message and advice for a ``$`` source that is not valid JSONPath; None for a valid source.
 
     Other sources are state paths, which are always valid.
     """
@@ -275,7 +275,7 @@ def source_fault(source: str) -> tuple[str, str] | None:
 
 
 def takes_long(source: str) -> tuple[str, str] | None:
-    """Return the reason why an expression could take extremely long on some output, with advice; else None."""
+    """Return the reason why a JSONPath expression could take extremely long on some outputs, and advice; else None."""
     if "=~" in source or "`sub(" in source:
         return (
             "contains a regular expression, which could run forever on some outputs",

@@ -1,4 +1,4 @@
-"""A design: a loadout that a person is editing, with undo, its report, and its unsaved changes."""
+"""Designs: loadouts that a person is editing, each with undo, a report, and unsaved changes."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Home:
     Attributes:
         path: the file; None for the current notebook.
         text_read: the text of the file when it was read; None if there was no file.
-        why: the reason why the loadout is saved in another file than its own; "" if this is its own file.
-        below: the loadout as the lower layers define it. A removed field is saved as null, since the value of the
-            lower layers would apply otherwise (R33).
+        why: the reason why the loadout is not saved in the file that it was read from; "" if it is saved there.
+        below: the loadout as the lower layers define it. A removed field is saved as null, since otherwise the value of
+            a lower layer would apply (R33).
         materia: the materia as the lower layers define them, by id.
     """
 
@@ -59,16 +59,16 @@ _MAX_FIXES: Final = 1_000
 
 
 class Keep(Protocol):
-    """Function that saves a draft of a design."""
+    """Function that saves the unsaved changes of a design as a draft."""
 
     def __call__(self, design: Design, /, *, complete: bool) -> str:
-        """Save the last change, or the whole draft if ``complete`` is set; return an error message, "" for success."""
+        """Save the last change, or all changes if ``complete`` is set; return an error message, or "" on success."""
 
 
 class Design:
-    """A loadout that is being edited. The loadout may have problems at any time; ``report`` lists them.
+    """A loadout that a person is editing. The loadout may have problems at any time; ``report`` lists them.
 
-    Every operation returns its summary, or raises MateriaError and changes nothing.
+    Every operation returns a summary of its change. An operation that fails raises MateriaError and changes nothing.
 
     Args:
         name: the name of the loadout.
@@ -101,12 +101,12 @@ class Design:
 
     @property
     def document(self) -> Object:
-        """The loadout as it is now."""
+        """The current loadout, including unsaved changes."""
         return self._steps[-1].document
 
     @property
     def began(self) -> Object:
-        """The loadout when it was last saved, else when it was opened."""
+        """The loadout as it was last saved or, if it was never saved, as it was opened."""
         return self._base.document
 
     @property
@@ -126,7 +126,7 @@ class Design:
 
     @property
     def changed_materia(self) -> dict[str, Object | None]:
-        """The complete unsaved definitions of materia, by id; None for a removed definition."""
+        """The complete definitions of the materia with unsaved changes, by id; None for a removed materia."""
         before, now = self._defined(self._base), self.definitions
         return {id_: now.get(id_) for id_ in self.originals if exact(now.get(id_)) != exact(before.get(id_))}
 
@@ -149,7 +149,7 @@ class Design:
 
     @property
     def now(self) -> DesignChange:
-        """The current step; each change, undo and redo replaces it with a different object."""
+        """The current step. Each change, undo and redo results in a different object."""
         return self._steps[-1]
 
     def changed_by(self, *steps: FixStep) -> DesignChange:
@@ -176,7 +176,7 @@ class Design:
         return change.summary
 
     def _with_current_advances(self, change: DesignChange) -> DesignChange:
-        """Return a change without the advances that the loops implied before, so that they follow the new exits."""
+        """Return a change without the advances that the old loops implied, since the new exits imply new advances."""
         if change.document.get("loops") == self.document.get("loops"):
             return change
         implied = implied_advances(parse_loadout(self.name, self.document, self.definitions))
@@ -186,7 +186,7 @@ class Design:
         return replace(change, document={**change.document, "sockets": current}) if kept else change
 
     def take_up(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
-        """Append the steps of a draft, and make its ``undone`` steps available for redo, starting with the last one."""
+        """Append the steps of a saved draft, and make its ``undone`` steps available for redo, the last step first."""
         for step in (*steps, *undone):
             for id_ in step.materia:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
@@ -203,7 +203,7 @@ class Design:
         return self.apply(DesignChange(as_json(document, self.name), summary))
 
     def reload(self, fresh: Design) -> str:
-        """Replace document, config and home by the values of a newly opened design, as one step."""
+        """Replace the document, config and home with those of ``fresh``, a newly opened design, as one step."""
         self.config, self.home = fresh.config, fresh.home
         definitions = as_object(fresh.config.get("materia"))
         summary = self.apply(
@@ -236,7 +236,7 @@ class Design:
 
     @property
     def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
-        """The last saved step and the later steps; only the current step if the saved step was undone."""
+        """The last saved step, and the later steps or, if the saved step was undone, only the current step."""
         saved = next((number for number, step in enumerate(self._steps) if step is self._base), None)
         return self._base, self._steps[-1:] if saved is None else self._steps[saved + 1 :]
 
@@ -244,7 +244,7 @@ class Design:
 
     @property
     def whole(self) -> Object:
-        """The config including the edited loadout, as it would be cast."""
+        """The config with the current loadout and materia, as a cast would use it."""
         return self._whole(self.now)
 
     def _whole(self, change: DesignChange) -> Object:
@@ -262,14 +262,15 @@ class Design:
         return self._report[2]
 
     def fixes(self) -> dict[Problem, Fix]:
-        """Return the tested fixes of the findings of the report, including suggestions."""
+        """Return the tested fixes by finding, including suggestions that a person must confirm."""
         tried = {finding: self.fix_of(finding) for finding in (*self.report.problems, *self.report.hints)}
         return {finding: fix for finding, fix in tried.items() if fix is not None}
 
     def fix_of(self, finding: Problem) -> Fix | None:
         """Return the fix of a problem or hint of the report; None if a person has to choose.
 
-        The fix is tested first: it removes the finding and causes no new problem. Its ``summary`` describes the change.
+        The fix is tested first; it must remove the finding and cause no new problem. Its ``summary`` describes the
+        change.
         """
         now = next((problem for problem in (*self.report.problems, *self.report.hints) if problem == finding), None)
         change = None if now is None or now.fix is None else self._change_of(now.fix)
@@ -355,7 +356,7 @@ class Design:
 
 
 def _method(name: str) -> Callable[..., str]:
-    """Return a method of designs that applies an operation as one step."""
+    """Return a method of :class:`Design` that applies an operation as one step."""
 
     @functools.wraps(OPERATIONS[name].function)
     def run(self: Design, /, *arguments: Any, **options: Any) -> str:

@@ -1,7 +1,7 @@
 """The table of operations on designs, and functions that find parts of a document and replace them.
 
-A document is a raw loadout as written. It is never changed in place: an operation returns a new document that shares
-every unchanged part with the old document, so unknown fields, spelling and the order of keys survive (R28).
+A document is the JSON of a loadout as written. It is never changed in place: an operation returns a new document that
+shares every unchanged part with the old document, so unknown fields, spelling and the order of keys survive (R28).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Operation:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters except the document and the definitions, by name."""
+        """The parameters by name, except the document and the definitions."""
         named = list(signature(self.function).parameters.items())
         return dict(named[2 if self.on_materia else 1 :])
 
@@ -60,7 +60,7 @@ class Operation:
         return re.split(r"[.;] (?:[Rr]aises|see) ", line)[0].removesuffix(".")
 
     def __call__(self, document: Object, definitions: Object, *arguments: Any, **options: Any) -> DesignChange:
-        """Return the change; raises MateriaError if the change is not possible or an argument has a wrong type."""
+        """Return the change; raises MateriaError if the operation is not possible or an argument has a wrong type."""
         owners = (document, definitions) if self.on_materia else (document,)
         bound = signature(self.function).bind(*owners, *arguments, **options)
         for name, parameter in self.parameters.items():
@@ -98,7 +98,10 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         "an object with a column and a row for each socket",
     ),
 }
-"""Check and expected type in words, by the annotation of a parameter; operations check arguments of other types."""
+"""For each annotation of a parameter: a check, and the expected type in words.
+
+Operations check other types themselves.
+"""
 
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
@@ -119,12 +122,12 @@ def materia_operation(function: _Operation) -> _Operation:
 
 
 def design_error(message: str, where: str, hint: str) -> MateriaError:
-    """Return the error of an operation that is not possible and changed nothing."""
+    """Return an error about an operation that is not possible and changed nothing."""
     return MateriaError(message, where=where, hint=hint, kind=DESIGN_KIND)
 
 
 def exact(value: JSON) -> str:
-    """Return a text that is the same for two values only if values, types and key order are equal."""
+    """Return a text for exact comparison: two values have the same text only if types and key order are equal too."""
     return json.dumps(value, ensure_ascii=True)
 
 
@@ -146,7 +149,7 @@ def with_field(owner: Object, name: str, value: JSON) -> Object:
 
 
 def with_value(owner: Object, name: str, field: str, value: JSON, where: str) -> tuple[Object, str]:
-    """Return ``owner`` with a field set (removed for None), and a summary that refers to ``owner`` as ``name``.
+    """Return ``owner`` with a field set or, for None, removed; and a summary that refers to ``owner`` as ``name``.
 
     Raises:
         MateriaError: the value is not JSON.
@@ -160,7 +163,7 @@ def with_value(owner: Object, name: str, field: str, value: JSON, where: str) ->
 
 
 _MAX_SHOWN: Final = 40
-"""Length from which a new text is left out of the summary of a change, in characters."""
+"""Length from which the summary of a change omits the new text, in characters."""
 
 
 def renamed(owner: Object, old: str, new: str) -> Object:
@@ -236,7 +239,7 @@ def check_target(document: Object, to: JSON, where: str, *, end: bool = True) ->
 
 
 def check_new_id(document: Object, id_: JSON) -> None:
-    """Raise MateriaError if an id is not allowed or is taken (R26)."""
+    """Raise MateriaError if a socket id is not valid or already exists (R26)."""
     if not is_socket_id(id_):
         raise design_error(f"{brief(id_)} is not a valid socket id", "sockets", f"use {ID_FORM}, but not end")
     if id_ in objects_in(document, "sockets"):
@@ -268,10 +271,10 @@ _REFERENCES: Final = tuple(
         "loops.*.exits!.*!.targetSocketId",
     )
 )
-"""Paths of the references to sockets; ``*`` matches each entry.
+"""Paths of a loadout's references to sockets; ``*`` matches each entry.
 
-The value at a part marked with ``!`` is removed when the value at the next part is removed: an edge with its ``to``,
-or a list with its last entry.
+A part marked with ``!`` is removed together with the part after it: an edge with its ``to``, or a list with its last
+entry.
 """
 _REMOVED: Final = object()
 
@@ -288,7 +291,7 @@ def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
 
 
 def renamed_at(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
-    """Return a loadout with the values at some paths renamed, such as ``("sockets", "*", "advance", "cursor")``."""
+    """Return a loadout with the names at ``paths``, such as ``("sockets", "*", "advance", "cursor")``, replaced."""
     for path in paths:
         document = _changed(document, path, lambda name: new.get(name, name) if isinstance(name, str) else name)
     return document
@@ -315,8 +318,7 @@ def _with_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
 def _changed(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
     """Return ``value`` with the values at ``path`` changed, or the same object if no value changes.
 
-    If ``marked`` is set, ``value`` is removed when the value at the first part of ``path`` is removed, as described at
-    :data:`_REFERENCES`.
+    If ``marked`` is set, ``value`` is removed together with the first part of ``path``; see :data:`_REFERENCES`.
     """
     if not path:
         return change(value)

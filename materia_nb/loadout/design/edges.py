@@ -42,7 +42,7 @@ class EdgeList:
 
     @property
     def path(self) -> str:
-        """The path of the list."""
+        """The path of the list, such as ``Socket-1.edges``."""
         return f"{self.owner}.edges" if self.kind == "edge" else f"loops.{self.owner}.exits"
 
     @property
@@ -208,7 +208,7 @@ def _limit(value: JSON, where: str) -> int:
 def add_exit(
     document: Object, loop: str, source: str, condition: str, target: str, id_: str | None = None
 ) -> DesignChange:
-    """Add to a loop an exit that is taken when the list of the loop is exhausted.
+    """Add an exit to a loop, which is taken when the list of the loop is exhausted.
 
     Args:
         document: the loadout.
@@ -271,7 +271,7 @@ def _ids(routes: Iterable[JSON]) -> list[JSON]:
 
 
 def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[JSON]) -> None:
-    """Check the changed fields of a route, and that no other route has the same id, or the same source and condition."""
+    """Check the changed fields of an exit, and that no other exit has the same id, or the same source and condition."""
     path = edges.path
     source, condition, id_ = changes.get("from"), changes.get("condition"), changes.get("id")
     members = [
@@ -430,7 +430,7 @@ def set_source(
     as_: JSON = MISSING,
     cursor: JSON = MISSING,
 ) -> DesignChange:
-    """Set the list that a loop processes, remove its other source, and keep the values of omitted fields.
+    """Set the list that a loop processes. Omitted fields keep their values; the other kind of source is removed.
 
     Args:
         document: the loadout.

@@ -1,4 +1,4 @@
-"""Saving of designs into JSON files, atomically and with minimal changes: unchanged parts of the text stay as written."""
+"""Saves designs into JSON files, atomically and with minimal changes: unchanged parts of the text stay as written."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Node:
         start: the index of its first character.
         end: the index after its last character.
         parts: the values of an object or the entries of a list.
-        starts: the index where each part begins, including the key of an object's member.
+        starts: the index where each part begins; for a member of an object, where its key begins.
     """
 
     value: JSON
@@ -59,7 +59,7 @@ class _Node:
 
 
 def rewrite_json(text: str, new: JSON) -> str:
-    """Return a strict JSON ``text`` changed to the value ``new``; unchanged values stay verbatim.
+    """Return the JSON of ``new`` in the formatting of ``text``, which is strict JSON; unchanged values stay verbatim.
 
     New parts follow the style of their neighbours: the indentation, and one line or several.
     """
@@ -107,7 +107,7 @@ def _scan(text: str, at: int) -> _Node:
 
 
 def _old_names(old: Object, new: Object) -> dict[str, str | None]:
-    """Return for each key of ``new`` the same key of ``old``, else the renamed key at its position, else None."""
+    """Return the old name of each key of ``new``: the same, else the removed key at the same position, else None."""
     old_keys = list(old)
     old_names: dict[str, str | None] = {}
     for position, key in enumerate(new):
@@ -117,7 +117,7 @@ def _old_names(old: Object, new: Object) -> dict[str, str | None]:
 
 
 class _Writer:
-    """Writes values in the style of a text."""
+    """Writes JSON values in the formatting style of an existing text."""
 
     def __init__(self, text: str, root: _Node) -> None:
         self.text = text
@@ -129,7 +129,7 @@ class _Writer:
         self.compact = self.single or any(node.parts and self._inline(node) for node in root.walk())
 
     def value(self, node: _Node, new: JSON, indent: str) -> str:
-        """Return the text of ``new`` that replaces ``node``, for a line indented by ``indent``."""
+        """Return the text of the value ``new``, which replaces ``node`` in a line indented by ``indent``."""
         if exact(node.value) == exact(new):
             return self.text[node.start : node.end]
         if not node.parts or not new or not isinstance(new, type(node.value)):
@@ -187,12 +187,15 @@ class _Writer:
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool:
-        """True if a new object or list in a node is written on one line, as its siblings are; without siblings, as the text."""
+        """True if a new part of a node is written on one line, like its other parts or, if it has none, the text."""
         inline = [self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
         return all(inline) if inline else self.compact
 
     def _fresh(self, value: JSON, indent: str, inline: bool | None = None) -> str:
-        """Return the text of a new value, on one line if it fits and ``inline`` or the text's style requires it."""
+        """Return the text of a new value.
+
+        The value gets one line if it fits and ``inline`` or the text's style asks for it.
+        """
         line = self._line(value)
         wanted = self.compact if inline is None else inline
         if not value or not isinstance(value, dict | list) or (wanted and self._fits(line, indent)):
@@ -217,7 +220,7 @@ _WRITTEN: Final = ("given", "environment", "project")
 
 
 def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
-    """Return a design of a loadout of ``config``, which has just been read.
+    """Open a loadout as a design; ``config`` must have been read just before.
 
     Raises:
         MateriaError: the loadout is not an object, or its file was changed after ``config`` was read.
@@ -243,13 +246,13 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _below(config: LayeredConfig, layer: LayerName) -> Object:
-    """Return the materia as defined by the layers below a layer; all materia if the layer does not exist."""
+    """Return the materia as the layers below ``layer`` define them, or all materia if the config has no such layer."""
     known = as_object(config.document.get("materia"))
     return {id_: raw for id_ in known if (raw := config.below("materia", id_, layer))}
 
 
 def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
-    """Return a design of an empty loadout for the project's file; raises MateriaError if the name is taken."""
+    """Return a design of an empty loadout for the project's file; raises MateriaError if the name already exists."""
     if name in config.loadout_names:
         raise MateriaError(
             f"The loadout {name!r} already exists.",
@@ -261,7 +264,7 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
 
 
 def _home_at(path: Path, why: str = "") -> Home:
-    """Return the home for a file, existing or not; raises MateriaError for a wrong ending or an unreadable file."""
+    """Return the home at a path; raises MateriaError for a wrong ending or an existing file that cannot be read."""
     if path.suffix.lower() not in ENDINGS:
         raise design_error(
             "The name of a config file has an unknown ending.", str(path), f"use {one_of_words(ENDINGS)}"
@@ -308,7 +311,7 @@ def save_design(
 
 
 def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None:
-    """Add a loadout to a config file, and the materia that the file does not define yet; create a missing file.
+    """Add a loadout, and the materia that the file does not define yet, to a config file; create a missing file.
 
     Raises:
         MateriaError: the file cannot be read or written, is not a config in strict JSON, or has a loadout of this name.
@@ -322,7 +325,7 @@ def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None
 
 
 def left_behind(config: LayeredConfig, design: Design) -> list[str]:
-    """Return the ids of the materia of a saved design that no file defines, so that other notebooks lack them."""
+    """Return the ids of materia that a saved design uses but no file defines; other notebooks do not have them."""
     used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
     known = as_object(config.document.get("materia"))
     return [name for name in known if name in used and config.origin("materia", name).path is None]
@@ -348,9 +351,9 @@ def _text_with(
     *,
     replace_existing: bool,
 ) -> str:
-    """Return the new text of the file.
+    """Return the text of a file after a design is saved in it.
 
-    ``materia`` has the changed definitions of materia, and the definitions in the lower layers.
+    ``materia`` is a pair: the changed definitions of materia, and their definitions in the lower layers.
     """
     if ENDINGS[path.suffix.lower()] == "yaml":
         hint = f"save under a name that ends with .json, such as {path.with_suffix('.json').name}"
@@ -375,7 +378,7 @@ def _read(path: Path, text: str) -> JSON:
 
 
 def _read_strictly(path: Path, text: str) -> JSON:
-    """Return the document of a file before it is rewritten; raises MateriaError if comments would be lost."""
+    """Parse a file that will be rewritten; raises MateriaError if rewriting would remove comments."""
     try:
         return read_text(text, "json", where=str(path))
     except MateriaError as error:
@@ -388,7 +391,7 @@ def _read_strictly(path: Path, text: str) -> JSON:
 
 
 def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: bool) -> Object:
-    """Return the document with the loadout that ``own`` contains."""
+    """Return a config with the loadout in ``own`` added; raises MateriaError if it exists and may not be replaced."""
     loadouts, materia = (as_object(document).get(group) for group in ("loadouts", "materia"))
     if not is_object(document) or not (isinstance(loadouts, dict | None) and isinstance(materia, dict | None)):
         raise design_error(
@@ -405,13 +408,13 @@ def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: 
 
 
 def _own(design: Design) -> Object:
-    """Return the loadout of a design as it is saved, which includes its derived advances (R74)."""
+    """Return the loadout of a design as it is saved, with its derived advances written out (R74)."""
     facts = parse_loadout(design.name, design.document, design.definitions)
     return {design.name: whole_over(with_advances(facts), design.home.below)}
 
 
 def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
-    """Return the document with the changed materia; fields that lower layers define equally are omitted."""
+    """Return a config with changed materia; fields that have the same value in the lower layers are omitted."""
     if not changed:
         return document
     definitions = dict(as_object(document.get("materia")))
@@ -428,7 +431,7 @@ def _with_materia(document: Object, changed: Mapping[str, Object | None], below:
 
 
 def _materia_over(raw: Object, below: Object, before: Object) -> Object:
-    """Return the definition that a layer needs so that a materia becomes ``raw``; old fields keep their order.
+    """Return the definition to save in a layer so that the merged definition is ``raw``; old fields keep their order.
 
     Args:
         raw: the complete definition.

@@ -206,7 +206,7 @@ _ROWS_BELOW: Final = 1
 
 
 def clip_of(document: Object, sockets: Iterable[str]) -> Object:
-    """Return a loadout of only some sockets, with their positions, the edges between them, and their edges to the end.
+    """Return a loadout with only some sockets, their positions, and the edges between them or to the end.
 
     Raises:
         MateriaError: a socket does not exist, or no socket is named.
@@ -233,7 +233,7 @@ def _with_edges_among(socket: Object, ids: list[str]) -> Object:
 
 @operation
 def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
-    """Insert the sockets of a clip under the next free ids, one row lower than the originals.
+    """Insert copied sockets, a result of :func:`clip_of`, under the next free ids, one row below the originals.
 
     Raises:
         MateriaError: the clip contains no sockets.
@@ -298,7 +298,7 @@ _TEMPLATES: Final[dict[str, Object]] = {
         "parse": "json",
     },
 }
-"""The smallest definition of a materia that can be cast, by kind."""
+"""The smallest materia definition that can be cast, by kind."""
 
 
 @materia_operation

@@ -1,4 +1,4 @@
-"""Hints on configs that are valid but probably a mistake; hints do not stop a cast. The rules are rows of tables."""
+"""Rules that yield hints: a config is valid, but probably contains a mistake. Hints do not prevent a cast."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def advance_when(socket: SocketFacts, when: str) -> FixStep:
 
 @rule(EDGE_RULES, "loop", "legacy-exit")
 def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """An exit in the older form `exit`."""
+    """An exit in the older field `exit`."""
     if loop.legacy is not None:
         why = "" if loop.consumes is not None else ", and derives no advance without consumes"
         yield Hint(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "use exits instead")
@@ -130,7 +130,7 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "budget-on-advance")
 def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A `maxTraversals` that an advance to the next item uses up as well."""
+    """A `maxTraversals` of an edge that is also taken when the loop advances to the next item."""
     for id_, when in advances_of(facts, loop).items():
         for edge in facts.sockets[id_].edges:
             if "maxTraversals" in edge.raw and _meet(edge.when, when):
@@ -253,7 +253,7 @@ def _meet(edge: Condition | None, advance: Condition) -> bool:
 
 
 def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition]:
-    """Return the results with which a member can exhaust the list although none of its exits matches (R16)."""
+    """Return the results for which no exit of a member matches, although the member can exhaust the list (R16)."""
     loops = [loop for loop in facts.loops if id_ in loop.members]
     if not any(loop.raw.get("exits") for loop in loops) or any(loop.legacy is not None for loop in loops):
         return []
@@ -292,7 +292,7 @@ def visited(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
 
 @rule(EDGE_RULES, "socket", "never-taken")
 def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An edge after other edges that match the same results."""
+    """An edge that is never taken, because earlier edges match the same results."""
     results = _possible_results(facts, socket)
     first_edges: dict[Result, int] = {}  # the index of the first edge that matches each result
     unconditional = False

@@ -1,4 +1,4 @@
-"""Rules for loadouts that pi-materia, the reference engine, refuses or casts differently; each names its ruling (R74)."""
+"""Rules about loadouts that pi-materia, the reference engine, refuses or casts differently; hints cite a ruling."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSED: Final = "pi-materia-refuses"
 DIFFERENT: Final = "pi-materia-differs"
 _CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
 _SCRIPTS: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
-"""Beginnings of the names of the reference engine's scripts."""
+"""Prefixes of the names of the reference engine's scripts."""
 _IGNORED: Final = {
     "handoff": "R74",
     "castContext": "R50",
@@ -40,7 +40,7 @@ _IGNORED: Final = {
     "maxTurns": "R20",
     "mcpServers": "R74",
 }
-"""Fields that the reference engine ignores, each with the ruling that defines them here, or else R74."""
+"""Fields that the reference engine ignores, each with the ruling that defines the field here, or else R74."""
 
 
 @rule(REFERENCE_RULES, "socket", REFUSED)
@@ -94,7 +94,7 @@ def _missing_advance(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
 def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A generator that is visited again, whose new items pi-materia does not start from the first."""
+    """A generator that can run again: pi-materia then does not begin with the first of the new items."""
     targets = targets_of(facts)
     for loop in facts.loops:
         source = facts.sockets.get(loop.source or "")
@@ -112,7 +112,7 @@ def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
 def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A cycle outside items without `maxTraversals`, which pi-materia repeats without end."""
+    """A cycle that processes no items and has no `maxTraversals`, which pi-materia can repeat forever."""
     outside = {socket.id: socket.edges for socket in facts.sockets.values() if socket.iterator is None}
     unlimited = {
         id_: [str(edge.to) for edge in edges if edge.to in outside and "maxTraversals" not in edge.raw]

@@ -257,7 +257,7 @@ def _idle_at_an_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tupl
 
 @rule(SOCKET_RULES, "socket", "text-handoff")
 def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An agent with text output in a loadout with another handoff protocol."""
+    """An agent whose output is text, in a loadout that sets a handoff protocol."""
     name = socket.handoff
     written = is_text(socket.raw.get("handoff"))
     if not socket.is_utility and socket.id in facts.texts and not written and name != DEFAULT_HANDOFF:
@@ -333,7 +333,7 @@ def _state_path(source: str) -> StatePath:
 # -- values that are never written -----------------------------------------------------------
 
 _OF_THE_ENGINE: Final = frozenset({"item", "currentWorkItem", "workItem", "previous"})
-"""Names in the state that no output writes: the current item, and the result of the previous linked cast."""
+"""Names in the state that the engine sets: the current item, and the result of the previous linked cast."""
 _CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
 """Paths that the output of a json socket may write without an assignment (R10)."""
 _OTHER_HEADS: Final = frozenset({"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"})
@@ -344,10 +344,10 @@ class _Read(NamedTuple):
     """A value that is read from the state.
 
     Attributes:
-        reader_path: the path of the reading part of the config.
+        reader_path: the path of the config field that reads the value.
         path: the path in the state.
         then: the effect of a missing value.
-        shared: True if other loadouts may use the same part of the config and write the value.
+        shared: True if other loadouts may use the same config field and write the value.
     """
 
     reader_path: str
@@ -358,9 +358,9 @@ class _Read(NamedTuple):
 
 @rule(SOCKET_RULES, "loadout", "never-written")
 def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A variable, an assignment or a list that reads a value that is not written on every path.
+    """A variable, an assignment or a list that reads a state value that some path does not write.
 
-    A materia that other loadouts place too may name values that only some of these loadouts write.
+    A materia that other loadouts also place is skipped if no socket writes the value, since they may write it.
     """
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
@@ -451,9 +451,9 @@ def _aliases(facts: LoadoutFacts) -> Iterator[str]:
 
 
 def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
-    """Return the utilities with json output, which may patch anything (R10), and the paths that other sockets may write.
+    """Return the utilities that may write any path, because their output is json (R10), and the paths of other sockets.
 
-    The paths are grouped by the first name in them.
+    The paths are grouped by their first name.
     """
     anything: set[str] = set()
     by_name: dict[str, list[tuple[str, StatePath]]] = {}
