@@ -1,6 +1,7 @@
-"""The comparison of two casts, steps or loadouts: their first difference and its reasons.
+"""Comparison of two casts, two steps or two loadouts: the first difference, and the reasons for it.
 
-Answers, decisions, states and ends are compared. Time, cost, ids and prompts are shown, but are not differences.
+Answers, decisions, states and the ways in which casts end are compared. Time, cost, ids and prompts are shown, but a
+difference in them does not count.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from materia_nb.jsonvalue import JSON, MISSING, same
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
 
 Side: TypeAlias = Literal["A", "B", "both"]
-"""The side or sides of a comparison on which an element exists, such as a socket or an edge."""
+"""The side of a comparison (A, B or both) on which an element, such as a socket or an edge, exists."""
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 def sides_of(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Side]:
-    """Return a mapping from each key to the sides that have the key; the keys of A come first."""
+    """Return, for each key of the two collections, the side that contains the key; the keys of ``a`` come first."""
     left, right = dict.fromkeys(a), dict.fromkeys(b)
     return {key: "A" if key not in right else "both" if key in left else "B" for key in left | right}
 
@@ -74,7 +75,7 @@ def step_target(step: StepRecord) -> str | None:
 
 
 def step_route(step: StepRecord) -> tuple[str | None, ...]:
-    """Return the socket, the item and the target of a step, and the kind of the failure that its answer caused."""
+    """Return the socket, work item and target of a step, and the kind of failure if its answer caused a failure."""
     decision = step.decision
     failure = decision.failure if decision is not None else None
     if decision is not None and decision.by == "failure" and decision.reading.error is None:
@@ -129,7 +130,7 @@ def _turn_answer(turn: TurnRecord) -> JSON:
 
 
 def _compared_decision(step: StepRecord) -> tuple[object, ...]:
-    """Return the decision of a step without the use counts of edges and without the message of a failure."""
+    """Return the parts of a step's decision that are compared: not the edge use counts and not the failure message."""
     decision = step.decision
     if decision is None:
         return ()
@@ -148,12 +149,12 @@ class FirstDifference(NamedTuple):
 
     Attributes:
         step: the number of the step, the same in both casts; 0 if the casts differ before their first step.
-        a: the target of the step in cast A: a socket or ``end``; None if cast A failed or has not continued.
+        a: the target of the step in cast A: a socket or ``end``; None if the step failed or has no answer yet.
         b: the target of the step in cast B, in the same form.
-        lines: the answer, verdict, edge or exit that made the difference, one sentence each.
+        lines: sentences about the answer, verdict, edge or exit that made the difference.
         aspects: the aspects in which the step differs; empty if only one cast continued or the casts ended differently.
-        lane: the lane of the step, "" for the cast itself.
-        shorter: ``A`` or ``B`` if that cast has no further step but the other cast has, else "".
+        lane: the lane of the step; "" if the step did not run in a lane.
+        shorter: the cast (``A`` or ``B``) that has fewer steps, if this is the only difference; else "".
     """
 
     step: int
@@ -166,7 +167,7 @@ class FirstDifference(NamedTuple):
 
     @property
     def place(self) -> str:
-        """A description of the step and its lane."""
+        """The number of the step as text, with its lane, such as ``step 3 in lane blue``."""
         return f"step {self.step}{f' in lane {self.lane}' if self.lane else ''}"
 
     @property
@@ -186,7 +187,7 @@ def explain_difference(
     cast_ids: tuple[str, str] = ("", ""),
     graphs: tuple[Graph, Graph] | None = None,
 ) -> FirstDifference:
-    """Explain the difference of two steps that follow equal steps; ``graphs`` are the loadouts in which they ran."""
+    """Explain why two steps differ although all earlier steps are equal; ``graphs`` are the loadouts of their casts."""
     lines: list[str] = []
     if "socket" in aspects:
         lines.append(f"A is at {_visit_words(left)}, B at {_visit_words(right)}.")
@@ -207,7 +208,7 @@ def explain_difference(
 
 
 def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
-    """Return the difference in length or end between two casts whose common steps are equal; None if they are equal."""
+    """Return the difference if one cast has more steps or the casts ended differently; assume equal common steps."""
     steps, others = a.session.steps, b.session.steps
     count = min(len(steps), len(others))
     left, right = (step_target(each[count - 1]) if count else None for each in (steps, others))
@@ -266,7 +267,7 @@ def _explain_turns(left: StepRecord, right: StepRecord) -> str:
 
 
 def _list_changes(changes: list[ValueChange], root: str) -> str:
-    """Return the most important changes as one text, verdicts first."""
+    """Return the first changes as one text, with changes of ``satisfied`` at the beginning."""
     ordered = sorted(changes, key=lambda change: change.path.rpartition(".")[2] != "satisfied")
     return _join_first(
         f"{f'{root}.{change.path}' if change.path else root} is {_both_values(change.a, change.b)}"
@@ -293,7 +294,7 @@ def _explain_decision(name: str, decision: Decision | None) -> str:
 
 
 def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, right: StepRecord) -> list[str]:
-    """Return sentences about differences of the loadouts at the socket that can explain different targets."""
+    """Return a sentence about the differences in the definition of the visited socket; empty if there are none."""
     if graphs is None or graphs[0] is graphs[1] or left.socket != right.socket:
         return []
     rows = [row for row in LoadoutComparison(*graphs).differences if row.of == left.socket]
@@ -315,7 +316,7 @@ _DifferenceTest: TypeAlias = Callable[[StepRecord, StepRecord], bool]
 
 
 class StepPair(NamedTuple):
-    """A step of cast A and the matching step of cast B; None for a cast without a matching step.
+    """A step of cast A and the matching step of cast B; None if a cast has no matching step.
 
     ``differs`` contains the aspects in which the two steps differ.
     """
@@ -326,13 +327,13 @@ class StepPair(NamedTuple):
 
     @property
     def did(self) -> tuple[Aspect, ...]:
-        """The aspects in which the steps differ, except the state before them and, if it differs, the state after."""
+        """The aspects in which the steps differ, without differences of the state that earlier steps caused."""
         inherited = {"given", "state"} if "given" in self.differs else {"given"}
         return tuple(aspect for aspect in self.differs if aspect not in inherited)
 
     @property
     def side(self) -> Side:
-        """The side or sides that have the step."""
+        """The casts that contain the step: ``A``, ``B`` or ``both``."""
         return "A" if self.b is None else "B" if self.a is None else "both"
 
 
@@ -356,9 +357,9 @@ class Comparison:
         return self.first_where(lambda left, right: bool(differing_aspects(left, right, self._names)))
 
     def first_where(self, differ: _DifferenceTest) -> FirstDifference | None:
-        """Return the first pair of steps, lane by lane, for which ``differ`` is true.
+        """Explain the first pair of steps for which ``differ`` returns true. Lanes are searched one after another.
 
-        If there is no such pair, return the difference between the ends of the casts, or None if the ends are equal.
+        If no pair differs, return the difference between the ends of the casts; None if the ends are equal too.
         """
         runs_of_a = {streams.step: streams for streams in self.a.session.streams}
         runs_of_b = {streams.step: streams for streams in self.b.session.streams}
@@ -374,7 +375,7 @@ class Comparison:
     def _first_in_lanes(
         self, left: Streams | None, right: Streams | None, step: StepRecord, differ: _DifferenceTest
     ) -> FirstDifference | None:
-        """Return the first difference in the lanes after a step."""
+        """Return the first difference in the lanes that started after a step; None if the lanes are equal."""
         if left is None or right is None:
             if left is right:
                 return None
@@ -394,14 +395,14 @@ class Comparison:
 
     @property
     def stands(self) -> str | None:
-        """``A`` or ``B`` if that cast is unfinished and its only difference is that it has fewer steps; else None."""
+        """The unfinished cast (``A`` or ``B``) if the casts differ only because it has fewer steps; else None."""
         name = "" if self.first is None else self.first.shorter
         shorter = self.a if name == "A" else self.b
         return name if name and shorter.session.state.status in ("ready", "waiting") else None
 
     @cached_property
     def parted(self) -> int | None:
-        """The number of steps after which the routes differ; None if the routes are equal."""
+        """The number of steps at the beginning with the same route; None if the whole routes are equal."""
         steps, others = self.a.session.steps, self.b.session.steps
         for number, (left, right) in enumerate(zip(steps, others, strict=False), start=1):
             if left.socket != right.socket:
@@ -441,7 +442,7 @@ class Comparison:
 
     @property
     def beside(self) -> StepComparison | None:
-        """The comparison of the step in which the casts first differ; None unless both casts have this step."""
+        """The comparison of the first step that differs; None if a cast does not have this step or nothing differs."""
         first, steps = self.first, list[StepRecord]()
         if first is None:
             return None
@@ -452,7 +453,7 @@ class Comparison:
 
     @property
     def usage(self) -> tuple[Usage, Usage]:
-        """The usage of each cast."""
+        """The tokens and the cost of each cast."""
         return self.a.session.state.usage, self.b.session.state.usage
 
     @property
@@ -463,12 +464,12 @@ class Comparison:
 
     @property
     def sockets(self) -> Mapping[str, Side]:
-        """A mapping from each visited socket to the sides that visited it."""
+        """The casts that visited each socket (``A``, ``B`` or ``both``), by socket."""
         return sides_of(*([step.socket for step in all_steps(cast.session)] for cast in (self.a, self.b)))
 
     @property
     def routes(self) -> Mapping[Route, Side]:
-        """A mapping from each edge or exit taken to the sides that took it."""
+        """The casts that took each edge or exit (``A``, ``B`` or ``both``), by edge or exit."""
         return sides_of(_routes_taken(self.a), _routes_taken(self.b))
 
 
@@ -486,7 +487,7 @@ class StepComparison:
     def differs(self) -> tuple[Aspect, ...]:
         """The aspects in which the steps differ.
 
-        The states before and after them are left out, because they may differ because of earlier steps.
+        Differences between states are ignored, because earlier steps may have caused them.
         """
         aspects = differing_aspects(self.a, self.b, self.names)
         return tuple(aspect for aspect in aspects if aspect not in ("given", "state"))
@@ -570,13 +571,13 @@ _Part: TypeAlias = Socket | Loop | Materia | Limits | Budget
 _NOT_COMPARED: Final = frozenset(
     {"id", "edges", "materia", "loops", "routes", "layout", "parse_derived", "raw", "owner", "group"}
 )
-"""Fields that are not compared directly: they have separate rows, or they do not change the route of a cast."""
+"""Fields that are not compared as a whole: their parts are compared separately, or the fields cannot affect a route."""
 _SHOWN_ALONE: Final = ("materia", "sockets")
-"""Fields to show for a socket or loop that exists in only one loadout."""
+"""Fields that are listed for a socket or loop that exists in only one of the loadouts."""
 
 
 class LoadoutDifference(NamedTuple):
-    """A field of a socket, materia or loop that differs; the value is MISSING on a side without the field."""
+    """A field that differs between two loadouts, with both values; MISSING if a loadout does not have the field."""
 
     of: str
     field: str
@@ -602,12 +603,12 @@ class LoadoutComparison:
 
     @property
     def sockets(self) -> Mapping[str, Side]:
-        """A mapping from each socket to the sides that have it."""
+        """The loadouts that contain each socket (``A``, ``B`` or ``both``), by socket."""
         return sides_of(self.a.sockets, self.b.sockets)
 
     @property
     def routes(self) -> Mapping[Route, Side]:
-        """A mapping from each edge (by its position) and each exit to the sides that have it."""
+        """The loadouts that contain each exit, and each edge by its number: ``A``, ``B`` or ``both``."""
         return sides_of(_routes(self.a), _routes(self.b))
 
     @property
@@ -618,7 +619,7 @@ class LoadoutComparison:
 
 
 def _parts(graph: Graph) -> list[dict[str, dict[str, JSON]]]:
-    """Return the fields of the loadout itself and of its sockets, loops, materia and limits, each by its name."""
+    """Return the compared fields in five groups: the loadout itself, sockets, loops, materia and limits."""
     sockets, loops = graph.sockets.values(), graph.loops.values()
     return [
         {"loadout": {"entry": graph.entry}},

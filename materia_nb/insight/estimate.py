@@ -1,7 +1,7 @@
 """Estimates of turns, tokens and cost before a cast begins, and the usage of a cast afterwards.
 
-Estimates come from random casts in memory whose prompts are measured. ``Prompts`` contains the prompts of one scripted
-cast with their sizes; no agent is asked.
+For an estimate, random casts run in memory, and the lengths of their prompts are measured. ``Prompts`` lists the
+prompts of one scripted cast with their lengths. No agent is asked.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _MAX_VISITS: Final = 1_000
 """Number of visits after which a scripted cast is cut off."""
 _CHARACTERS_A_TOKEN: Final = 4
 _FILLER: Final = " and more of the same"
-"""Text that makes a made-up answer longer."""
+"""Text that is repeated to make a made-up answer as long as required."""
 
 
 def _check_context(context: JSON) -> None:
-    """Raise MateriaError (``usage``) unless a value is a ``castContext``."""
+    """Raise MateriaError (``usage``) if a value is not valid for the field ``castContext`` of a loadout."""
     from materia_nb.loadout.fields import CONTEXT_SHAPE, Fault, is_context  # it loads pydantic
 
     hint = f"it is {CONTEXT_SHAPE}"
@@ -70,13 +70,13 @@ class VisitPrompt(NamedTuple):
     Attributes:
         step: the number of the step.
         socket: the socket.
-        item: the key of the work item, None outside an iterator.
-        turn: the purpose of a prompt that is not the first of a visit to new work: ``Why it came back`` (work that was
-            sent back), or the heading of a later turn.
+        item: the key of the work item; None outside a loop.
+        turn: the reason for the prompt: "" for the first prompt about new work, ``Why it came back`` for work that was
+            sent back, or the heading of a later turn.
         prompt: the parts of the prompt.
         characters: the length of the prompt, in characters.
-        same: the length of the beginning that this prompt shares with the previous prompt of the socket, in characters.
-            A provider may have cached this beginning.
+        same: the number of characters at the beginning that equal the previous prompt of the socket. A provider may
+            have cached this prefix.
     """
 
     step: int
@@ -102,8 +102,8 @@ class Prompts:
         items: the length of every list, or the work items themselves.
         context: a ``castContext`` to try instead of the values in the loadout.
         rework: True if each socket that can send work back does so at its first visit.
-        later: True to include later turns: of conversations, and the repair turn that each socket would get at its first
-            visit if its answer could not be used (drafts aside).
+        later: True to include later turns of conversations, and for each socket the repair prompt that would follow a
+            refused first answer.
         max_visits: the number of visits after which the cast is cut off.
 
     Attributes:
@@ -158,7 +158,7 @@ class Prompts:
 
     @property
     def same(self) -> float:
-        """The share of all characters that repeats the beginning of the previous prompt of the same socket."""
+        """The share of all characters that repeat the beginning of the socket's previous prompt, from 0 to 1."""
         return sum(prompt.same for prompt in self.prompts) / max(self.characters, 1)
 
     def of(self, socket: str) -> list[VisitPrompt]:
@@ -189,7 +189,7 @@ class Prompts:
         self.end = end_kind(last) or self.end
 
     def _answer(self, answers: PossibleAnswers, state: CastState, socket_rules: SocketRules) -> ScriptedResult:
-        """Return the shortest satisfied answer, or an unsatisfied answer if the socket must send work back."""
+        """Return the shortest satisfied answer, or an unsatisfied answer if the visit must send work back."""
         possible = answers.of(socket_rules)
         sends_back = any(edge.when in REWORK_CONDITIONS for edge in socket_rules.socket.edges)
         if self._rework and sends_back and state.at is not None and state.at.visit == 1:
@@ -198,7 +198,7 @@ class Prompts:
 
 
 def _parse_items(items: int | Sequence[JSON]) -> tuple[int, list[JSON] | None]:
-    """Return the length of every list, and the work items; None for the work items if only a length is given."""
+    """Return the length of every list and the work items; the work items are None if ``items`` is only a length."""
     return (len(items), [frozen(item) for item in items]) if isinstance(items, Sequence) else (items, None)
 
 
@@ -227,14 +227,14 @@ def _with_items(lists: Iterable[tuple[str, ...]], work_items: list[JSON] | None,
 DEFAULT_CASTS: Final = 100
 """Default number of casts for an estimate."""
 QUICK_CASTS: Final = 20
-"""Number of casts for an estimate that is shown as one line of another view."""
+"""Number of casts for a rough estimate, which another view shows in one line."""
 
 PriceOfTurn: TypeAlias = Callable[[str, int, int], float | None]
 """Function from socket, input tokens and output tokens to the price of a turn in dollars; None if unknown (R56)."""
 
 
 class Spread(NamedTuple):
-    """The mean of a number over many casts, and its range without the lowest and the highest 10%."""
+    """The mean of a number over many casts, and the range that remains without the lowest 10% and the highest 10%."""
 
     mean: float
     low: float
@@ -242,11 +242,11 @@ class Spread(NamedTuple):
 
 
 class UsageEstimate(NamedTuple):
-    """The estimated usage of a cast, or of one socket in the cast.
+    """The estimated usage of a whole cast, or of one of its sockets.
 
     Attributes:
         turns: the number of agent turns.
-        input: the tokens of prompts; a later turn of a visit repeats the tokens of the earlier turns.
+        input: the tokens sent to agents; each later turn of a visit sends the earlier turns again.
         output: the tokens of answers.
         cost: the cost in dollars of the turns whose price is known; None if no price is known.
     """
@@ -269,7 +269,7 @@ class Estimate:
         sockets: the usage of each socket whose agent was asked.
         unpriced: the sockets with a turn whose price is unknown; the costs do not include these turns (R56).
         unfinished: the number of casts that were cut off after 1,000 visits.
-        shortest: the sockets that gave the shortest possible answers, because ``answer`` has no value for them.
+        shortest: the sockets with the shortest possible answers, because ``answer`` has no length for them.
     """
 
     graph: Graph
@@ -308,9 +308,9 @@ def estimate_cast(
         request: the request.
         items: the length of every list, or the work items themselves.
         satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_by_socket`.
-        answer: the tokens of an answer, for all or by socket or materia; later prompts contain answers of that length.
-            If left out, answers are the shortest possible, so tokens in and out are lower bounds.
-        price: returns the price of a turn.
+        answer: the length of an answer in tokens, for all sockets, or by socket or materia. Later prompts contain
+            answers of this length. Without it, answers are as short as possible, so all tokens are lower bounds.
+        price: returns the price of a turn; see :data:`PriceOfTurn`.
         pins: the pins, by socket or materia, which answer instead of an agent. A pinned function is not called; its
             answer is made up.
         casts: the number of casts; the same arguments give the same estimate.
@@ -349,7 +349,7 @@ def estimate_cast(
 
 @dataclass
 class _Caster:
-    """Plays random casts of a loadout; ``answer_tokens`` has the given answer lengths in tokens, by socket."""
+    """Simulation of random casts; ``answer_tokens`` is the length of the answers of each socket, in tokens."""
 
     rules: Rules
     length: int
@@ -363,7 +363,7 @@ class _Caster:
         self._answers_of = cache(self._possible_answers)
 
     def _possible_answers(self, id_: str) -> tuple[ScriptedResult, ...]:
-        """Return the possible answers of a socket, extended to the given length."""
+        """Return the possible answers of a socket, extended to the length in ``answer_tokens``."""
         socket_rules, tokens = self.rules.sockets[id_], self.answer_tokens.get(id_)
         answers = self.answers.of(socket_rules)
         if tokens is None or socket_rules.socket.is_utility:
@@ -371,7 +371,10 @@ class _Caster:
         return tuple(answer._replace(text=_lengthened(answer.text, tokens, socket_rules)) for answer in answers)
 
     def _pinned_text(self, state: CastState, socket_rules: SocketRules) -> tuple[bool, str | None]:
-        """Return True if a pin answers, and its text; the text is None for a pinned function, which is not called."""
+        """Return True if a pin answers the visit, with the pinned text.
+
+        A pinned function is not called, so its text is None.
+        """
         socket = socket_rules.socket
         pin = self.pins.get(socket.id, self.pins.get(socket.materia.id))
         if pin is None or state.at is None:
@@ -380,7 +383,7 @@ class _Caster:
         return text is not None or pin.kind == "function", text
 
     def play(self, request: str, work_items: list[JSON] | None, rng: Random) -> tuple[CastState, list[_Turn]]:
-        """Play one cast; return its last state and the turns of its agents."""
+        """Simulate one cast; return its last state and the turns of its agents."""
         draw = random_choice(lambda socket_rules: self._answers_of(socket_rules.socket.id), self.chances, rng)
 
         def choose(state: CastState, socket_rules: SocketRules) -> ScriptedResult:
@@ -427,7 +430,7 @@ def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:
 
 
 def _items_in(value: object) -> Iterator[dict[str, Any]]:
-    """Yield the items of each list in a made-up answer, and of each list in an item."""
+    """Yield the work items of every list in a made-up answer, including lists inside work items."""
     if isinstance(value, dict):
         for part in value.values():
             yield from _items_in(part)
@@ -459,23 +462,23 @@ def _spread(numbers: Sequence[float]) -> Spread:
 
 
 _GROUPS: Final = ("socket", "materia", "item")
-"""The keys by which usage can be summed up."""
+"""The criteria by which usage can be grouped."""
 _COUNTS: Final = ("visits", "turns", "calls", "untimed", "waited")
 
 
 class UsageRow(NamedTuple):
-    """The usage of one socket, materia or item, or of a combination of these.
+    """The usage of one group of visits, such as all visits to a socket, or all visits to a socket for one work item.
 
     Attributes:
-        of: the names of the socket, materia or item, in the requested order; an item is empty for steps outside items.
+        of: the socket, materia or item of the group, in the requested order; the item is empty outside a loop.
         visits: the number of visits.
         turns: the number of agent turns, including repairs.
         calls: the number of tool calls of the agents.
         usage: tokens and cost, including turns without an answer.
         ms: the work time of agents and processes in milliseconds; None if it is unknown for all visits.
-        untimed: the number of visits whose work time is unknown; ``ms`` does not include them (R56).
-        waited: the time in milliseconds during which nothing ran, such as waiting for a person.
-        left: the part of ``usage`` that belongs to steps that were discarded by going back.
+        untimed: the number of visits with an unknown work time, which ``ms`` does not include (R56).
+        waited: the time in milliseconds during which neither an agent nor a process ran, such as waiting for a person.
+        left: the part of ``usage`` from steps that were discarded by going back.
     """
 
     of: tuple[str, ...]
@@ -527,7 +530,7 @@ def usage_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) ->
 
 
 def step_usage(step: StepRecord) -> Usage:
-    """Return the total usage of a step: its turns, and attempts without an answer."""
+    """Return the total usage of a step: its turns, and its requests that ended without an answer."""
     return reduce(Usage.plus, (*step.spent, *(turn.usage for turn in step.turns if turn.usage)), Usage())
 
 
@@ -535,10 +538,10 @@ class StepTime(NamedTuple):
     """The times of a step in milliseconds; None if unknown (R56).
 
     Attributes:
-        work: the time during which its agent or process worked, in all attempts; 0 if only a person answered.
-        waited: the time during which nothing ran, such as waiting for a person; 0 if shorter than five seconds, and
-            None until the step is over.
-        total: the time from entering the socket to the end of the step; None until the step is over.
+        work: the time during which the agent or process worked, in all turns; 0 if only a person answered.
+        waited: the time during which neither an agent nor a process ran, such as waiting for a person; 0 if shorter
+            than five seconds, None until the step has ended.
+        total: the time from entering the socket to the end of the step; None until the step has ended.
     """
 
     work: int | None
@@ -547,7 +550,7 @@ class StepTime(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The times as text, such as ``0.20 s + 46 s waited``; empty until the step is over."""
+        """The times as text, such as ``0.20 s + 46 s waited``; empty until the step has ended."""
         if self.total is None:
             return ""
         if self.work is None:
@@ -557,11 +560,11 @@ class StepTime(NamedTuple):
 
 
 _MIN_WAIT_MS: Final = 5_000
-"""Minimum wait that is counted, in milliseconds; a busy machine may pause for seconds between two cells."""
+"""Minimum wait that is reported, in milliseconds. Shorter waits may come from a busy machine."""
 
 
 def step_time(step: StepRecord) -> StepTime:
-    """Return the times of a step; every view of times uses this function."""
+    """Return the times of a step. All views use this function, so that they show the same times."""
     if step.ended is None:
         return StepTime(step.worked, None, None)
     total = max(0, step.ended - step.started)
@@ -579,7 +582,7 @@ def work_time(steps: Iterable[StepRecord]) -> tuple[int | None, int]:
 
 
 def format_work_time(milliseconds: int | None, unknown: int = 0) -> str:
-    """Format the result of :func:`work_time`."""
+    """Format a work time, followed by the number of steps whose time is unknown; see :func:`work_time`."""
     if milliseconds is None:
         return "unknown"
     return format_seconds(milliseconds) + (f" + {unknown} unknown" if unknown else "")

@@ -1,4 +1,4 @@
-"""Exploration of a loadout without asking agents: every end and route of its casts, with examples."""
+"""Exploration of a loadout without asking agents: every route that its casts can take, every end, and example casts."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ from materia_nb.loadout.vocabulary import Result
 from materia_nb.platform import Progress
 
 _Path: TypeAlias = list[tuple[int, Move]]
-"""Moves in order, each with the number of the state where the move starts."""
+"""Consecutive moves, each with the number of the state in which the move starts."""
 EventName: TypeAlias = str | tuple[str, int]
-"""The name of an event, as described at :meth:`Exploration.can`."""
+"""The name of an event in a cast, such as a visit to a socket; :meth:`Exploration.can` lists all forms."""
 _EventTest: TypeAlias = Callable[[EdgeRef | StateNode], bool]
-"""A test whether taking an edge or exit, or arriving in a state, is a certain event."""
+"""A predicate that is true if an edge, an exit or a state is the event to search for."""
 
 
 # -- witnesses -------------------------------------------------------------------------------
 
 
 class ByVisit:
-    """A pin that returns an answer or raises a failure, separately for each visit to a socket."""
+    """A pin with a separate answer or failure for each visit to a socket."""
 
     def __init__(self, answers: Sequence[str | Failure]) -> None:
         self.answers = tuple(answers)
         self.__name__ = "witness"
 
     def __call__(self, turn: Any) -> str:
-        """Return the answer for the turn's visit; raise MateriaError for a failure."""
+        """Return the answer for the visit of a turn; raise MateriaError if the visit must fail."""
         answer = self.answers[int(turn.visit) - 1]
         if isinstance(answer, Failure):
             raise MateriaError(answer.message, where=turn.socket_id, kind=answer.kind)
@@ -84,10 +84,10 @@ class Witness:
 
     Attributes:
         event: a description of the event.
-        route: the sockets that are visited, in order.
-        end: ``complete`` or the kind of the failure; None if no end after the event is known.
-        answers: the answers of agents in the order of their turns, by socket.
-        pins: the pins for utilities and for agents that fail, by socket.
+        route: the visited sockets, in order.
+        end: ``complete`` or the kind of failure; None if no end after the event is known.
+        answers: the answers of agents by socket, in the order of their turns.
+        pins: the pins that replace utilities and failing agents, by socket.
         drafts: the sockets whose drafts a person accepts (``cast.accept()``).
     """
 
@@ -106,18 +106,18 @@ def _find_path(
     since: _EventTest | None = None,
     start: int = 0,
 ) -> _Path | None:
-    """Return the shortest path from a state to an event; None if there is no path.
+    """Return the shortest path from a state to an event; None if the event cannot be reached.
 
     Args:
         space: the states.
         event: the test for the event.
-        without: the test for events that may not happen before the event.
-        since: if given, only events after the last event of this kind count, and at least one must have happened.
+        without: the test for events that must not happen before the event.
+        since: the test for events that must come first. If given, ``without`` applies only after the last such event.
         start: the state where the path starts.
     """
 
     def arrive(is_open: bool, edges: Sequence[EdgeRef], number: int) -> bool | None:
-        """Return whether the event would count after these edges and this state; None if it happens and counts."""
+        """Return True if the event would count from now on, False if not; None if the path has reached the event."""
         for step in (*edges, space.nodes[number]):
             if is_open and event(step):
                 return None
@@ -147,7 +147,7 @@ def _find_path(
 
 
 def _end_test(end: str | None = None, socket: str | None = None) -> _EventTest:
-    """Return a test for an end at a socket, or for any end."""
+    """Return a predicate for an end at a socket; without arguments, for any end."""
     return lambda step: (
         isinstance(step, StateNode)
         and (step.end is not None if end is None else (step.end, step.socket) == (end, socket))
@@ -155,7 +155,7 @@ def _end_test(end: str | None = None, socket: str | None = None) -> _EventTest:
 
 
 def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witness:
-    """Return a witness for ``event``: the cast that follows a path."""
+    """Return the scripted cast that follows a path to ``event``."""
     visits: dict[str, list[Move]] = {}
     for number, move in path:
         visits.setdefault(space.nodes[number].socket or "", []).append(move)
@@ -175,7 +175,7 @@ def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witnes
 
 
 def _pin(visits: Sequence[Move]) -> str | ByVisit:
-    """Return a pin that answers these visits to a socket in order."""
+    """Return a pin that gives the answers of these visits to a socket, one visit after another."""
     answers: list[str | Failure] = [
         sample_failure(move.answer.result) if move.answer.result.silent else move.answer.text for move in visits
     ]
@@ -221,7 +221,7 @@ _UNEXPLORED_FAILURES: Final = frozenset(
     {"budget", "invalid_output", "repair_exhausted"}
     | {"utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
 )
-"""Kinds of failures that need a malformed answer, a process or a budget, and that the exploration does not try."""
+"""Kinds of failures that are not explored, because they need a malformed answer, a process or a budget."""
 _FAILURES: Final = _UNEXPLORED_FAILURES | {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment"}
 
 
@@ -262,7 +262,7 @@ class Exploration:
     def certain(self) -> bool:
         """True if every event that was not seen is impossible.
 
-        This requires a complete search that covers everything that the handoff protocols can do.
+        This requires a complete search, and handoff protocols whose actions are all explored.
         """
         return self.complete_search and not (sockets_without_samples(self.graph) or sockets_with_detours(self.graph))
 
@@ -273,7 +273,7 @@ class Exploration:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Limits of the exploration, in sentences."""
+        """Sentences about parts of the loadout that were not explored or were simplified."""
         notes = []
         if not self.complete_search:
             notes.append(f"The search stopped {self._space.stopped}: anything that was not seen may still be possible.")
@@ -304,7 +304,7 @@ class Exploration:
 
     @property
     def ends(self) -> dict[str, tuple[str, ...]]:
-        """Every possible end of a cast with the sockets where it occurs.
+        """Every possible end of a cast, with the sockets at which casts end in this way.
 
         An end is ``complete``, ``held`` for a person, or the kind of a failure.
 
@@ -316,7 +316,7 @@ class Exploration:
 
     @property
     def ends_seen(self) -> dict[str, tuple[str, ...]]:
-        """The ends that were seen, in the form of :attr:`ends`; a search that was cut off may have missed others."""
+        """The ends that were seen, as for :attr:`ends`. A search that was cut off may have missed other ends."""
         ends: dict[str, list[str]] = {}
         for node in self._space.nodes:
             if node.end is not None:
@@ -341,7 +341,8 @@ class Exploration:
     def never(self) -> list[EdgeRef]:
         """The edges that are never taken, as (socket, number from 1), then the ids of exit routes that are never taken.
 
-        If a protocol has actions that are not explored (see :attr:`certain`), these edges are only those not seen.
+        If not every action of a protocol is explored (see :attr:`certain`), the result contains edges that were not
+        seen but may be possible.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``).
@@ -351,7 +352,7 @@ class Exploration:
 
     @property
     def not_taken(self) -> list[EdgeRef]:
-        """The edges and exits that no explored cast took, in the form of :attr:`never`."""
+        """The edges and exits that no explored cast took, named as for :attr:`never`."""
         edges_taken = set(self._space.first)
         for moves in self._space.moves:
             edges_taken.update(edge for move in moves for edge in move.edges)
@@ -379,7 +380,7 @@ class Exploration:
     def unrouted(self) -> tuple[str, ...]:
         """The visited sockets without an edge for failures; a failure in such a socket ends the cast.
 
-        These ends are not explored, because every visit to such a socket can fail.
+        These failures are not explored, because they can happen at every visit.
         """
         unvisited = self.not_visited
         return tuple(
@@ -426,18 +427,18 @@ class Exploration:
         without: str | tuple[str, int] | None = None,
         since: str | tuple[str, int] | None = None,
     ) -> Witness | None:
-        """Return a scripted cast in which an event happens, by the shortest route; see :meth:`can`.
+        """Return a scripted cast that takes the shortest route to an event.
 
         Args:
-            event: the event.
-            without: an event that must not happen before. The result is then None if every explored cast contains it first:
-                for the list lengths of the exploration, this is a proof.
-            since: the event from which ``without`` counts: the cast contains no ``without`` after the last ``since``. By
-                default, from the start of the cast.
+            event: the event, as for :meth:`can`.
+            without: an event that must not happen before ``event``. The result is None if every explored cast contains
+                this event first. For the explored list lengths, this is a proof.
+            since: an event that must come first; ``without`` is then forbidden only after the last ``since``. By
+                default, ``without`` is forbidden from the start of the cast.
 
         Raises:
-            MateriaError: no explored cast contains the event, and this proves nothing or ``without`` is not given
-                (``no_witness``).
+            MateriaError: no explored cast contains the event (``no_witness``). With ``without``, this is raised only if
+                the exploration does not prove that such a cast is impossible.
         """
         avoid, after = (None if name is None else self._event_test(name) for name in (without, since))
         path = _find_path(self._space, self._event_test(event), avoid, after)
@@ -463,7 +464,7 @@ class Exploration:
         return _witness(self.graph, self._space, words, [*path, *ending])
 
     def ending_witnesses(self) -> Iterator[tuple[str, str | None, Witness]]:
-        """Yield each end (``complete`` or a failure kind), the socket of the failure if there is one, and a witness."""
+        """Yield each end (``complete`` or a kind of failure), the socket that failed or None, and an example cast."""
         for end, socket in dict.fromkeys((node.end, node.socket) for node in self._space.nodes):
             if end is not None:
                 event = end if socket is None else f"{end} at {socket}"
@@ -472,10 +473,10 @@ class Exploration:
 
     @property
     def moves(self) -> tuple[str, ...]:
-        """A description of every possible visit: the socket, the verdict, the edge or exit taken, and the next socket.
+        """One line for every possible visit: the socket, the verdict, the edge or exit taken, and the next socket.
 
-        Example: ``Socket-3 (last), satisfied false: edge 2 → Socket-2 (last)``. Two loadouts with the same moves can
-        differ only in how often an edge can be taken.
+        Example: ``Socket-3 (last), satisfied false: edge 2 → Socket-2 (last)``. Two loadouts with
+        the same moves can differ only in the limits of edges.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``).
@@ -497,8 +498,8 @@ class Exploration:
                 the output omits ``satisfied``. Either one value for all sockets, or values by socket or materia (``*``
                 for all others). An agent that is not asked for ``satisfied`` omits it, unless a value names the agent.
             items: the length of every list.
-            assumed: the chance that a visit ``failed``, and its ``tokens``, ``cost`` and ``seconds``; see
-                :class:`.odds.Assumptions`.
+            assumed: assumptions about visits: the chance that a visit ``failed``, and ``tokens``, ``cost`` and
+                ``seconds`` of a visit; see :class:`.odds.Assumptions`.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``), a chance is missing or invalid, or the mean does
@@ -509,7 +510,7 @@ class Exploration:
     # -- inside ---------------------------------------------------------------------
 
     def _space_of_length(self, items: int | None) -> StateSpace:
-        """Return the state space in which every list has this length."""
+        """Return the reachable states if every list has this length; None means the explored lengths."""
         if items is None or self.items == (items,):
             self._require_complete_search()
             return self._space
@@ -535,12 +536,12 @@ class Exploration:
         return route.id if is_unique else route.edge_id
 
     def _covers(self, event: EventName) -> bool:
-        """Return True if the event is impossible unless it was seen."""
+        """Return True if an event that was not seen is certainly impossible."""
         is_unexplored = event in _UNEXPLORED_FAILURES or (event == FAILED and bool(self.unrouted))
         return self.certain and not is_unexplored
 
     def _event_test(self, event: EventName) -> _EventTest:
-        """Return the test for an event, as described at :meth:`can`."""
+        """Return the predicate for an event; :meth:`can` lists the forms of an event."""
         edges = self._edges_named(event)
         if edges is not None:
             return edges.__contains__
@@ -548,7 +549,7 @@ class Exploration:
         return lambda step: isinstance(step, StateNode) and is_node(step)
 
     def _edges_named(self, name: str | tuple[str, int]) -> set[EdgeRef] | None:
-        """Return the edge or the exit routes with this name; None if no edge or route has this name."""
+        """Return the edge, or the exit routes, that a name means; None if the name means neither."""
         if isinstance(name, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", name)):
             name = edge[2], int(edge[1])
         if isinstance(name, tuple):

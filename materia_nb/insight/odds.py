@@ -1,6 +1,6 @@
-"""The exact chance of each end of a cast and the mean number of turns, from a Markov chain over the reachable states.
+"""Exact chances of the ends of a cast and the mean number of turns, from a Markov chain over the reachable states.
 
-For loadouts with too many states, the module has simulations: many casts in memory with random answers.
+For loadouts with too many states, :class:`Simulation` estimates the same numbers from many random casts in memory.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from materia_nb.loadout.vocabulary import (
 from materia_nb.platform import Progress, ProgressBar
 
 _MIN_PIVOT: Final = 1e-12
-"""Minimum chance to leave a group of states; a smaller chance is a rounding error."""
+"""Minimum chance of leaving a group of states. A smaller chance is treated as a rounding error."""
 
 
 def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> list[float]:
@@ -71,7 +71,7 @@ def solve(rows: Sequence[Mapping[int, float]], constants: Sequence[float]) -> li
 
 
 def _eliminate(rows: dict[int, dict[int, float]], known: dict[int, float]) -> list[tuple[int, dict[int, float]]]:
-    """Eliminate each unknown from the equations of the other unknowns, beginning with unknowns in few equations.
+    """Eliminate the unknowns from the equations one by one, beginning with unknowns that occur in few equations.
 
     Return the unknowns in order of elimination, each with the weights of later unknowns. ``known`` is updated.
     """
@@ -124,10 +124,10 @@ _Value = TypeVar("_Value", float, Probability)
 
 
 class FailureChances(TypedDict, total=False):
-    """The chances that a visit has no accepted output, each under the name of a result of :data:`.WITHOUT_OUTPUT`.
+    """The chances that a visit ends without an accepted output, by the name of the result (:data:`.WITHOUT_OUTPUT`).
 
-    Each chance is one number for all sockets, or numbers by socket or materia. It is used only at sockets with an edge
-    for that failure. A result that is added to :class:`.Result` needs no row here to be accepted.
+    A chance is one number for all sockets, or numbers by socket or materia. It applies only to sockets with an edge for
+    this result. A new member of :class:`.Result` is accepted even if it is not listed in this class.
 
     Attributes:
         failed: the chance that an agent or process fails.
@@ -144,7 +144,7 @@ class Assumptions(FailureChances, total=False):
     Attributes:
         tokens: the tokens of a visit, by socket or materia.
         cost: the cost of a visit in the same form.
-        seconds: the seconds of a visit in the same form; ``Odds.seconds`` has the effect of more lanes.
+        seconds: the duration of a visit in seconds, in the same form.
     """
 
     tokens: PerSocket | None
@@ -157,8 +157,8 @@ class Chance(NamedTuple):
 
     Attributes:
         yes: the chance that an output has ``satisfied: true``.
-        nothing: the chance that an output omits ``satisfied``; in the remaining cases it is false.
-        failures: the chance of each explored failure; a failed visit has no output.
+        nothing: the chance that an output omits ``satisfied``. In all other outputs ``satisfied`` is false.
+        failures: the chance of each explored failure. The other chances apply to visits that do not fail.
     """
 
     yes: float
@@ -167,12 +167,12 @@ class Chance(NamedTuple):
 
     @property
     def failed(self) -> float:
-        """The chance that the visit fails, so that it has no output."""
+        """The chance that the visit fails and has no output."""
         return sum(self.failures.values())
 
     @property
     def by_result(self) -> dict[Result, float]:
-        """The chance of every result."""
+        """The chance of each result of the visit; the chances add up to 1."""
         verdicts = {Result.YES: self.yes, Result.NO: 1 - self.yes - self.nothing, Result.NOTHING: self.nothing}
         return {**self.failures, **{result: (1 - self.failed) * chance for result, chance in verdicts.items()}}
 
@@ -244,7 +244,7 @@ def _is_named(socket_rules: SocketRules, values: Chances) -> bool:
 def _failure_chances(
     rules: Rules, socket_rules: SocketRules, failures: Mapping[Result, PerSocket]
 ) -> Mapping[Result, float]:
-    """Return the chance of each explored failure; failures that take the same edge are explored as one failure."""
+    """Return the chance of each explored failure. The chances of failures that take the same edge are added."""
     id_, explored = socket_rules.socket.id, awaited_failures(socket_rules)
     chances: dict[Result, float] = {}
     for result, values in failures.items():
@@ -278,7 +278,7 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
 
 
 def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
-    """Check the names and the numbers of values that are given by socket."""
+    """Raise MateriaError if values by socket contain an unknown name or something that is not a number."""
     known = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
     for values in (satisfied, *numbers):
         for name, value in values.items() if isinstance(values, Mapping) else [("*", values)]:
@@ -293,12 +293,12 @@ def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | No
 
 
 _CERTAIN: Final = dict.fromkeys(ACCEPTED, 1.0)
-"""Chances of the results of a socket whose result has no effect; a move that holds the cast has chance 0."""
+"""Chances for a socket whose result does not affect the route. A result that holds the cast has chance 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The derivatives of ``complete`` and ``turns`` with respect to the chance of one socket, at its current value."""
+    """The effect of one socket's chance of ``satisfied`` on the odds, as derivatives of ``complete`` and ``turns``."""
 
     complete: float
     turns: float
@@ -306,25 +306,24 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Odds:
-    """The chances of the ends of a cast, and its mean turns, visits, tokens, cost and time.
+    """The chance of each end of a cast, and its mean turns, visits, tokens, cost and time.
 
     Attributes:
         graph: the loadout.
         items: the length of every list.
         satisfied: the chance of ``satisfied: true`` for each socket whose verdict affects the course of the cast.
         nothing: the chance of omitting ``satisfied``, for each socket that can omit it. The chance is 1 for an agent
-            that is not asked for it, unless ``satisfied`` names that socket or its materia.
-        failed: the given chance that the agent or process fails, by socket.
+            that is not asked for ``satisfied``, unless ``satisfied`` names its socket or materia.
+        failed: the chance that the agent or process fails, by socket.
         ends: the chance of each end, ``complete`` or the kind of a failure.
         turns: the mean number of agent turns.
         visits: the mean number of visits of each socket.
         sensitivity: the derivatives of ``complete`` and ``turns`` with respect to the chance of each socket.
-        tokens: the mean number of tokens of the visits with given tokens; None if no tokens are given.
-        cost: the mean cost of the visits with a given cost; None if no cost is given.
-        seconds: the mean time by the number of lanes that run at once, from one to the number of items; None if no
-            seconds are given. The slowest lane also runs the remaining items of an uneven division. Each item is
-            assumed to take its mean time, so the time for several lanes is a lower bound. A loadout without lanes has
-            one number.
+        tokens: the mean number of tokens of a cast, without the agents in ``uncounted``; None if no tokens are given.
+        cost: the mean cost of a cast, without the agents in ``unpriced``; None if no cost is given.
+        seconds: the mean duration of a cast for each number of parallel lanes, from one lane to one lane per item; None
+            if no seconds are given. The lane with the most items determines the duration. Each item is assumed to take
+            its mean time, so a duration with several lanes is a lower bound. A loadout without lanes has one number.
         uncounted: the visited agents without given tokens, which ``tokens`` does not include (R56).
         unpriced: the visited agents without a given cost, which ``cost`` does not include (R56).
     """
@@ -348,7 +347,7 @@ class Odds:
 def compute_odds(
     graph: Graph, space: StateSpace, satisfied: Chances, items: int, **assumed: Unpack[Assumptions]
 ) -> Odds:
-    """Return the odds by solving the Markov chain of a state space whose lists all have the same length."""
+    """Return the odds of a cast by solving the Markov chain of its states. All lists must have the length ``items``."""
     tokens, cost, seconds = assumed.pop("tokens", None), assumed.pop("cost", None), assumed.pop("seconds", None)
     chances = chances_by_socket(graph, satisfied, assumed, tokens, cost, seconds)
     size = len(space.nodes)
@@ -388,9 +387,9 @@ def compute_odds(
 
 
 def _chain(space: StateSpace, chances: Mapping[str, Chance]) -> tuple[list[dict[int, float]], list[float]]:
-    """Return for each state the chances of the next states, and the mean number of turns of its visit.
+    """Return the chances of the next states for each state, and the mean number of turns of its visit.
 
-    Moves with the same result, which differ in the lengths of their lists, are equally likely.
+    Moves with the same result differ only in the lengths of their lists, and are equally likely.
     """
     weight_by_result = {socket: chance.by_result for socket, chance in chances.items()}
     onward: list[dict[int, float]] = [defaultdict(float) for _ in space.nodes]
@@ -406,14 +405,14 @@ def _chain(space: StateSpace, chances: Mapping[str, Chance]) -> tuple[list[dict[
 
 
 class Outlook(NamedTuple):
-    """The chance that a cast completes from one of its states, and the mean number of agent turns that follow."""
+    """The chance that a cast completes after it has reached a state, and the mean number of agent turns from there."""
 
     complete: float
     turns: float
 
 
 def outlooks(graph: Graph, space: StateSpace, satisfied: Chances) -> list[Outlook]:
-    """Return the outlook of each state; lists of different lengths are equally likely.
+    """Return the outlook of each state. All explored list lengths are equally likely.
 
     Raises:
         MateriaError: a chance is missing or invalid, or the mean does not exist (``endless``).
@@ -430,7 +429,7 @@ def _sensitivity(
     success: list[float],
     turns_left: list[float],
 ) -> dict[str, Sensitivity]:
-    """Return, per socket, the sum over its states of the state's frequency times the effect of the verdict."""
+    """Return the effect of each socket's verdict, summed over its states and weighted by the visits to each state."""
     derivatives = {socket: Sensitivity(0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
     for number, node in enumerate(space.nodes):
         if node.end is not None or node.socket is None or node.socket not in derivatives:
@@ -448,7 +447,7 @@ def _sensitivity(
 
 
 def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the mean total of the values of all visits (None without values), and the visited agents without a value.
+    """Return the mean total of a value per cast, and the visited agents without a value; None without any values.
 
     A process has no usage unless a value is given for it.
     """
@@ -463,9 +462,9 @@ def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) 
 def _seconds_by_lanes(
     graph: Graph, visits: Mapping[str, float], items: int, seconds: PerSocket | None
 ) -> dict[int, float] | None:
-    """Return the mean time of a cast by the number of lanes, from one lane to one lane per item.
+    """Return the mean duration of a cast for each number of lanes, from one lane to one lane per item.
 
-    Only the time of the sockets in lanes shrinks; it is determined by the number of items in the longest lane.
+    More lanes shorten only the time in the sockets of lanes. The lane with the most items determines this time.
     """
     if seconds is None:
         return None
@@ -496,10 +495,10 @@ class Simulation:
         items: the length of every list.
         seed: the seed of the random numbers.
         nothing: the chance of omitting ``satisfied``, for each socket that can omit it; see :class:`.odds.Odds`.
-        failed: the given chance that the agent or process fails, by socket.
+        failed: the chance that the agent or process fails, by socket.
         ends: the number of casts with each end, ``complete`` or the kind of a failure.
         turns: the number of agent turns of each cast.
-        retries: the number of times that each cast took an edge that sends work back.
+        retries: the number of times that work was sent back, for each cast.
         visits: the number of visits to each socket, in all casts.
         edge_uses: the uses of each edge (socket, number from 1) and each exit (its ``edge_id``), in all casts.
     """
@@ -518,7 +517,7 @@ class Simulation:
 
     @property
     def traversals(self) -> dict[str, int]:
-        """The uses of each edge, by ``"A->B"`` (R21)."""
+        """The number of uses of each edge, by its name ``"A->B"`` (R21)."""
         uses: Counter[str] = Counter()
         for edge, count in self.edge_uses.items():
             if isinstance(edge, tuple):
@@ -545,7 +544,7 @@ def simulate_casts(
             output omits ``satisfied``; one value for all sockets, or values by socket or materia. An agent that is not
             asked for ``satisfied`` omits it, unless a value names the agent.
         items: the length of every list.
-        seed: the seed of the random numbers, to which each cast adds its own number.
+        seed: the seed of the random numbers. Each cast adds its number to the seed.
         progress: True for a progress bar, or a function that is called with the number of casts done and the total.
         failures: the chances of failures, such as ``failed=0.1``; see :class:`FailureChances`.
 
@@ -597,7 +596,7 @@ def simulate_casts(
 def random_choice(
     answers_of: Callable[[SocketRules], Sequence[ScriptedResult]], chances: Mapping[str, Chance], rng: Random
 ) -> Callable[[CastState, SocketRules], ScriptedResult]:
-    """Return a function that draws the result of a visit; a result that has no effect is the first possible one."""
+    """Return a function that draws a random result for a visit. If the result has no effect, the first one is used."""
 
     def choose(_: CastState, socket_rules: SocketRules) -> ScriptedResult:
         answers, chance = answers_of(socket_rules), chances.get(socket_rules.socket.id)

@@ -1,8 +1,8 @@
 """The states that casts of a loadout can reach, and the moves between them.
 
 Two states count as the same state if they are equal in everything that can affect the further route of a cast: the
-socket, its item, the cursors, and the counts of limits that can still be reached. Prompts, outputs and usage
-are ignored.
+socket, its item, the cursors, and the use counts of limits that can still be reached. Prompts, outputs and usage are
+ignored.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _RANDOM_CASTS: Final = 300
 _MAX_RANDOM_VISITS: Final = 1_000
 """Number of visits of one random cast."""
 _SATISFIED_CHANCES: Final = (1.0, 0.9, 0.5, 0.1, 0.0)
-"""Chances of ``satisfied: true`` for random casts, which use the chances one after another."""
+"""Chances of ``satisfied: true`` for random casts. Successive casts use successive chances."""
 
 
 class StateNode(NamedTuple):
@@ -57,7 +57,7 @@ class StateNode(NamedTuple):
     Attributes:
         socket: the socket that waits, holds the cast, or failed.
         end: ``complete``, ``held`` or the kind of a failure; None while the cast waits.
-        position: the position of the item in its list: only, first, middle or last, or "" outside a list.
+        position: the position of the item in its list: ``only``, ``first``, ``middle`` or ``last``; "" outside a loop.
     """
 
     socket: str | None
@@ -66,7 +66,7 @@ class StateNode(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One visit: the next state, the result, the number of agent turns, and the edges and exits taken."""
+    """A visit, which moves a cast to its next state: its answer, agent turns, and the edges and exits taken."""
 
     to: int
     answer: ScriptedResult
@@ -82,7 +82,8 @@ class StateSpace:
         nodes: the states.
         moves: the moves from each state.
         first: the exits taken before the first visit because a loop has no items.
-        stopped: the cause of the cut-off, such as ``after 100,000 states``; empty if every state was examined.
+        stopped: the point where the search was cut off, such as ``after 100,000 states``; empty if every state was
+            examined.
     """
 
     nodes: list[StateNode] = field(default_factory=list)
@@ -130,7 +131,7 @@ def explore_states(
 
 
 class _Search:
-    """A running search; ``queue`` contains the unexamined states in order."""
+    """A running search; ``queue`` contains the states to examine, in order."""
 
     def __init__(self, graph: Graph, items: Sequence[int]) -> None:
         self._rules = Rules(without_prompts(graph))
@@ -141,7 +142,7 @@ class _Search:
         self._number(self._start)
 
     def _number(self, state: CastState) -> int:
-        """Return the number of a state; add a new state to the queue."""
+        """Return the number of a state; add the state to the queue if it is new."""
         number = self._numbers.setdefault(self._key.of(state), len(self.space.nodes))
         if number == len(self.space.nodes):
             self.space.nodes.append(_node(state))
@@ -164,7 +165,7 @@ class _Search:
                 self._record(number, play_visit(self._rules, state, answer))
 
     def play_random_casts(self, visits_left: int) -> None:
-        """Record the moves of random casts, with ``visits_left`` visits in total."""
+        """Record the moves of random casts until they have made ``visits_left`` visits in total."""
         for cast in range(_RANDOM_CASTS):
             choose = partial(self._random_answer, Random(cast), _SATISFIED_CHANCES[cast % len(_SATISFIED_CHANCES)])  # noqa: S311 - chances, no secrets
             number = 0
@@ -199,7 +200,7 @@ def _position(state: CastState) -> str:
 
 
 class _StateKey:
-    """Key function that returns equal keys for states with the same possible further routes."""
+    """Key function for states: two states with the same possible routes from there on have equal keys."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
         sources = _list_sources(rules.graph)
@@ -212,7 +213,7 @@ class _StateKey:
         self._reads_output = any(source.startswith(("lastJson", "$")) for source in sources)
 
     def of(self, state: CastState) -> object:
-        """Return the key of a state."""
+        """Return a hashable key of everything in a state that can affect the further route."""
         visit = state.at
         if state.status != "waiting" or visit is None:
             return _node(state)
@@ -232,12 +233,13 @@ class _StateKey:
 
 
 class _Link(NamedTuple):
-    """One edge, exit or skipped loop from a socket to a next socket.
+    """A possible transition from a socket to the next: an edge, an exit, or the exit of a skipped loop.
 
     Attributes:
-        counted: the edge or exit, if its uses are counted outside items; else None.
-        bounded: True for an edge with ``maxTraversals``; a cycle with such an edge is not counted for an item (R18).
-        moves: the cursor that advances; None if no cursor advances.
+        counted: the edge or exit whose uses are counted outside work items; None for a skipped loop.
+        bounded: True for an edge with ``maxTraversals``. A cycle with such an edge does not count as a cycle of an item
+            (R18).
+        moves: the cursor that the transition advances; None if it does not advance a cursor.
     """
 
     source: str
@@ -248,7 +250,7 @@ class _Link(NamedTuple):
 
 
 def _links(rules: Rules) -> Iterator[_Link]:
-    """Yield every link that a result can take, except detours."""
+    """Yield every possible transition between sockets, except detours."""
     for id_, socket_rules in rules.sockets.items():
         advance = socket_rules.socket.advance
         for result in continuing_results(socket_rules):
@@ -278,12 +280,13 @@ def _following(rules: Rules, links: Iterable[_Link]) -> dict[str, set[str]]:
 
 
 class _WithinItem(NamedTuple):
-    """The sockets that a work item of one cursor can still reach, by the waiting socket.
+    """The sockets of one loop that its current work item can still visit.
 
     Attributes:
-        ahead: the sockets with this cursor that can be reached before the item advances, including the waiting socket.
-        cycles: the sockets on a cycle without a bounded edge, each with the number of its group.
-        reads_cycles: the sockets after which the route can depend on the item's number of cycles.
+        ahead: for each socket, the sockets of the loop that can be visited before the cursor advances, including
+            itself.
+        cycles: the sockets on a cycle without a bounded edge. Sockets on the same cycle have the same number.
+        reads_cycles: the sockets from which the further route can depend on how many cycles the item has made.
     """
 
     ahead: Mapping[str, frozenset[str]]
@@ -308,9 +311,9 @@ def _within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinIt
 
 
 class _LiveCounts:
-    """Reader for the traversal counts of edges that can be taken again; other counts no longer affect routing.
+    """Selection of the traversal counts that can still affect routing: the counts of edges that can be taken again.
 
-    If all counts were read, each critic that can send work back would multiply the number of states after it.
+    With all counts in the key, every socket that can send work back would multiply the number of later states.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -330,11 +333,11 @@ class _LiveCounts:
         self._inside = {cursor: _within_item(rules, links, cursor) for cursor in cursors}
 
     def edge_uses(self, state: CastState, socket: str) -> object:
-        """Return the uses outside items of those edges and exits that are on a cycle reachable from the socket."""
+        """Return the uses outside work items of the edges and exits on cycles that can be reached from the socket."""
         return frozenset((edge, n) for edge, n in state.counts.items() if edge in self._outside[socket])
 
     def item_records(self, state: CastState, socket: str) -> object:
-        """Return the record of each unfinished item, limited to sockets reachable before the item advances."""
+        """Return the records of unfinished items, limited to sockets that can be visited before the cursor advances."""
         records: list[object] = []
         for item, record in state.items.items():
             inside = self._inside[item[0]]
@@ -353,7 +356,7 @@ class _LiveCounts:
 
 
 def _list_sources(graph: Graph) -> list[str]:
-    """Return the sources of lists, and the sources of the assignments that set these lists."""
+    """Return the paths of the lists that loops read, and the sources of the assignments that set these lists."""
     sockets = graph.sockets.values()
     sources = [socket.iterator.items for socket in sockets if socket.iterator is not None]
     sources += [socket.advance.items for socket in sockets if socket.advance is not None]

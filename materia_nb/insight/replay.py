@@ -28,9 +28,9 @@ from materia_nb.insight.compare import (
 from materia_nb.jsonvalue import same
 
 _AnswerKey: TypeAlias = tuple[str, str, str]
-"""The socket of an answer, with the key and label of its item; key and label are empty outside a loop."""
+"""The socket that gave an answer, and the key and label of its work item; both are empty outside a loop."""
 RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
-"""The turns of each visit, by answer key and by the visit number for that socket and item."""
+"""The recorded turns of each visit, by socket, work item and visit number."""
 
 
 class MissingAnswer(NamedTuple):
@@ -43,7 +43,7 @@ class MissingAnswer(NamedTuple):
 
 
 def replay_end(session: Session, missing_answer: MissingAnswer | None) -> str:
-    """Return the end of a replay: a status, the kind of a failure, or ``needs`` for a missing answer."""
+    """Return the end of a replay: the status of the cast, the kind of failure, or ``needs`` if an answer is missing."""
     if missing_answer is not None:
         return "needs"
     failure = session.state.failure
@@ -52,7 +52,7 @@ def replay_end(session: Session, missing_answer: MissingAnswer | None) -> str:
 
 @dataclass(eq=False, repr=False)
 class Replay:
-    """The route of a cast in another loadout, as far as its recorded answers allow.
+    """The route that the recorded answers of a cast take in another loadout, up to the first missing answer.
 
     Truthy if the replay takes a different route or ends differently (:attr:`first`).
 
@@ -60,7 +60,7 @@ class Replay:
         original: the recorded cast.
         replayed: the cast in the other loadout.
         needs: the missing answer; None if the replay is finished.
-        left_out: descriptions of a person's actions that are not replayed.
+        left_out: sentences about the actions of a person that could not be replayed.
         events: the events of the replay after its initial events.
     """
 
@@ -80,10 +80,10 @@ class Replay:
 
     @property
     def first(self) -> FirstDifference | None:
-        """The first step with a different target, or the different end; None if the replayed route is the same.
+        """The first step with a different target, or the difference between the ends; None if the routes are equal.
 
-        A replay that continues after the end of the original has a different route. If the original was unfinished or
-        its agent failed, continuing counts as the same route.
+        A replay that continues after the end of the original has a different route. If the original cast was unfinished
+        or its agent failed, a longer replay does not count as a different route.
         """
         difference = self.compared.first_where(lambda left, right: step_route(left) != step_route(right))
         state = self.original.session.state
@@ -96,7 +96,7 @@ class Replay:
 
     @property
     def beside(self) -> FirstDifference | None:
-        """The first difference that does not change the route, such as a state value; None if all values are equal."""
+        """The first difference of any kind, such as another value in the state; None if all steps are equal."""
         difference, elsewhere = self.compared.first, self.first
         if difference is None or not difference.aspects:
             return None
@@ -106,7 +106,7 @@ class Replay:
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
-        """The visits in order: socket, visit, item key, item label."""
+        """The visits of the replay, in order: socket, visit number, item key and item label."""
         steps = self.replayed.session.steps
         return [(step.socket, step.visit, step.item_key, step.item_label) for step in steps]
 
@@ -119,8 +119,8 @@ class Replay:
     def asked_otherwise(self) -> tuple[int, ...]:
         """The numbers of the replayed steps whose prompt differs from the recorded prompt.
 
-        The agents could have answered these prompts differently. A utility is included if its command or parameters
-        differ.
+        With such a prompt, the agent might have answered differently. A utility is included if its command or
+        parameters differ.
         """
         parts = parts_of(self.original.session)
         recorded = _by_answer_key([step for part in parts for step in part.steps])
@@ -142,9 +142,9 @@ class Replay:
 def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
     """Replay the recorded answers of a cast by the rules of another loadout, until an answer is missing.
 
-    A recorded answer is used for the same socket, item and visit number for that item. If a limit stops the replay and
-    a person granted this limit again in the recording, the replay grants it too. A budget that a person set applies. An
-    edit of a person is repeated when the state equals the state that the edit changed.
+    A recorded answer is used for the same socket, item and visit number for that item. The actions of a person are
+    repeated: a raised limit when the replay reaches this limit, an edit when the state equals the state before the
+    edit. A budget that the person set applies too.
     """
     session = original.session
     state = entering.begin(rules, session.start.request, session.start.knowledge, session.start.data)
@@ -159,7 +159,7 @@ def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
 
 
 def recorded_answers(session: Session) -> RecordedAnswers:
-    """Return the answers of all visits except discarded visits; the answers of lanes come last."""
+    """Return the recorded answers of all visits that were not discarded."""
     steps = [step for part in parts_of(session) for step in part.steps]
     return {key: _recorded_turns(step) for key, step in _by_answer_key(steps).items()}
 
@@ -167,9 +167,9 @@ def recorded_answers(session: Session) -> RecordedAnswers:
 def send_answers(
     rules: Rules, session: Session, answers: RecordedAnswers, edits: list[Edit]
 ) -> tuple[Session, MissingAnswer | None]:
-    """Run a new session with these answers; return the session and the missing answer, if there is one.
+    """Run a new session with recorded answers; return the last session, and the missing answer or None.
 
-    Edits that the session repeats are removed from ``edits``.
+    The function removes the edits that it repeats from ``edits``.
     """
     run = _Run(rules, session, edits, {})
     missing_answer = run.play(answers)
@@ -177,7 +177,7 @@ def send_answers(
 
 
 class _Run:
-    """A session that uses recorded answers; ``grants`` are the limits that may be extended again."""
+    """A session that uses recorded answers; ``grants`` counts the extensions of each limit by a person."""
 
     def __init__(
         self, rules: Rules, session: Session, edits: list[Edit], grants: dict[tuple[object, ...], int]
@@ -194,7 +194,7 @@ class _Run:
         self.events += events
 
     def play(self, answers: RecordedAnswers, visits: Counter[_AnswerKey] | None = None) -> MissingAnswer | None:
-        """Play the session with the recorded answers, lane after lane; return the first missing answer."""
+        """Run the session with the recorded answers; return the first missing answer or None."""
         visits = Counter() if visits is None else visits
         while self.status() == "ready":
             self._repeat_edits()
@@ -220,7 +220,7 @@ class _Run:
         return None
 
     def _answer(self, turns: list[TurnRecord]) -> str:
-        """Answer a visit with its recorded turns; return the reason if it stays incomplete, else an empty text."""
+        """Answer a visit with its recorded turns; return the reason why the visit is incomplete, or an empty text."""
         while self.status() == "waiting":
             if not turns:
                 return f"it asks for a turn ({self.session.mode}) that was not recorded"
@@ -250,7 +250,7 @@ class _Run:
         return ""
 
     def _grant_again(self) -> bool:
-        """Extend the limit that stopped the cast, if the recording did the same."""
+        """Extend the limit that stopped the cast, and return True; False if nobody extended it in the recording."""
         failure, visit = self.session.state.failure, self.session.state.at
         if failure is None:
             return False
@@ -264,7 +264,7 @@ class _Run:
         return True
 
     def _repeat_edits(self) -> None:
-        """Repeat each recorded edit whose earlier state equals the current state."""
+        """Repeat the next recorded edits as long as the state equals the state before the edit."""
         while self.edits and _fits(self.edits[0], self.session):
             edit = self.edits[0]
             try:
@@ -275,7 +275,7 @@ class _Run:
 
 
 class _LaneRun(_Run):
-    """A run for one lane of another run."""
+    """A run that answers the visits of one lane."""
 
     def __init__(self, run: _Run, name: str) -> None:
         self.rules, self.edits, self.grants = run.rules, [], run.grants

@@ -1,8 +1,8 @@
 """Made-up answers for every socket of a loadout, and visits that use these answers.
 
-A made-up answer is the shortest answer that the socket accepts, in any handoff protocol. It sets ``satisfied`` and the
-lengths of lists, and has no other content. Outputs that stop the cast for a person are tried too. Detours, and turns
-in which an agent only continues, are not included.
+A made-up answer is the shortest answer that the socket accepts in its handoff protocol. Only its ``satisfied`` and the
+lengths of its lists matter. Outputs that hold the cast for a person are included. Detours, and turns in which an agent
+only continues, are not included.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OUTCOMES: Final[Mapping[Result, Outcome]] = {Result.YES: "done", Result.NO: "ag
 
 _StatePath: TypeAlias = tuple[str, ...]
 EdgeRef: TypeAlias = tuple[str, int] | str
-"""An edge as its socket and its number from 1, or the ``edge_id`` of an exit route."""
+"""An edge, as its socket and its number from 1, or an exit route, as its ``edge_id``."""
 
 
 def check_list_lengths(*lengths: object) -> None:
@@ -105,7 +105,7 @@ def _hands_over(socket: Socket) -> bool:
 
 
 def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
-    """Return the values of ``satisfied`` that an edge, an exit or an advance of the socket distinguishes."""
+    """Return the verdicts that lead to different routes at a socket; only ``NOTHING`` if its verdict has no effect."""
     if socket_rules.wanted.parse == "text":
         return (Result.NOTHING,)
     if socket_rules.wanted.why_satisfied is not None:
@@ -119,14 +119,14 @@ def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 
 def accepted_results(socket_rules: SocketRules) -> tuple[Result, ...]:
-    """Return the results of accepted outputs; an output in a handoff protocol may omit ``satisfied``."""
+    """Return the possible results of an accepted output. Outputs in a handoff protocol may omit ``satisfied``."""
     verdicts = decisive_verdicts(socket_rules)
     has_protocol = not socket_rules.socket.is_utility and socket_rules.maker is not None
     return ACCEPTED if has_protocol and verdicts != (Result.NOTHING,) else verdicts
 
 
 def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:
-    """Return every result of a visit after which the cast continues."""
+    """Return the results of a visit after which the cast continues: accepted outputs, and failures with an edge."""
     return (*accepted_results(socket_rules), *dict.fromkeys(awaited_failures(socket_rules).values()))
 
 
@@ -138,12 +138,12 @@ def is_not_asked(socket_rules: SocketRules) -> bool:
 
 
 class ScriptedResult(NamedTuple):
-    """One possible result of a visit, with an answer that leads to it.
+    """A possible result of a visit, with a made-up answer that has this result.
 
     Attributes:
         text: the answer; empty for a failure without an output.
         result: the result.
-        items: the length of the lists in the answer; None if it has no lists.
+        items: the length of the lists in the answer; None if the answer has no lists.
         asks: ``pause`` or ``escalate`` for an answer that holds the cast for a person, else empty. Odds and simulations
             never use such an answer.
     """
@@ -155,7 +155,7 @@ class ScriptedResult(NamedTuple):
 
 
 def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[Reaction, str]]:
-    """Yield the action and the text of one answer for each action that holds the cast for a person."""
+    """Yield each action that holds the cast for a person, with the text of an answer that requests it."""
     maker, actions = socket_rules.maker, set[Reaction]()
     if maker is None:
         return
@@ -169,7 +169,7 @@ def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[
 
 
 class PossibleAnswers:
-    """The possible results of each socket of a loadout, with lists of each of the given lengths."""
+    """The possible results of each socket, with made-up answers whose lists have each of the given lengths."""
 
     def __init__(self, rules: Rules, lengths: Sequence[int]) -> None:
         self._rules, self._lengths = rules, tuple(lengths)
@@ -183,7 +183,7 @@ class PossibleAnswers:
         return self._lists
 
     def of(self, socket_rules: SocketRules) -> tuple[ScriptedResult, ...]:
-        """Return the results of a socket that can lead to different targets.
+        """Return the results of a socket that can lead to different targets, each with a made-up answer.
 
         Raises:
             MateriaError: the socket accepts no answer that can be made up (``no_answer``).
@@ -221,7 +221,7 @@ class PossibleAnswers:
     def _shortest(
         self, socket_rules: SocketRules, maker: HandoffProtocol, result: Result | None, length: int
     ) -> str | None:
-        """Return the shortest accepted answer with ``result`` (None for any); None if all samples are refused."""
+        """Return the shortest accepted answer with ``result`` (None: any result); None if every sample is refused."""
         facts = TurnFacts(
             agent_id=agent_id(SAMPLE, socket_rules.socket.id),
             assignment=given_to(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
@@ -235,7 +235,7 @@ class PossibleAnswers:
         return None
 
     def _with_sources(self, socket_rules: SocketRules, length: int, value: dict[str, JSON]) -> dict[str, JSON]:
-        """Add the missing fields that assignments read, and the lists that loops read."""
+        """Return the output with the fields that assignments read, and with the lists that loops read."""
         for target, segments in _assigned_fields(socket_rules):
             if self._contains_list(target) or get_path(value, segments) is MISSING:
                 value = dict(set_path(value, segments, self._state_value(target, length)))
@@ -250,7 +250,7 @@ class PossibleAnswers:
         return any(list_path[: len(path)] == path for list_path in self._lists)
 
     def _value(self, socket_rules: SocketRules, result: Result, length: int) -> dict[str, JSON]:
-        """Return an output of a utility, or of an agent in the sparse form."""
+        """Return a made-up output of a utility, or of an agent with the sparse protocol."""
         fields: Mapping[str, JSON] = {}
         for target, segments in _assigned_fields(socket_rules):
             fields = set_path(fields, segments, self._state_value(target, length))
@@ -270,7 +270,7 @@ class PossibleAnswers:
         return value
 
     def _state_value(self, path: _StatePath, length: int, depth: int = 0) -> JSON:
-        """Return a value for a state path: a list if a loop reads a list there, an object above a list, else a word."""
+        """Return a made-up value for a path in the state: a list if a loop reads the path, else an object or a word."""
         if path in self._lists and depth < _MAX_LIST_DEPTH:
             return [self._element(path, length, depth, number) for number in range(length)]
         below = (list_path for list_path in self._lists if list_path[: len(path)] == path != list_path)
@@ -293,14 +293,14 @@ def _sample_item(number: int) -> dict[str, JSON]:
 
 
 def _assigned_fields(socket_rules: SocketRules) -> Iterator[tuple[_StatePath, list[str]]]:
-    """Yield the state path and the output path of each assignment that reads a field, the shortest source first."""
+    """Yield target path and source path of the assignments that read a field of the output, shortest source first."""
     for target, source in sorted(socket_rules.wanted.sources, key=lambda assignment: len(assignment[1])):
         if segments := _source_segments(source):
             yield tuple(split_path(target)), segments
 
 
 def _source_segments(source: str) -> list[str]:
-    """Return the segments of the path that a ``$`` source reads, including names in brackets; empty for ``$``."""
+    """Split the source of an assignment, such as ``$.plan["name"]``, into its segments; empty for ``$``."""
 
     def as_dotted(match: re.Match[str]) -> str:
         name = match.group(1) or match.group(2)
@@ -310,7 +310,7 @@ def _source_segments(source: str) -> list[str]:
 
 
 def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, tuple[_StatePath, ...]]]:
-    """Return the state paths that are read as lists, and the paths under which the state shows their items."""
+    """Return the state paths that loops read as lists, and the paths at which each list's current item appears."""
     paths: set[_StatePath] = set()
     aliases: dict[_StatePath, tuple[_StatePath, ...]] = {}
     for socket in graph.sockets.values():
@@ -325,7 +325,7 @@ def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, t
 def _utility_roots(
     graph: Graph, lists: frozenset[_StatePath], aliases: Mapping[_StatePath, Sequence[_StatePath]]
 ) -> tuple[str, ...]:
-    """Return the first segments of list paths that only the ``state`` field of a utility's output can set."""
+    """Return the fields of the state with lists that only the ``state`` field of a utility's output can set."""
     targets = (split_path(target) for socket in graph.sockets.values() for target, _ in socket.assign)
     set_elsewhere = {path[0] for path in targets if path}
     set_elsewhere |= {alias[0] for paths in aliases.values() for alias in paths}
@@ -347,7 +347,7 @@ def _no_answer(socket_rules: SocketRules, reason: str = ".", hint: str | None = 
 
 
 def sample_failure(result: Result) -> Failure:
-    """Return a failure that has this result."""
+    """Return a simulated failure that is classified as ``result``."""
     kind = result.kinds[0] if result.kinds else "failed"
     return Failure(kind, "This is a simulated failure.")
 
@@ -356,7 +356,7 @@ class ScriptedTurn(NamedTuple):
     """One turn of a visit with made-up answers.
 
     Attributes:
-        prompt: the prompt of a later turn; None in the first, whose prompt is that of :func:`.entering.prompt_for`.
+        prompt: the prompt of a later turn; None for the first turn, whose prompt :func:`.entering.prompt_for` returns.
         text: the answer; empty if the visit fails without an output.
         step: the transition that the answer leads to.
     """
@@ -367,7 +367,7 @@ class ScriptedTurn(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """The issues for which the answer was refused; empty if it was accepted."""
+        """The reasons for which the answer was refused, as one text; empty if the answer was accepted."""
         reading = self.step.reading
         return "" if reading is None or reading.error is None else summarize_issues(reading.issues, 3)
 
@@ -375,7 +375,7 @@ class ScriptedTurn(NamedTuple):
 def _scripted_turns(
     rules: Rules, socket_rules: SocketRules, state: CastState, answer: ScriptedResult
 ) -> Iterator[ScriptedTurn]:
-    """Answer or fail the waiting visit and yield each turn, including drafts and the work before the handoff."""
+    """Answer the waiting visit, or make it fail; yield each turn, including drafts and the work before the handoff."""
     prompt: Prompt | None = None
     while state.status == "waiting" and (visit := state.at) is not None:
         if visit.mode == "draft" and visit.drafts:
@@ -391,7 +391,7 @@ def _scripted_turns(
 
 
 class PlayedVisit(NamedTuple):
-    """One visit with a made-up answer.
+    """A visit that was played with a made-up answer.
 
     Attributes:
         socket_rules: the rules of the visited socket.
@@ -424,13 +424,13 @@ class PlayedVisit(NamedTuple):
 def play_visit(
     rules: Rules, start: CastState, answer: ScriptedResult, edit: Callable[[CastState], CastState] | None = None
 ) -> PlayedVisit:
-    """Answer or fail the waiting visit, and enter the next socket.
+    """Answer the waiting visit, or make it fail, and enter the next socket.
 
     Args:
         rules: the rules of the cast.
         start: the state in which the visit waits.
         answer: the answer of the visit.
-        edit: changes the state before the next socket is entered.
+        edit: returns a changed state, which is used to enter the next socket.
     """
     assert start.at is not None  # noqa: S101 - it waits
     socket_rules = rules.sockets[start.at.socket]
@@ -451,7 +451,7 @@ def play_cast(
     max_visits: int,
     edit: Callable[[CastState], CastState] | None = None,
 ) -> Iterator[PlayedVisit]:
-    """Play a cast in memory and yield its visits, at most ``max_visits``; ``choose`` returns the answer of a visit."""
+    """Simulate a cast and yield at most ``max_visits`` visits; ``choose`` returns the answer of each visit."""
     for _ in range(max_visits):
         if state.status != "waiting" or state.at is None:
             return
@@ -461,7 +461,7 @@ def play_cast(
 
 
 def enter_next(rules: Rules, state: CastState) -> tuple[CastState, tuple[EdgeRef, ...]]:
-    """Enter the next socket; return the new state and the exits of empty loops that were skipped."""
+    """Enter the next socket; return the new state, and the exits that were taken because their loops are empty."""
     step = entering.enter(rules, state)
     skipped = step.decision.passed if step.decision is not None else ()
     return step.state, tuple(loop.route for loop in skipped if loop.route is not None)

@@ -1,4 +1,4 @@
-"""Differences, change history (blame) and JSONPath queries for the values of states and outputs."""
+"""Differences between values, the origin of a value in the state (blame), and JSONPath queries over outputs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same, split_p
 from materia_nb.loadout.vocabulary import jsonpath_fault, takes_long
 
 _MAX_CHANGES: Final = 200
-"""Maximum number of reported changes, since two unrelated values differ almost everywhere."""
+"""Maximum number of reported changes, because unrelated values differ in almost every field."""
 
 
 class ValueChange(NamedTuple):
-    """A difference between two values at a dotted path; MISSING on a side without a value.
+    """A difference between two JSON values at a dotted path; MISSING if a value has nothing at this path.
 
-    The path is empty if the values differ as a whole.
+    The path is empty if the two values themselves differ, such as two numbers.
     """
 
     path: str
@@ -27,7 +27,7 @@ class ValueChange(NamedTuple):
 
 
 def value_changes(a: JSON, b: JSON, cast_ids: tuple[str, str] = ("", "")) -> list[ValueChange]:
-    """Return at most :data:`_MAX_CHANGES` differences between two values; the ids of their casts are ignored."""
+    """Return the differences between two values, at most :data:`_MAX_CHANGES`. The ids of their casts are ignored."""
     changes = islice(_changes("", a, b), _MAX_CHANGES)
     return [change for change in changes if not any(cast_ids) or not is_same_value(change.a, change.b, cast_ids)]
 
@@ -71,7 +71,7 @@ def _cut(text: str, start: int, max_chars: int) -> str:
 
 
 def format_difference(a: JSON, b: JSON, max_chars: int) -> tuple[str, str]:
-    """Return each of two values as one line, shortened around their first difference."""
+    """Format two values as one line each, shortened to the part around their first difference."""
     left, right = _one_line(a), _one_line(b)
     is_long = max(len(left), len(right)) > max_chars
     start = max(0, common_prefix_length(left, right) - max_chars // 2) if is_long else 0
@@ -87,21 +87,24 @@ def _one_line(value: JSON) -> str:
 # -- history of a value ------------------------------------------------------------------------
 
 _Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "P6", "edit"]
-"""The origin of a value: the start, the state patch or a canonical field of an answer (R10), an assignment (R11), the
-current item in the state (R12), joined lanes (P6), or a person's edit."""
+"""The origin of a value in the state, mostly the rule that set it.
+
+The origins are the start of the cast, an answer's state patch or standard field (R10), an assignment (R11), the current
+item (R12), joined lanes (P6), and the edit of a person.
+"""
 _Data: TypeAlias = Mapping[str, JSON]
 
 
 class BlameEntry(NamedTuple):
-    """One change of a value.
+    """One change of a value in the state, with its origin.
 
     Attributes:
-        step: the step that made the change; for an edit, the step after or during which the person edited; 0 for the
-            start; for joined lanes, the step that distributed their items.
+        step: the number of the step that changed the value. For an edit, the step that was running or had just ended;
+            for joined lanes, the step that distributed the items; 0 for the start of the cast.
         socket: the socket of the step; None for a person's edit, for the start and for lanes.
         item_key: the key of the step's item.
         rule: the origin of the value.
-        source: the path in the answer, such as ``$.context``, or the source of the assignment; None if unknown.
+        source: the path from which the value was read, such as ``$.context``; None if unknown.
         before: the value before the change; MISSING if there was no value.
         after: the value after the change.
         corrected: True if a person had corrected the answer.
@@ -145,7 +148,7 @@ def blame_value(session: Session, path: str) -> list[BlameEntry]:
 
 
 def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Streams, _Data, _Data]]:
-    """Yield every change of the state in order: its origin, the state before and the state after."""
+    """Yield every change of the state in order: its cause, the state before it, and the state after it."""
     yield from _edit_changes([edit for edit in session.edits if edit.step == 0])
     joined = {streams.step: streams for streams in session.streams if streams.status == "joined"}
     for step in session.steps:
@@ -170,7 +173,7 @@ def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Strea
 def _join_changes(
     streams: Streams, edits: Sequence[Edit], data: _Data, data_after: _Data
 ) -> Iterator[tuple[Edit | Streams, _Data, _Data]]:
-    """Yield the edits before the lanes started, the change made by the join, and the edits after the join."""
+    """Yield the changes around a join: edits before the lanes started, the join, and edits after the join."""
     for index, edit in enumerate(edits):
         if edit.before.data != data:
             yield streams, data, edit.before.data
@@ -187,7 +190,7 @@ def _edit_changes(edits: Sequence[Edit]) -> Iterator[tuple[Edit, _Data, _Data]]:
 
 
 def _origin(step: StepRecord, segments: Sequence[str], value: JSON) -> tuple[_Rule, str | None]:
-    """Return the rule and the source of a value set by a step: its last assignment, else its answer, else its item."""
+    """Return the rule by which a step set a value (assignment, answer or current item), and its source."""
     assignments = step.decision.assigned if step.decision else ()
     for assignment in reversed(assignments):
         target = split_path(assignment.target)
@@ -216,14 +219,14 @@ def _source_path(source: str, segments: Sequence[str]) -> str:
 MAX_EXPRESSION_CHARS: Final = 500
 """Maximum length of an expression, in characters."""
 MAX_VALUES: Final = 100_000
-"""Maximum number of objects, lists and scalars in a searched value."""
+"""Maximum number of nodes (objects, lists and scalars) in a value that a query searches."""
 _MAX_MATCHES: Final = 1_000
 """Maximum number of matches of one query."""
 _Query = Callable[[JSON], list[JSON]]
 
 
 class OutputMatch(NamedTuple):
-    """A value that a query matched, with the step, socket, item and lane of the output."""
+    """A match of a query: the value, and the step, socket, item and lane of the output that contains it."""
 
     step: int
     socket: str
@@ -233,13 +236,13 @@ class OutputMatch(NamedTuple):
 
 
 def compile_query(expression: str) -> _Query:
-    """Return a function that returns every match of an expression in a value.
+    """Compile an expression to a function that returns every match in a value.
 
     Args:
         expression: JSONPath such as ``$.workItems[*].title``, or a dotted path such as ``plan.name``.
 
     Raises:
-        MateriaError: the expression is not JSONPath, or a search could take too long (``question``).
+        MateriaError: the expression is not valid JSONPath, or its search could take too long (``question``).
     """
     text = expression.strip()
     if not text.startswith("$"):

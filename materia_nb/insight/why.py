@@ -1,4 +1,4 @@
-"""Explanations of routing decisions, verdicts on guesses, and the suggestions and final reports of agents."""
+"""Explanations of routing decisions, judgements of guessed targets, and the suggestions and final reports of agents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from materia_nb.loadout.vocabulary import YES_OR_NO, Result, condition_spec
 from materia_nb.registry import mimebundle_from_view
 
 THINKING_HEADING: Final = "The agent's thinking"
-"""The heading above an agent's thinking, which only people see (R49)."""
+"""The heading above an agent's thinking in explanations. Only people see thinking (R49)."""
 
 _MAX_THINKING_CHARS: Final = 600
 _MAX_REASON_CHARS: Final = 400
@@ -30,10 +30,10 @@ EDGE_COLUMNS = ("kind", "when", "to", "taken", "reason", "used")
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The explanation of one step.
+    """The explanation of the route that one step took.
 
     Attributes:
-        title: a description of the explained visit.
+        title: a description of the visit, such as its socket and work item.
         lines: the explanation as sentences, in the order of the decisions.
         rows: every checked edge and exit, in order; see :data:`EDGE_COLUMNS`.
         thinking: the agent's thinking before its answer; empty if unknown (R49).
@@ -63,15 +63,15 @@ def explain(
     onward: Decision | None = None,
     pinned: str | None = None,
 ) -> Why:
-    """Explain a routing decision: first the verdict with its reason, then the target, then notes on the output.
+    """Explain the route of a step: the verdict with its reason, the target, and notes on the output.
 
     Args:
         rules: the rules of the cast.
         title: a description of the visit.
         decision: the step's decision; None while its socket has no output yet.
         after: the state after the step.
-        entry: the decision on entering the socket, if empty loops were skipped.
-        onward: the decision on entering the next socket, if empty loops were skipped there.
+        entry: the decision that entered the socket, if loops without items were skipped.
+        onward: the decision that entered the next socket, if loops without items were skipped.
         pinned: the name of the pin that answered; None if no pin answered (R40).
     """
     names = rules.graph.names
@@ -129,7 +129,7 @@ def _explain_skip(names: Mapping[str, str], skip: Passed) -> str:
 
 
 def _explain_verdict(names: Mapping[str, str], decision: Decision) -> list[str]:
-    """Return the verdict of an output, with the reason if it is not satisfied, or the failure that an edge handles."""
+    """Return sentences about the result of a visit: its verdict and the reason, or the failure that an edge handles."""
     result = decision.result
     if result.silent:
         is_handled = decision.by not in ("failure", "budget")
@@ -163,7 +163,7 @@ _EXPLANATIONS: Final = {
     "person": "A person chose to continue with {target}.",
     "recording": "The recording leads to {target}. Its edges are not evaluated: the loadout cannot be cast here.",
 }
-"""Explanations of decisions that do not come from an edge or exit."""
+"""Explanations of decisions that were not made by an edge or exit, by the kind of decision."""
 
 
 def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[str]:
@@ -202,7 +202,7 @@ def _explain_failure(failure: Failure) -> list[str]:
 
 
 def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
-    """Return a sentence for each result that would have led to a different target."""
+    """Return a sentence for each other result that would have led to a different target."""
     if decision.socket is None:
         return []
     socket_rules, name = rules.sockets[decision.socket], rules.graph.names[decision.socket]
@@ -226,7 +226,7 @@ def _choice_for(socket_rules: SocketRules, fact: AdvanceFact | None, result: Res
 
 
 def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
-    """Return the decision's records of checked edges, followed by records for the edges that were not checked."""
+    """Return the records of the checked edges and exits, followed by records of the edges that were not checked."""
     checked = {look.place for look in decision.looks if look.kind == "edge"}
     if not checked or decision.socket is None:
         return decision.looks
@@ -246,7 +246,7 @@ def _edge_row(names: Mapping[str, str], look: Look, decision: Decision) -> tuple
 # -- guesses ---------------------------------------------------------------------------------
 
 STOP: Final = "stop"
-"""The guess that the cast stops: it fails, or is held until a person decides."""
+"""The guess that the cast stops, because it fails or is held for a person."""
 
 _HELD: Final = frozenset({"pause", "escalate"})
 _ROUTED: Final = frozenset({"edge", "exit", "implied end"})
@@ -254,14 +254,14 @@ _ROUTED: Final = frozenset({"edge", "exit", "implied end"})
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A guess about the next target, with the outcome and the verdict.
+    """A guess about the target of a step, with the actual target and an explanation.
 
     Attributes:
         guess: the expected target: a socket, ``end`` or ``stop``.
         outcome: the actual target in the same form.
         title: a description of the visit.
-        lines: the verdict on the guess and the reasons, as sentences.
-        retry_lines: the verdict for a person who may guess again: the reasons against the guess, without the outcome.
+        lines: sentences that judge the guess and give the reasons.
+        retry_lines: sentences for a person who may guess again: the reasons against the guess, but not the outcome.
     """
 
     guess: str
@@ -280,12 +280,12 @@ class Prediction:
 
 
 def possible_guesses(rules: Rules) -> tuple[str, ...]:
-    """Return every socket, ``end`` and ``stop``."""
+    """Return every possible guess: the sockets of the loadout, ``end`` and ``stop``."""
     return tuple(dict.fromkeys([*rules.graph.sockets, END, STOP]))
 
 
 def parse_guess(rules: Rules, guess: str) -> str:
-    """Return a guess in the spelling of the loadout. The guess may be in any case, or name the materia of a socket.
+    """Return the target that a guess means. Case is ignored, and the materia of a socket may be named instead.
 
     Raises:
         MateriaError: the socket does not exist (``unknown_socket``), or the materia is in several sockets
@@ -299,7 +299,7 @@ def parse_guess(rules: Rules, guess: str) -> str:
 
 
 def resolve_target(graph: Graph, word: str) -> str:
-    """Resolve a word to a socket, ``end`` or ``stop``; ignore case, and accept the materia of a socket.
+    """Return the socket, ``end`` or ``stop`` that a word means; ignore case, and accept the materia of a socket.
 
     An unknown word is returned unchanged.
 
@@ -350,7 +350,7 @@ def judge_guess(
 
 
 def _outcome(rules: Rules, decision: Decision, after: CastState) -> tuple[str, Decision | None]:
-    """Return the target of a step, and the decision made on entering the next socket."""
+    """Return the target of a step, and the decision that entered the next socket."""
     if after.failure is not None or decision.failure is not None or decision.by in _HELD:
         return STOP, None
     if after.status == "ready":
@@ -376,14 +376,14 @@ def _verdict(names: Mapping[str, str], guess: str, outcome: str) -> str:
 
 
 def describe_target(names: Mapping[str, str], target: str) -> str:
-    """Return a guess or an outcome as a sentence without a capital and a full stop."""
+    """Describe a target as a clause in lower case, such as ``the cast ends``."""
     if target == STOP:
         return "the cast stops here"
     return "the cast ends" if target == END else f"it goes to {names[target]}"
 
 
 def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:
-    """Return the recorded reason why the guess is wrong; empty if the explanation already contains the reason."""
+    """Return the reason why a guess is wrong; empty if the explanation of the step already contains the reason."""
     if guess == STOP:
         return "Nothing failed, no limit was reached, and no person is needed."
     if outcome == STOP or guess == decision.target or decision.by not in _ROUTED or decision.socket is None:
@@ -407,16 +407,16 @@ def _reason_unchecked(rules: Rules, decision: Decision, guess: str) -> str:
 
 
 _SECTION: Final = "memory"
-"""Section of the project's document with the suggestions that a person kept."""
+"""Name of the section with accepted suggestions in the project's knowledge document."""
 
 
 class Suggestion(NamedTuple):
-    """A memory or note that an agent suggests keeping.
+    """A memory or note that an agent suggests for the project's knowledge document.
 
     Attributes:
         number: the number of the suggestion in ``Cast.suggestions``, from 1.
         step: the step whose output contains the suggestion.
-        kind: ``memory`` with description, body and more fields, or ``note`` with a text.
+        kind: ``memory`` (its fields include a description and a body) or ``note`` (its only field is a text).
         fields: the content of the suggestion; all values are texts.
         is_kept: True if a person has kept the suggestion.
     """
@@ -434,7 +434,7 @@ class Suggestion(NamedTuple):
 
 
 def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept_entries: Sequence[JSON]) -> list[Suggestion]:
-    """Return the suggestions of the accepted outputs in order, without duplicates."""
+    """Return the suggestions in the accepted outputs, in order and without duplicates."""
     suggestions: dict[str, Suggestion] = {}
     for step in steps:
         protocol = rules.sockets[step.socket].protocol
@@ -457,7 +457,7 @@ def suggestion_at(suggestions: Sequence[Suggestion], number: int) -> Suggestion:
 
 
 def with_memory_entry(document: Mapping[str, JSON], entry: JSON) -> dict[str, JSON]:
-    """Return the project's document with an entry at the end of its section; an existing entry is not repeated."""
+    """Return the document with an entry at the end of its section; an existing entry is not added again."""
     section = document.get(_SECTION, [])
     if not isinstance(section, list):
         raise MateriaError(
@@ -469,10 +469,7 @@ def with_memory_entry(document: Mapping[str, JSON], entry: JSON) -> dict[str, JS
 
 
 def conclusion_lines(rules: Rules, steps: Sequence[StepRecord]) -> list[str]:
-    """Return the lines of the final report of a cast, from the last output of each agent.
-
-    An agent that worked on several items reports on each item.
-    """
+    """Return the lines of a cast's final report: the report in the last output of each agent, for each of its items."""
     last_steps = {(step.socket, step.item_key): step for step in steps}
     reports: dict[str, tuple[HandoffProtocol, list[AgentReport]]] = {}
     for step in last_steps.values():
