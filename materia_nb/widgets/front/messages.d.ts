@@ -234,7 +234,7 @@ export interface ToDesign {
   add: { materia: string; x?: number | null; y?: number | null; positions?: Record<string, [number, number]> | null; source?: string | null };
   /** Add an edge from a socket to another socket or to the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
-  /** Add to a loop an exit that is taken when the list of the loop is exhausted */
+  /** Add an exit to a loop, which is taken when the list of the loop is exhausted */
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
   /** Add a socket without edges for a materia. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
@@ -342,7 +342,7 @@ export interface ToDesign {
   set_members: { id: string; sockets: unknown };
   /** Set a field of a socket, or remove it with None */
   set_socket: { id: string; field: string; value: unknown };
-  /** Set the list that a loop processes, remove its other source, and keep the values of omitted fields */
+  /** Set the list that a loop processes. Omitted fields keep their values; the other kind of source is removed */
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
   /** Set the source of a loop: the work items of the likely generator, a list, or nothing. */
   source: { loop: string; source?: string | null };
