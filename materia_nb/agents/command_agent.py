@@ -99,7 +99,7 @@ class JsonOutput:
     def __post_init__(self) -> None:
         if wrong := set(self.usage) - set(TOKEN_KINDS):
             raise AgentError(
-                f"usage cannot contain {', '.join(sorted(map(str, wrong)))}",
+                f"The usage paths cannot include {', '.join(sorted(map(str, wrong)))}",
                 hint=f"give paths for {', '.join(TOKEN_KINDS)}",
             )
         for paths in (
@@ -112,7 +112,9 @@ class JsonOutput:
         ):
             for path in _as_tuple(paths):
                 if (fault := jsonpath_fault(path)) is not None:
-                    raise AgentError(f"{path!r} is not JSONPath: {fault}", hint='such as "$.result"')
+                    raise AgentError(
+                        f"{path!r} is not a valid JSONPath: {fault}", hint='write a path such as "$.result"'
+                    )
 
     def __call__(self, stdout: str) -> ProgramAnswer:
         """Return the parsed output of the program."""
@@ -328,12 +330,12 @@ class CommandAgent:
             turn.tell(Spent(answer.usage or Usage(None, None)))
         name, where = f"Command {_program(result.argv)}", turn.socket_id
         if answer.error:
-            hint = "start a new session with retry" if self.goes_on_in(turn) else None
+            hint = "run retry, which starts a new session" if self.goes_on_in(turn) else None
             message = f"{name} failed: {summarize(plain_error(scrubbed(answer.error)), STDERR_SUMMARY)}"
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check(turn, result)  # the exit status explains more than the unreadable output
         if answer.unread:
-            hint = "run the program in a terminal to see its output; CommandAgent reads other formats, or plain text"
+            hint = "run the program in a terminal to see its output; set the argument reads of CommandAgent to match it"
             raise AgentError(f"{name}: {answer.unread}", where=where, hint=hint, kind="malformed")
         return answer
 
@@ -355,7 +357,7 @@ class CommandAgent:
     def _check(self, turn: Turn, result: ProcessResult) -> None:
         failure = result.failure("agent", f"{self.timeout_s or 0:g} s")
         if failure is None and result.stdout_truncated:
-            failure = "agent_reply_too_long", f"answered with more than {_MAX_REPLY_BYTES:,} bytes"
+            failure = "agent_reply_too_long", f"returned an answer of more than {_MAX_REPLY_BYTES:,} bytes"
         if failure is None:
             return
         kind, how = failure
@@ -576,10 +578,10 @@ class PresetAgent(CommandAgent):
         if not changed:
             return None
         return AgentError(
-            f"Files changed while {self.argv[0]} worked, although the tools of {turn.materia_id} only read: "
+            f"{self.argv[0]} changed files, although the materia {turn.materia_id} allows only reading: "
             f"{summarize(', '.join(changed), _NAMES_CHARS)}",
             where=turn.socket_id,
-            hint="restore the files with back N --files if the cast keeps files, or with version control; then retry",
+            hint="restore the files with back N --files if the cast saves files, or with version control; then run retry",
             kind="wrote_read_only",
         )
 

@@ -352,7 +352,7 @@ def reply_from(value: object, who: object) -> Reply:
             return Reply(compact(value), value=value)
         except (TypeError, ValueError, RecursionError) as error:
             raise AgentError(f"{who} returned an object that is not JSON: {error}") from error
-    forgot = " (is a return missing?)" if value is None else ""
+    forgot = " (is a return statement missing?)" if value is None else ""
     raise AgentError(
         f"{who} returned {type(value).__name__}{forgot}",
         hint="return text, a dict, or a materia_nb.agents.Reply",
@@ -389,8 +389,8 @@ def validate_reply(
             reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else UNENDED_THINKING))
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
-            f"The answer of {who} was cut off by {reply.cut} before it began",
-            hint="give the agent more max_tokens (--max-tokens N, or max_tokens in its settings), then retry --turn",
+            f"The answer of {who} did not begin before it reached its limit: {reply.cut}",
+            hint="increase max_tokens of the agent (--max-tokens N, or max_tokens in its settings), then run retry --turn",
             kind="answer_cut",
         )
     text = reply.text if write is None or reply.value is None else write(reply.value)
@@ -424,7 +424,7 @@ def validate_usage(usage: Any, who: object) -> StepUsage:
 
 def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:
     """Return the kind, message and hint of a failed agent call."""
-    hint = "fix the cause, then retry --turn, or retry the visit"
+    hint = "fix the cause, then run retry --turn, or retry to repeat the whole visit"
     if isinstance(error, MateriaError):
         kind = outgoing_line(error.kind) if isinstance(error, AgentError) else "agent_error"
         where = f" ({error.where})" if error.where and error.where != socket else ""

@@ -71,7 +71,7 @@ def _check_keys(variables: Iterable[str]) -> None:
         if key != key.strip() or not (key.isascii() and key.isprintable()):
             raise AgentError(
                 f"The key in {name} begins or ends with a space, or contains a line break or a character that is not ASCII",
-                hint=f"set {name} to the key alone, then retry --turn",
+                hint=f"set {name} to the key without other characters, then run retry --turn",
                 kind="bad_key",
             )
 
@@ -121,7 +121,7 @@ def check_model(model: object, base_url: str | None = None) -> None:
     provider, _, name = model.partition(":")
     if not provider or not name:
         raise _bad_model(
-            f"{model!r} does not name a model",
+            f"{model!r} is not the name of a model",
             _did_you_mean(model) or "write provider:model, as in openai:gpt-5 or ollama:llama3.2",
         )
     if provider == "model" and (hint := _did_you_mean(model)):
@@ -211,7 +211,7 @@ def _missing(variables: Iterable[str], provider: str, message: str = "") -> Any:
     """Raise the error for required environment variables that are not set."""
     names = list(variables)
     if not names:
-        raise _bad_model(f"The provider {provider} is not set up: {scrubbed(message)}")
+        raise _bad_model(f"Settings for the provider {provider} are missing: {scrubbed(message)}")
     raise AgentError(
         f"The provider {provider} needs {' or '.join(names)} in the environment",
         hint=f"set {names[0]} before Jupyter starts; keys are taken from the environment only",

@@ -45,7 +45,7 @@ _ABOUT_KEY: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.I
 _LIMITS: Final = re.compile(r"rate.?limit|quota|exhausted", re.IGNORECASE)
 _TOOLS: Final = re.compile(r"\btools?\b", re.IGNORECASE)
 _NO_TOOLS: Final = (
-    "if the model does not support tools, set the agent again with --no-tools (tools=False), then retry --turn"
+    "if the model does not support tools, set the agent again with --no-tools (tools=False), then run retry --turn"
 )
 _TRANSIENT: Final = (
     ai.ModelRateLimitError,
@@ -113,7 +113,7 @@ def short_reason(error: BaseException, model: str) -> str:
     if isinstance(error, ai.ModelHTTPError):
         return f"{error.status_code} from {model}"
     if isinstance(error, CutOff):
-        return f"the answer of {model} stopped in the middle"
+        return f"the answer of {model} ended before it was complete"
     return f"no connection to {model}"
 
 
@@ -305,8 +305,8 @@ class Requests:
                 size += _size(event)
                 if size > MAX_ANSWER_CHARS:
                     raise AgentError(
-                        f"{self.handle.name} answered with more than {MAX_ANSWER_CHARS:,} characters",
-                        hint="retry --turn, or give the agent a smaller max_tokens in its settings",
+                        f"{self.handle.name} returned an answer of more than {MAX_ANSWER_CHARS:,} characters",
+                        hint="run retry --turn, or decrease max_tokens in the settings of the agent",
                         kind="agent_reply_too_long",
                     )
                 if text := _delta_text(event):

@@ -426,9 +426,9 @@ class ModelTurn:
             self._round += 1
             if self._round - first_round > self._options.most_rounds:
                 raise AgentError(
-                    f"{self._handle.name} asked for tools more than {self._options.most_rounds} times in one turn",
+                    f"{self._handle.name} called tools in more than {self._options.most_rounds} answers of one turn",
                     where=turn.socket_id,
-                    hint="split the task into several sockets, continue with retry --turn, or raise most_rounds of the agent",
+                    hint="split the task into several sockets, continue with retry --turn, or increase most_rounds of the agent",
                     kind="too_many_calls",
                 )
             response, calls = self._read_calls(response, split.text)

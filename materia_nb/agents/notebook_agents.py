@@ -35,7 +35,7 @@ from materia_nb.agents.tools import Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, did_you_mean, named_error, needs_one_of
+from materia_nb.errors import MateriaError, counted, did_you_mean, named_error, needs_one_of
 from materia_nb.loadout.graph import Graph
 from materia_nb.registry import mimebundle_from_view
 
@@ -110,7 +110,7 @@ class FunctionAgent:
             raise AgentError(
                 f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
                 where=_where(self.function, error),
-                hint="fix the function, then retry --turn or retry; why --traceback shows the traceback",
+                hint="fix the function, then run retry --turn or retry; why --traceback shows the traceback",
             ) from error
         return reply_from(value, f"Function {self.name}")
 
@@ -222,7 +222,7 @@ class PinnedAgent:
             raise AgentError(
                 f"{turn.socket_id} is pinned to {self.pin.words}, which has no answer for visit {turn.visit}",
                 where=turn.socket_id,
-                hint=f"pin --off {turn.socket_id}, or pin it to something else, then retry",
+                hint=f"pin --off {turn.socket_id}, or pin another answer; then run retry",
                 kind="pin_exhausted",
             )
         return Reply(text)
@@ -380,7 +380,7 @@ class ScriptedAgent:
         if number >= len(replies):
             raise AgentError(
                 f"Turn {number + 1} of {key} (visit {turn.visit} of {turn.socket_id}, {turn.kind}) has no reply: "
-                f"the script gives {len(replies)}",
+                f"the script has only {counted(len(replies), 'reply', 'replies')}",
                 where=turn.socket_id,
                 hint=f"add a reply to {key!r}, or set another agent for {turn.socket_id}",
                 kind="scripted_exhausted",
@@ -394,8 +394,8 @@ def _entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Re
     # a notebook may pass any value
     if not isinstance(value, Sequence):
         raise AgentError(
-            f"The script's entry {key!r} is {type(value).__name__}, not replies.",
-            hint="give lists of replies by socket or materia; for one fixed answer, give a function",
+            f"The script entry {key!r} must be a reply or a list of replies, not {type(value).__name__}.",
+            hint="write a list of replies for each socket or materia; for a fixed answer, use a function",
         )
     return tuple(_entry(f"Reply {n} of {key!r} in the script", entry) for n, entry in enumerate(value, start=1))
 
@@ -479,8 +479,8 @@ def _needs_program(command: Sequence[object]) -> None:
     first = command[0] if command else None
     if isinstance(first, str) and len(first.split()) > 1 and shutil.which(first) is None:
         raise AgentError(
-            f"A list of strings is a command, and {short(first, 40)!r} is not a program",
-            hint='give replies by socket or materia: {"Socket-1": ["first", "second"]}',
+            f"A list of strings is run as a command, but {short(first, 40)!r} is not a program",
+            hint='write replies by socket or materia: {"Socket-1": ["first", "second"]}',
         )
 
 
@@ -575,7 +575,7 @@ class AgentTable:
         if self._check is not None:
             self._check(name)
         if not name:
-            raise AgentError("The name of a socket or materia is missing")
+            raise AgentError("The agent cannot be set, because the name of its socket or materia is empty")
         new_agent = self._agents[name] = agent_from(agent)
         return new_agent
 

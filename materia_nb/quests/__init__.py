@@ -15,27 +15,20 @@ from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.design_autosave import NAME, Board, Quest, QuestStatus, change_board, read_board
 
 WhyStopped: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
-"""The reason why a run of the board stopped.
-
-In order: no quest is left, a person must act, a cast failed, the run was stopped, or it has run the requested number of
-quests.
-"""
+"""Reason for the end of a run: no quest is left, a person must act, a cast failed, a stop, or enough quests have run."""
 
 POSITIONS: Final = ("top", "up", "down", "bottom")
 STOP_MESSAGES: Final[Mapping[str, str]] = {
     "empty": "No quest is left to run.",
-    "person": "The cast needs a person. It is now the current cast; open it with show. Then run the board again to continue it.",
+    "person": "The cast waits for a person. It is now the current cast; open it with show. Then run the board again to continue it.",
     "failed": "A cast failed. It is now the current cast. Run the board again to continue with the next quest.",
-    "stopped": "Stopped. Run the board again to continue.",
+    "stopped": "The run was stopped. Run the board again to continue.",
     "count": "",
 }
 """The messages for the reasons why a run of the board stopped."""
 
 QuestRef: TypeAlias = str | int | Quest
-"""A quest by its id or number, or as a :class:`Quest` that was displayed.
-
-An action on a displayed quest is refused if the quest has changed meanwhile.
-"""
+"""A quest by its id or number, or as a displayed :class:`Quest`, which is refused if the quest has changed since."""
 
 _ENDED: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 
@@ -156,7 +149,7 @@ class QuestBoard:
                 (``outdated``), or a cast cannot be started or is being written by another process.
         """
         if not self._writer.acquire(blocking=False):
-            raise MateriaError("The board is running already.", hint="wait, or stop it", kind="busy")
+            raise MateriaError("The board is running already.", hint="wait until the run ends, or stop it", kind="busy")
         self._stop.clear()
         try:
             done = 0
@@ -253,7 +246,7 @@ class QuestBoard:
                 return quest.having(status="failed", note=f"its cast cannot be read: {entry.problem}")
             status, note = entry.status, quest.note
             if quest.status == "running" and status not in _ENDED:
-                note = "The kernel stopped. Run the board to continue this quest."
+                note = "The kernel stopped during the cast. Run the board to continue this quest."
         quest_status = _ENDED.get(status, "waiting")
         return quest.having(status=quest_status, note=None if quest_status == "done" else note)
 
@@ -310,7 +303,7 @@ def run_state(quest: Quest) -> tuple[str, QuestStatus, str | None]:
 
 def _outdated(quest: Quest) -> MateriaError:
     return MateriaError(
-        f"Nothing was done: {quest.id} or the order of the board has changed since this was shown.",
+        f"Nothing was done: {quest.id} or the order of the board has changed since the board was shown.",
         hint="check the current board, then press again",
         kind="outdated",
     )

@@ -85,7 +85,7 @@ class QuestPanel(Panel):
         self.loadout = ui.Dropdown(options=names, layout=ui.Layout(width="200px"))
         self.add_button = button("Add", "Add the request at the end of the board", self.guarded(self._add))
         stop = self.guarded(lambda _: board.stop())
-        self.stop_button = button("Stop", "Stop within the current step if possible, else after it", stop)
+        self.stop_button = button("Stop", "Stop during the current step if possible, or else after the step", stop)
         self._quest_buttons = _ButtonRow(self._make_quest_buttons)
         self._run_buttons = _ButtonRow(self._make_run_buttons)
         self.put(
@@ -114,9 +114,9 @@ class QuestPanel(Panel):
 
             return self.guarded(run)
 
-        self.up_button = make("Up", "Run the quest earlier", acting(lambda quest: board.move(quest, "up")))
-        self.down_button = make("Down", "Run the quest later", acting(lambda quest: board.move(quest, "down")))
-        self.top_button = make("Top", "Run the quest first", acting(lambda quest: board.move(quest, "top")))
+        self.up_button = make("Up", "Move the quest up", acting(lambda quest: board.move(quest, "up")))
+        self.down_button = make("Down", "Move the quest down", acting(lambda quest: board.move(quest, "down")))
+        self.top_button = make("Top", "Move the quest to the top", acting(lambda quest: board.move(quest, "top")))
         self.requeue_button = make("Requeue", "Cast the quest again when its turn comes", acting(board.requeue))
         self.remove_button = make(
             "Remove", "Remove the quest from the board; its cast is kept", acting(board.remove), style="danger"

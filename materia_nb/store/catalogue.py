@@ -197,11 +197,11 @@ def find_cast(root: Path, reference: str) -> Path:
         return path
     ids = [path.name for path in _run_dirs(root)]
     matches = [id_ for id_ in ids if reference and id_.startswith(reference)]
-    how, more = "begin with", "write more of the id"
+    how, more = "begin with", "write more characters of the id"
     entries = [] if matches else list_casts(root)
     if not matches:
         matches = [entry.id for entry in entries if entry.name and entry.name == reference]
-        how, more = "are called", "give the id"
+        how, more = "are called", "use one of their ids"
     if len(matches) == 1:
         return (root / matches[0]).resolve()
     if matches:
@@ -254,7 +254,7 @@ def delete_cast(root: Path, path: Path) -> None:
         raise MateriaError(
             "Only casts of this project can be deleted here.",
             where=str(path),
-            hint="remove that directory yourself",
+            hint="delete the directory yourself",
             kind="not_here",
         )
     try:
@@ -295,9 +295,7 @@ def _nth_latest(root: Path, back: int) -> Path:
     if back <= len(readable):
         return readable[back - 1].path.resolve()
     message = (
-        "This project has no casts."
-        if not readable
-        else f"There {'is' if len(readable) == 1 else 'are'} only {counted(len(readable), 'cast')}."
+        "This project has no casts." if not readable else f"This project has only {counted(len(readable), 'cast')}."
     )
     raise MateriaError(
         message,

@@ -101,9 +101,9 @@ class SavedDraft:
         if not design.not_kept:
             self.discard()
         if self.home not in (None, str(design.home)):
-            return f"{message}; it began in {self.home}, which is not loaded now, and would be saved in {design.home}"
+            return f"{message}; it was begun for {self.home}, which is not loaded, so saving writes to {design.home}"
         if exact(self.began) != exact(design.began):
-            message += f"; {design.home} has changed since the draft began, and saving replaces {design.name} in it"
+            message += f"; {design.home} was changed meanwhile, so saving overwrites {design.name} in it"
         return message
 
     def discard(self) -> None:
@@ -522,6 +522,6 @@ def _damaged(path: Path, why: str) -> MateriaError:
     return MateriaError(
         f"The file is not a quest board ({why}).",
         where=str(path),
-        hint="fix the file, or move it away to start over; it is not overwritten",
+        hint="fix the file, or move it away to start with an empty board; the file is not overwritten",
         kind="bad_quests",
     )

@@ -124,7 +124,7 @@ class FileSnapshots:
     def _init(self, casts: Path) -> None:
         _needs_git()
         fresh = casts / f"{REPOSITORY}.new"
-        doing = "make the directory of file snapshots"
+        doing = "create the directory of file snapshots"
         with locked(casts / f"{REPOSITORY}.lock", doing), disk(casts, doing):
             if self.git_dir.is_dir():  # another cast was faster
                 return
@@ -259,7 +259,7 @@ class FileSnapshots:
 
         The folder becomes a repository, so that Git commands of a utility never change a surrounding repository.
         """
-        with disk(self.folder, "write the earlier files"):
+        with disk(self.folder, "write the files of a snapshot"):
             self.folder.mkdir(parents=True)
             self._git("read-tree", "--reset", "-u", _commit_id(commit))
             self._indexed = self._read_index()
@@ -294,7 +294,7 @@ class FileSnapshots:
             raise MateriaError(
                 f"This would overwrite {counted(len(blocked), 'file')} without a saved copy: {names}.",
                 where=str(self.folder),
-                hint="move them away, then try again; nothing was changed",
+                hint="move these files away, then try again; nothing was changed",
                 kind="in_the_way",
             )
         root = os.fsencode(self.folder) + b"/"
@@ -437,7 +437,7 @@ def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
             raise MateriaError(
                 "The settings of the Git directory of file snapshots were changed, so it is not read.",
                 where=str(git_dir / "config"),
-                hint="if you changed this file, undo your changes",
+                hint="undo your changes to this file, or remove the Git directory",
                 kind="files",
             )
 
@@ -486,5 +486,5 @@ def git(
     if process.returncode:
         message = errors.decode("utf-8", "surrogateescape").strip()[-600:] or f"code {process.returncode}"
         verb = next(word for word in arguments if word not in _BY_PIECES)
-        raise DiskError(f"Git could not save or find files: git {verb}: {message}", kind="files")
+        raise DiskError(f"A Git command for file snapshots failed: git {verb}: {message}", kind="files")
     return output

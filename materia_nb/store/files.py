@@ -44,7 +44,7 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
         """Convert an OSError to a DiskError, and ignore all other results."""
         if isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "null" in str(error)):
             raise DiskError(
-                f"Could not {self.doing}: this is not a file name.", where=repr(str(self.path)), kind="disk"
+                f"Could not {self.doing}: the path is not a valid file name.", where=repr(str(self.path)), kind="disk"
             )
         if isinstance(error, OSError):
             raise disk_error(self.path, self.doing, error) from error
@@ -63,14 +63,14 @@ def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
     return DiskError(
         f"Could not {doing}: {error.strerror or error}.",
         where=str(path),
-        hint="move it away, because a plain file is expected there"
+        hint="move this file or directory away, because a plain file is expected there"
         if error.errno in {errno.EINVAL, errno.ELOOP, errno.EISDIR}
         else _RESUME,
         kind="disk",
     )
 
 
-_RESUME: Final = "make room or make the directory writable, then resume; everything recorded so far is kept"
+_RESUME: Final = "free disk space or make the directory writable, then resume; everything recorded so far is kept"
 
 
 @contextlib.contextmanager
@@ -80,7 +80,7 @@ def nothing_recorded() -> Iterator[None]:
         yield
     except DiskError as error:
         if error.hint == _RESUME:
-            error.hint = "make room or make the directory writable, then cast again; nothing was recorded"
+            error.hint = "free disk space or make the directory writable, then cast again; nothing was recorded"
         raise
 
 
@@ -91,7 +91,7 @@ def to_bytes(text: str) -> bytes:
         MateriaError: the value from a notebook is not text (``usage``).
     """
     if not isinstance(text, str):
-        raise MateriaError(f"{text!r:.40} is not text.", hint="give a string", kind="usage")
+        raise MateriaError(f"{text!r:.40} is not a string.", hint="pass a string", kind="usage")
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -151,7 +151,7 @@ class OwnFormat:
             content = read_plain(path, follow=True)
         except (OSError, ValueError) as error:
             raise MateriaError(
-                f"The {self.what} cannot be read: {getattr(error, 'strerror', 'this is not a file name')}.",
+                f"The {self.what} cannot be read: {getattr(error, 'strerror', 'the path is not a valid file name')}.",
                 where=str(path),
                 hint=self.hint,
                 kind=f"no_{self.what}",
@@ -318,7 +318,7 @@ def _acquire(handle: int, path: Path, run_dir: Path) -> None:
     raise MateriaError(
         f"This cast is being written by {_owner(handle)}.",
         where=str(run_dir),
-        hint="continue there, shut that kernel down, or open the cast here read-only with open",
+        hint="continue the cast there, shut down its kernel, or open the cast read-only with open",
         kind="locked",
     )
 
@@ -332,7 +332,7 @@ def _owner(handle: int) -> str:
     try:
         owner = json.loads(os.pread(handle, 4096, 0))
         if owner["pid"] == os.getpid():
-            return "this kernel, in a cast that is open here"
+            return "this kernel, where the cast is already open"
         return f"process {owner['pid']} on {owner['host']} since {owner['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

@@ -139,12 +139,12 @@ class Journal:
         last line without a line break gets its line break.
         """
         if contents.unended:
-            with disk(self.path, "end the last line of the journal"):
+            with disk(self.path, "add the line break to the last line of the journal"):
                 write_all(self._handle, b"\n")
                 self.mark = self.mark._replace(size=self.mark.size + 1)
         if not contents.torn:
             return None
-        with disk(self.path, "set the torn last line of the journal aside"):
+        with disk(self.path, "move the incomplete last line of the journal to a separate file"):
             aside = next(
                 name
                 for number in itertools.count(1)
@@ -206,7 +206,7 @@ class Journal:
             )
         if status.st_size != self.mark.size:
             raise DiskError(
-                "The journal of this cast was changed by somebody else while it was open.",
+                "The journal of this cast was changed by another program while it was open.",
                 where=str(self.path),
                 hint="close the cast here, then resume it to continue from the changed journal",
                 kind="journal_changed",
@@ -231,9 +231,9 @@ class Journal:
         """
         if os.getpid() != self._process:
             raise MateriaError(
-                f"This cast is being written by process {self._process}, and this process is a copy of it.",
+                f"This cast is being written by process {self._process}, of which this process is a fork.",
                 where=str(self.path.parent),
-                hint="continue there; or start the process with spawn instead of fork, and resume the cast in it",
+                hint="continue the cast in that process; or start the new process with spawn instead of fork, and resume the cast in it",
                 kind="locked",
             )
         if not self.rests:
@@ -326,7 +326,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
                 broken = len(lines) if broken is None else broken
                 break
             raise MateriaError(
-                "The journal is damaged: a line in the middle is not an event.",
+                "The journal is damaged: a line before its end is not an event.",
                 where=f"{path}:{number}",
                 hint="restore the file, or remove that line and all later lines to continue from there",
                 kind="damaged_journal",
@@ -401,7 +401,7 @@ def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
             raise nested_too_deeply() from error
         except (TypeError, ValueError) as error:
             raise MateriaError(
-                f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
+                f"A value is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
             ) from error
         link = _link_digest(body, key=link.encode()).hexdigest()
         parts += [body, _LINK, link.encode(), b'"}\n']

@@ -147,7 +147,7 @@ def _ended(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
     if event.ok is True:
         _take(done, rules, event, _over(state, "complete"))
         return
-    message = event.error or "the recording does not say why"
+    message = event.error or "the recording contains no reason"
     aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
     over = _over(state, "aborted" if aborted else "failed")._replace(failure=failure)
@@ -165,7 +165,7 @@ _LONGEST_CONFIG: Final = 50_000_000
 
 CONFIG: Final = "config.resolved.json"
 
-CONTINUE_COPY: Final = "continue in a copy of it: cast.replay(cast.graph).go_on()"
+CONTINUE_COPY: Final = "continue a copy of the cast: cast.replay(cast.graph).go_on()"
 """A hint with the command that continues an open cast of another engine."""
 
 ENGINE = "materia_nb"
@@ -347,7 +347,7 @@ def _document(path: Path) -> JSON:
         raise MateriaError(
             f"The config of the cast {problem}.",
             where=str(path),
-            hint="restore it from a copy; without its loadout a cast cannot be rebuilt",
+            hint="restore the config from a copy; without its loadout, a cast cannot be opened",
             kind="no_config",
         ) from error
 
@@ -459,7 +459,7 @@ def not_kept(step: int) -> MateriaError:
     """Return the error for requesting files that have no snapshot."""
     return MateriaError(
         f"The files after step {step} were not saved.",
-        hint="the step worked in another directory, or its files could not be saved; see show files",
+        hint="the step worked in another directory, or saving failed; show files has the reason",
         kind="not_kept",
     )
 
@@ -508,8 +508,8 @@ class Verified:
         return not self.problems
 
     def __repr__(self) -> str:
-        upto = f"up to step {self.steps}, {counted(self.lines, 'line')}" if self.steps else "no step"
-        head = f"Good: {upto}." if self.good else f"Good only up to here: {upto}."
+        upto = f"up to step {self.steps} ({counted(self.lines, 'line')})" if self.steps else "before the first step"
+        head = f"Intact {upto}." if self.good else f"Intact only {upto}."
         torn = ["The last line is torn: a crash cut it off while it was written."] if self.torn else []
         return "\n".join([head, *self.problems, *torn, *([] if self.linked else [_NO_LINKS])])
 
@@ -539,8 +539,8 @@ def damage_messages(contents: Contents) -> list[str]:
     """Return messages about the damage to a journal: its first changed line, or a missing end."""
     if contents.broken is not None:
         steps = _good_steps(contents.lines, contents.broken)
-        upto = f"up to step {steps}" if steps else "for no step"
-        changed = f"The journal was changed: line {contents.broken + 1} differs from the written line"
+        upto = f"up to step {steps}" if steps else "before the first step"
+        changed = f"The journal was changed: line {contents.broken + 1} is not as it was written"
         return [f"{changed}, or an earlier line is missing. The journal is intact {upto}; the rest may be wrong."]
     return [] if contents.reached else [CUT_SHORT]
 

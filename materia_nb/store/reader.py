@@ -130,9 +130,9 @@ def unkept(event: RecoveryStart) -> str:
     """Return a description of a turn whose answer the recording does not contain."""
     error = (event.error or "no reason given")[:300]
     if _turn_failed(event):
-        return f"a turn failed and was asked again ({error})"
-    unknown = "the recording does not contain it, so this engine cannot check it"
-    return f"an answer was refused and asked for again; {unknown} ({error})"
+        return f"a turn failed, and the agent was asked again ({error})"
+    unknown = "the recording does not contain this answer, so this engine cannot check it"
+    return f"an answer was refused, and the agent was asked again; {unknown} ({error})"
 
 
 def _quest_of(lines: Sequence[JournalLine]) -> str | None:
@@ -355,14 +355,14 @@ class _Reader:
         recorded, key = event.about.get("socket"), event.about.get("itemKey")
         if not isinstance(recorded, str) or recorded not in self.rules.sockets:
             raise _Exchanged(
-                f"The journal visits {recorded!r}, which the recorded loadout does not have.",
+                f"The journal contains a visit to the socket {recorded!r}, which is not in the recorded loadout.",
                 hint="restore the run directory from a copy, because its config or journal was changed",
                 kind="damaged_journal",
             )
         if self.strict and key is not None and not (isinstance(key, str) and is_item_key(key)):
             raise MateriaError(
-                f"The journal names an impossible item: {str(key)[:100]!r}.",
-                hint="do not trust this run directory",
+                f"The journal contains an invalid item key: {str(key)[:100]!r}.",
+                hint="do not trust this run directory, because its journal was changed",
                 kind="damaged_journal",
             )
         state = self.session.state
@@ -391,7 +391,7 @@ class _Reader:
             self._note(f"the recorded output of {socket} is left out, because no socket waited for an output")
             return
         if socket not in (None, visit.socket):
-            self._note(f"the recorded output of {socket} is left out, because {visit.socket} was asked")
+            self._note(f"the recorded output of {socket} is left out, because {visit.socket} was asked for an output")
             return
         if isinstance(event, ev.SocketComplete):
             self._finalize(event)  # whoever recorded it asked for no more
@@ -405,9 +405,9 @@ class _Reader:
         text = self._read(event.artifact or "")
         if event.sha256 is not None and sha256(to_bytes(text)).hexdigest() != event.sha256:
             raise MateriaError(
-                "An output was changed: its SHA-256 differs from the recorded one.",
+                "An output was changed: its SHA-256 differs from the recorded SHA-256.",
                 where=event.artifact,
-                hint="restore it from a copy of the run directory",
+                hint="restore the output from a copy of the run directory",
                 kind="damaged_artifact",
             )
         return text
@@ -455,7 +455,7 @@ class _Reader:
         try:
             self._forced(event, transition(self.rules, state))
         except MateriaError as error:
-            self._note(f"the recording continued where this engine would stop: {error.what}")
+            self._note(f"the recording continued, although this engine would stop: {error.what}")
 
     def _end(self, event: ev.CastEnd) -> None:
         state = self.session.state
@@ -476,7 +476,7 @@ class _Reader:
         self._forced(event, Transition(state._replace(status="complete", next=None, failure=None)))
 
     def _failed(self, event: ev.CastEnd, state: CastState) -> None:
-        message = "the recording does not say why" if event.error is None else event.error
+        message = "the recording contains no reason" if event.error is None else event.error
         if event.kind == recovery.ABORTED or (event.kind is None and message.strip().lower() == "aborted"):
             if state.status in ("ready", "waiting", "held"):
                 ended = event.replace(kind=recovery.ABORTED, error=message)
@@ -499,7 +499,7 @@ class _Reader:
                 return
             self._differs(f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None)
         socket = state.at.socket if state.at else None
-        hint = event.hint if event.hint is not None else "run the socket again with retry"
+        hint = event.hint if event.hint is not None else "run retry to repeat the visit"
         failure = Failure(event.kind if event.kind is not None else self._kind(), message, socket, hint)
         if state.status == "waiting":
             self._forced(event, recovery.fail(self.rules, state, failure))
@@ -541,7 +541,7 @@ class _Reader:
             if not self.free:
                 self._differs(f"failed ({message})", step, message)
         kind = event.kind or ("budget" if self.budget else "recorded_failure")
-        failure = Failure(kind, message, socket, "see the recorded reason")
+        failure = Failure(kind, message, socket, "read the recorded reason")
         self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
     def _kind(self) -> str:

@@ -141,7 +141,7 @@ class RunDir:
             raise MateriaError(
                 "The journal names an artifact outside the run directory.",
                 where=name[:200],
-                hint="do not trust this recording",
+                hint="do not trust this recording, because its journal was changed",
                 kind="bad_artifact",
             )
         try:
@@ -150,7 +150,7 @@ class RunDir:
             raise MateriaError(
                 f"An artifact that the journal names cannot be read: {error.strerror}.",
                 where=str(path),
-                hint="restore it from a copy of the run directory",
+                hint="restore the artifact from a copy of the run directory",
                 kind="missing_artifact",
             ) from error
 
@@ -175,7 +175,7 @@ def new_run_dir(root: Path) -> Path:
 
     If the name for the current millisecond exists, the next free name is used.
     """
-    with disk(root, "make the directory of the cast"):
+    with disk(root, "create the directory of the cast"):
         root.mkdir(parents=True, exist_ok=True)
         for millisecond in count(time.time_ns() // 1_000_000):
             seconds, rest = divmod(millisecond, 1000)
@@ -645,7 +645,7 @@ def read_context(root: Path) -> dict[str, JSON]:
         raise MateriaError(
             "The project context is not a JSON object.",
             where=str(path),
-            hint="fix the file, or move it away to start over",
+            hint="fix the file, or move it away to start with an empty context",
             kind="bad_context",
         )
     return document

@@ -30,7 +30,7 @@ from typing import IO, Any, Final, NamedTuple, Self
 from materia_nb import platform
 from materia_nb.platform import WakingInterrupts
 
-NO_PROCESSES: Final = "this kernel cannot start programs, only Python scripts, which run inside it"
+NO_PROCESSES: Final = "this kernel cannot start programs; it can only run Python scripts, inside itself"
 """Reason why a command is refused where the kernel cannot start processes, as in the browser."""
 
 _PYTHON: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
@@ -406,7 +406,7 @@ class ProcessResult:
         if not self.started:
             return f"{who}_not_started", f"could not be started: {self.start_error}"
         if self.timed_out:
-            return f"{who}_timeout", f"took longer than {limit} and was ended ({self.ending})"
+            return f"{who}_timeout", f"took longer than {limit} and was stopped ({self.ending})"
         if self.stopped:
             return "interrupted", f"was interrupted ({self.ending})"
         return None if self.code == 0 else (f"{who}_exit", f"ended with {self.ending}")

@@ -169,7 +169,7 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
         return _with_absolute_paths(materia.command, materia.owner)
     if materia.script is not None:
         return _shipped(materia, utilities)
-    raise _not_runnable(materia, "has neither a command nor a script", 'give it "command": ["program", "argument"]')
+    raise _not_runnable(materia, "has neither a command nor a script", 'add "command": ["program", "argument"]')
 
 
 def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
@@ -253,11 +253,11 @@ def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
     script = materia.script or {}
     kind, name = script.get("kind"), script.get("name")
     if kind != _SHIPPED_KIND:
-        raise _not_runnable(materia, f"has a script of the unknown kind {kind!r}", f'use the kind "{_SHIPPED_KIND}"')
+        raise _not_runnable(materia, f"has a script of an unknown kind: {kind!r}", f'use the kind "{_SHIPPED_KIND}"')
     # Only a file name is allowed, so that a config cannot name files outside the script directories.
     file_name = script_file(name)
     if file_name is None:
-        raise _not_runnable(materia, f"names the script {name!r}", 'use a file name such as "detect-vcs.py"')
+        raise _not_runnable(materia, f"has an invalid script name: {name!r}", 'use a file name such as "detect-vcs.py"')
     path = find_script(file_name, utilities)
     if path is None:
         names = {path.name for folder in utilities if folder.is_dir() for path in folder.glob("*.py")}
@@ -327,7 +327,7 @@ def run_utility(
     else:
         process = _redacted(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
     kind, ending = process.failure("utility", f"{timeout_ms} ms") or (None, f"ended with {process.ending}")
-    subject = "Its command" if kind is None else f"Utility command of {document.get('socketId') or 'the socket'}"
+    subject = "The command" if kind is None else f"The command of {document.get('socketId') or 'the utility'}"
     summary = "; ".join([f"{subject} {ending}: {process.command or '(none)'}", *_traces(process, artifacts)])
     return UtilityResult(process, process.stdout.decode(errors="replace"), kind, summary)
 

@@ -105,7 +105,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize(
         "value, said",
-        [(None, "is a return missing"), (5, "returned int"), ([1], "returned list"), ({"a": {1}}, "JSON")],
+        [(None, "is a return statement missing"), (5, "returned int"), ([1], "returned list"), ({"a": {1}}, "JSON")],
     )
     def test_other_return_values_are_refused(self, value, said):
         with pytest.raises(AgentError, match=said):

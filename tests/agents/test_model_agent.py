@@ -165,9 +165,9 @@ def test_missing_model_error_says_where_to_set_it():
     "name, what, hint",
     [
         ("opnai:gpt-5", "provider 'opnai' does not exist", "did you mean 'openai'?"),
-        ("openai:", "does not name a model", "provider:model"),
-        (":x", "does not name a model", "provider:model"),
-        ("gpt-5", "does not name a model", "provider:model"),
+        ("openai:", "is not the name of a model", "provider:model"),
+        (":x", "is not the name of a model", "provider:model"),
+        ("gpt-5", "is not the name of a model", "provider:model"),
     ],
 )
 def test_invalid_model_name_is_refused_immediately(name, what, hint):

@@ -28,7 +28,7 @@ def no_keys(monkeypatch):
 
 FAILURES = {
     "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "does not accept more requests", "wait"),
-    "quota": (refuses(429, "Pay first", error="insufficient_quota"), "quota or the credit", "account"),
+    "quota": (refuses(429, "Pay first", error="insufficient_quota"), "no quota or credit", "account"),
     "server": (refuses(500, "Oops"), "reported a server error", "retry --turn later"),
     "overloaded": (refuses(503, "Too busy"), "reported a server error", "another model"),
     "bad_key": (refuses(401, "Incorrect API key"), "refused the key", "environment"),
@@ -68,7 +68,7 @@ FAILURES = {
     ),
     "error_named_in_a_200_reply": (
         whole({"error": {"message": "Not enough credits", "code": "insufficient_quota"}}),
-        "quota or the credit",
+        "no quota or credit",
         "account",
     ),
     "error_without_a_code": (
@@ -263,7 +263,7 @@ def test_anthropic_stream_without_an_end_event_is_retried_as_incomplete(monkeypa
         reply = model.answer(turn(heard))
     assert (reply.text, reply.usage.output) == ("Half an ans", 200)
     assert heard.spent == [Usage(None, None)]
-    assert heard.notes[0].startswith("the answer of anthropic:claude-x stopped in the middle; trying again")
+    assert heard.notes[0].startswith("the answer of anthropic:claude-x ended before it was complete; trying again")
 
 
 # -- trying again ---------------------------------------------------------------------

@@ -174,7 +174,7 @@ def test_server_tool_with_an_invalid_name_is_reported_and_omitted(tmp_path):
         agent(server).answer(
             turn(heard, tools=("own.*",), project=tmp_path, more_tools=MoreTools(servers={"own": SPEC}))
         )
-    assert heard.notes == ["the tool two words of own is skipped: its name is not valid"]
+    assert heard.notes == ["the tool two words of own is skipped: its name is not a valid tool name"]
     assert len(server.asked[0]["tools"]) == 8
 
 

@@ -81,7 +81,7 @@ class TestScripted:
         assert ScriptedAgent({"Socket-1": {"satisfied": True}}).answer(turn()).text == '{"satisfied":true}'
 
     def test_exhausted_script_error_names_the_socket_and_the_number_of_replies(self):
-        with pytest.raises(AgentError, match=r"Turn 3 of Socket-1 .* the script gives 2") as caught:
+        with pytest.raises(AgentError, match=r"Turn 3 of Socket-1 .* the script has only 2") as caught:
             ScriptedAgent({"Socket-1": ["a", "b"]}).answer(turn(index=2))
         assert caught.value.kind == "scripted_exhausted"
 

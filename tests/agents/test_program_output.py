@@ -224,7 +224,9 @@ class TestHowItIsCalled:
             return
         with pytest.raises(AgentError, match="only read") as caught:
             agent.answer(turn.reporting_to(heard.append))
-        assert caught.value.what.endswith("although the tools of Build only read: b/new.txt, gone.txt, old.txt")
+        assert caught.value.what.endswith(
+            "although the materia Build allows only reading: b/new.txt, gone.txt, old.txt"
+        )
         assert caught.value.kind == "wrote_read_only"
         assert "back N --files" in caught.value.hint
         assert [spent.usage for spent in heard] == [agent.reads(printed("claude")).usage]
@@ -234,7 +236,7 @@ class TestHowItIsCalled:
         program, project = tmp_path / "bin" / "claude", tmp_path / "project"
         project.mkdir()
         program.write_text(f"#!{sys.executable} -S\nopen('new.txt', 'w')\nraise SystemExit('out of tokens')\n")
-        with pytest.raises(AgentError, match=r"only read: new\.txt") as caught:
+        with pytest.raises(AgentError, match=r"allows only reading: new\.txt") as caught:
             preset_agent("command:claude").answer(dataclasses.replace(turn, tools="readOnly", project=project))
         assert caught.value.kind == "wrote_read_only"
         assert "out of tokens" in str(caught.value.__cause__)
@@ -404,8 +406,8 @@ class TestAnyOtherProgram:
     @pytest.mark.parametrize(
         "paths, said",
         [
-            ({"answer": "$["}, "is not JSONPath"),
-            ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "usage cannot contain tokens"),
+            ({"answer": "$["}, "is not a valid JSONPath"),
+            ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "usage paths cannot include tokens"),
         ],
     )
     def test_invalid_path_is_refused_immediately(self, paths, said):

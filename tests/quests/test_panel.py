@@ -108,7 +108,7 @@ def test_a_late_click_on_a_button_of_another_quest_is_refused(panel, press):
     assert order(panel) == ["two", "three"], "the button still names the quest that it was shown for"
     press(late)
     assert order(panel) == ["two", "three"]
-    assert "has changed since this was shown" in panel.notice.value
+    assert "has changed since the board was shown" in panel.notice.value
 
 
 DOUBLE_CLICKS = [80, 200, 350, 500]
@@ -177,7 +177,7 @@ def test_a_run_that_was_shown_for_another_next_quest_is_refused(panel, press):
     press(late)
     ran(panel)
     assert statuses(panel) == ["pending"] * 3
-    assert "has changed since this was shown" in panel.notice.value
+    assert "has changed since the board was shown" in panel.notice.value
     press(panel.next_button)
     ran(panel)
     assert statuses(panel) == ["done", "pending", "pending"]
@@ -194,7 +194,7 @@ def test_a_quest_that_was_requeued_elsewhere_is_not_requeued_again(panel, wb, pr
     cast = wb.quests.find("Q-1").cast
     press(late)
     assert wb.quests.find("Q-1").cast == cast, "its new cast is kept"
-    assert "has changed since this was shown" in panel.notice.value
+    assert "has changed since the board was shown" in panel.notice.value
 
 
 def test_panel_adds_quests(panel, press):
@@ -248,7 +248,7 @@ def test_waiting_cast_becomes_the_current_one(panel, wb, press):
     wb.agent("Answer", "person")
     press(panel.all_button)
     ran(panel)
-    assert "The cast needs a person" in shown_html(panel)
+    assert "The cast waits for a person" in shown_html(panel)
     assert statuses(panel) == ["waiting", "pending", "pending"]
     assert wb.current.id == panel.board.quests[0].cast
     wb.current.reply("here")
@@ -274,7 +274,7 @@ def test_panel_stops_a_run(panel, wb, press):
     go_on.set()
     ran(panel)
     assert statuses(panel) == ["waiting", "pending", "pending"]
-    assert "Stopped" in shown_html(panel)
+    assert "The run was stopped" in shown_html(panel)
 
 
 def test_panel_shows_failures(panel, press):

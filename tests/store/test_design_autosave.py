@@ -199,7 +199,7 @@ def test_autosave_reports_a_file_changed_meanwhile(project):
     fresh = again.design("Mine")
     [draft] = again.loadouts.drafts("Mine")
     assert draft.has_changes(fresh)
-    assert "has changed since the draft began" in draft.continue_in(fresh)
+    assert "was changed meanwhile" in draft.continue_in(fresh)
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Plan"}
     fresh.undo()
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Eval"}

@@ -362,7 +362,7 @@ def test_second_writer_of_the_journal_is_detected(tmp_path, change):
         file.seek(0)
         file.truncate()
         file.write(text)
-    with pytest.raises(MateriaError, match="changed by somebody else") as caught:
+    with pytest.raises(MateriaError, match="changed by another program") as caught:
         cast.step()
     assert caught.value.kind == "journal_changed"
     assert len(cast.steps) == 1, "nothing is believed that is not recorded"

@@ -47,7 +47,7 @@ def changed(recorded, tmp_path):
 def test_unmodified_cast_passes_verification(recorded):
     found = verify(RunDir(recorded[1]))
     assert (found.good, found.steps, found.lines) == (True, 8, len(recorded[0]))
-    assert repr(found) == f"Good: up to step 8, {len(recorded[0])} lines."
+    assert repr(found) == f"Intact up to step 8 ({len(recorded[0])} lines)."
     assert verify(open_cast(recorded[1]).runner.files) == found
 
 
@@ -97,7 +97,7 @@ def test_modified_output_is_reported_on_open_and_blocks_a_resume(recorded, chang
     folder = changed([line.replace(b"built 2", b"BUILT 2") if n == place else line for n, line in enumerate(lines)])
     opened = open_cast(folder)
     (message,) = opened.now.messages
-    assert f"line {place + 1} differs from the written line" in message
+    assert f"line {place + 1} is not as it was written" in message
     assert f"intact up to step {verify(RunDir(folder)).steps}" in message
     assert len(opened.steps) == 8, "all that was recorded is shown"
     with pytest.raises(MateriaError, match="changed") as caught:
@@ -160,4 +160,4 @@ def test_verify_magic_checks_casts_that_cannot_be_opened(recorded, changed, shel
     with pytest.raises(MateriaError, match="damaged"):
         open_cast(folder)
     told = str(shell.run_line_magic("materia", f"doctor {folder}"))
-    assert "Good only up to here: up to step 1, 4 lines." in told
+    assert "Intact only up to step 1 (4 lines)." in told

@@ -101,7 +101,9 @@ def test_drafts_and_final_result_are_read():
 def test_missing_refused_answer_is_mentioned():
     cast = open_cast(RECORDED / "parse-repair-then-ok")
     (message,) = cast.now.messages
-    assert message.startswith("Step 1: an answer was refused and asked for again; the recording does not contain it")
+    assert message.startswith(
+        "Step 1: an answer was refused, and the agent was asked again; the recording does not contain this answer"
+    )
 
 
 @pytest.mark.parametrize("name", ["parse-repair-then-ok", "not-castable-legacy-exit"])
@@ -118,7 +120,7 @@ def test_r59_failed_turn_is_shown(name, copied):
 
     edit(path, fail)
     message = open_cast(path).now.messages
-    told = [one for one in message if "a turn failed and was asked again (Pi agent turn failed" in one]
+    told = [one for one in message if "a turn failed, and the agent was asked again (Pi agent turn failed" in one]
     assert len(told) == 1
     assert len([one for one in message if "was refused" in one]) == (0 if name == "parse-repair-then-ok" else 3)
 

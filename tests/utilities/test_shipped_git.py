@@ -236,7 +236,7 @@ def test_unmerged_worktrees_stay_and_are_reported(project):
 def test_uncommitted_changes_are_kept_and_reported(project):
     (project / "README").write_text("of the person\n")
     spawned = worktrees("spawn", project)
-    assert "files with such changes: 1" in spawned["context"]
+    assert "changed files: 1" in spawned["context"]
     scope = spawned["scopeTransition"]["scope"]
     (project / scope["cwd"] / "README").write_text("of the lane\n")
     answer = worktrees("integrate", project, {"gitWorktree": spawned["state"]["gitWorktree"]})

@@ -81,7 +81,7 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
     called = str(name or getattr(function, "__name__", type(function).__name__))
     if not _NAME.fullmatch(called) or called in {*TOOLS, *SCOPES}:
         reason = "is already the name of a tool" if called in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
-        hint = "give it a name of letters, digits, _ and -: wb.tool(function, name=...)"
+        hint = "choose a name with only letters, digits, _ and -: wb.tool(function, name=...)"
         raise AgentError(f"{called!r:.80} {reason}", hint=hint, kind="bad_tool")
     model = describe_arguments(function, called)
 
@@ -242,7 +242,7 @@ class ToolFinder:
 
 def _reason_to_skip(tool: Offered) -> str:
     if not _TOOL_NAME.fullmatch(tool.name):
-        return "its name is not valid"
+        return "its name is not a valid tool name"
     if tool.input_schema.get("type") != "object":
         return "its arguments are not an object"
     size = len(compact(tool.input_schema))
@@ -380,7 +380,7 @@ class _Server:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 self._over.set()
-                return ToolResult(f"The server {self._name} has ended; the next call starts it again.", ok=False)
+                return ToolResult(f"The server {self._name} has ended; the next call restarts it.", ok=False)
             return ToolResult(f"{self._name} refused the call: {error.message}", ok=False)
         except Exception as error:  # noqa: BLE001 - transports and checks of results raise all sorts
             return ToolResult(f"The call of {self._name} failed: {_cause(error)}", ok=False)
@@ -451,6 +451,6 @@ def _server_error(server: str, why: str, stderr: str = "") -> AgentError:
     return AgentError(
         f"The MCP server {server} cannot be used: {why}{output}",
         where=f"mcpServers.{server}",
-        hint="correct its command or url in the config, then retry --turn",
+        hint="correct its command or url in the config, then run retry --turn",
         kind="tool_server",
     )

@@ -169,7 +169,7 @@ def spawn(document: dict[str, Any]) -> TaskResult:
     scope = {"id": branch, "cwd": str(cwd), "exports": {EXPORT: {"producer": "Git-Spawn", "value": worktree}}}
     context = f"The lane works in its own worktree, on the branch {branch}."
     if uncommitted := changes(root, document):
-        context += f" It lacks the uncommitted changes of the project; files with such changes: {len(uncommitted)}."
+        context += f" Its files are without the uncommitted changes of the project (changed files: {len(uncommitted)})."
     return context, worktree, {"scopeTransition": {"kind": "replace", "scope": scope}}
 
 
@@ -258,7 +258,7 @@ def finalize(document: dict[str, Any]) -> TaskResult:
     git(root, "worktree", "prune")
     removed, remaining = [], []
     if merge_head(root) is not None:
-        raise Failed("A merge is not finished; integrate again first.")
+        raise Failed("A merge is in progress. Run the task integrate again first.")
     prefix = f"refs/heads/materia/{document['castId']}/"
     for line in git(root, "for-each-ref", "--format=%(refname) %(worktreepath)", prefix).splitlines():
         ref, _, folder = line.partition(" ")
@@ -274,7 +274,7 @@ def finalize(document: dict[str, Any]) -> TaskResult:
         (Path(document["runDir"]) / "worktrees").rmdir()
     if remaining:
         raise Failed(
-            f"These branches are not merged completely, so they stay, with their worktrees: {', '.join(remaining)}.",
+            f"These branches are not completely merged, so they and their worktrees were kept: {', '.join(remaining)}.",
             kept=remaining,
             removed=removed,
         )
