@@ -358,7 +358,7 @@ class Workbench(DryBench):
         pins: Mapping[str, object] | None = None,
         files: FilesWord | None = None,
     ) -> Cast:
-        """Start a cast of the chosen loadout. Continue it with step or run; a notebook also shows panels with buttons.
+        """Start a cast of the chosen loadout. Continue it with step or run.
 
         Args:
             request: the request; prompts and utilities read it.
