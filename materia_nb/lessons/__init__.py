@@ -1,4 +1,4 @@
-"""Tools for the lessons in notebooks/: route predictions, cells that check answers, diagnoses and a night shift.
+"""Tools for the lessons in ``notebooks/``: predict routes, check answers, diagnose faulty loadouts, decide on requests.
 
 - ``predict`` judges a guess about the next step without changing the cast.
 - ``numbers`` draws the numbers of a lesson from the learner's name; their ``check`` requires every right answer.

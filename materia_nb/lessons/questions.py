@@ -1,7 +1,7 @@
-"""Questions for a learner: predict the next target of a cast, diagnose a faulty gallery example, or decide on duty.
+"""Exercises for a learner: predict the next target of a cast, diagnose a faulty example, or decide on requests.
 
-A prediction runs a fork of the cast, so that the cast does not change. On the night shift, six agents ask a person to
-approve a command or to answer a question.
+A prediction is judged by a fork of the cast, so that the cast itself does not change. In the exercise "night shift",
+six agents ask the learner to approve a command or to answer a question.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 class PredictionView(View):
-    """The verdict on a guess with the reasons; ``right``, ``guess`` and ``outcome`` are its values.
+    """The display of a judged guess with its reasons; ``right``, ``guess`` and ``outcome`` are available as attributes.
 
     Attributes:
-        told: True if the outcome is revealed. Before that the lines only explain why the guess is wrong.
-        lines: the lines, the first marked as right or wrong.
+        told: True if the outcome is revealed. Until then, the lines only explain why the guess is wrong.
+        lines: the displayed lines. The first line says whether the guess is right.
     """
 
     def __init__(self, prediction: Prediction, *, is_revealed: bool = True, sure: bool | None = None) -> None:
@@ -62,11 +62,11 @@ class PredictionView(View):
 
 
 class RouteView(View):
-    """The verdict on a predicted route.
+    """The display of a judged route.
 
     Attributes:
-        steps: the verdicts on its guesses, up to the first wrong one.
-        left: the number of guesses beyond the end of the route.
+        steps: the judged guesses, up to the first wrong guess.
+        left: the number of guesses after the end of the actual route.
         onward: the socket that runs after the last guess; empty at the end of the route.
         lines: the first line of each verdict, and all lines of the last verdict.
     """
@@ -84,12 +84,12 @@ class RouteView(View):
 
     @property
     def right(self) -> bool:
-        """True if every guess was right and no guess lies beyond the end of the route."""
+        """True if every guess was right and the route was not longer than the actual route."""
         return self.left == 0 and all(step.right for step in self.steps)
 
 
 class Question:
-    """A question about the target of the next step of a cast. Later changes of the cast do not affect the question.
+    """The question where a cast goes after its next step. Later changes of the cast do not affect the question.
 
     The question uses a fork of the cast in a temporary folder (``twin``). The first guess runs one step of the fork,
     and every guess is judged by that step, so the number of guesses is unlimited. :meth:`go_on` asks about the next
@@ -104,12 +104,14 @@ class Question:
     Attributes:
         socket: the socket that runs next.
         text: the text of the question.
-        standing: the state of the cast: the item, the cursors, the uses of edges.
+        standing: lines about the state of the cast: the visit, the work item, the cursors and the uses of limited
+            edges.
         number: the number of the step in question, from 1.
         places: the possible guesses: every socket, ``end`` and ``stop``.
-        before: the marks on the picture of the graph while the question is open.
+        before: the marks for the picture of the graph while the question is open.
         told: True if the outcome is revealed, because the guess was right or the tries are used up.
-        points: the points of each step so far: 1 if the first guess was right, 0.5 if the second guess was right.
+        points: the points for each step so far: 1 if the first guess was right, 0.5 if the second guess was right, else
+            0.
         twin: the fork.
 
     Raises:
@@ -149,7 +151,7 @@ class Question:
 
     @property
     def after(self) -> Marks:
-        """The marks on the picture of the graph after the outcome is revealed: the route taken."""
+        """The marks for the picture of the graph after the outcome is revealed, which show the route."""
         return marks_of(self.twin.now)
 
     @property
@@ -158,7 +160,7 @@ class Question:
         return self.told and next_target(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
 
     def go_on(self) -> None:
-        """Ask about the step after the guessed step.
+        """Replace the question with a question about the following step.
 
         Raises:
             MateriaError: the outcome is not revealed yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
@@ -168,7 +170,7 @@ class Question:
         self._ask(self.twin)
 
     def guess(self, guess: object, *, sure: bool | None = None, number: int | None = None) -> PredictionView:
-        """Judge a guess and give reasons; record the guess in the learner's file if the question has a name.
+        """Judge a guess and return the reasons; record the guess if the question has a name.
 
         Args:
             guess: a socket or its materia, ``end``, or ``stop`` (the cast fails, or needs a person).
@@ -245,7 +247,7 @@ class Question:
 
 
 def predict(cast: Cast, guess: object) -> PredictionView:
-    """Judge a guess about the target of the next step and give reasons. The cast does not change.
+    """Judge a guess about the target of a cast's next step, and return the reasons. The cast does not change.
 
     The guess is not recorded.
 
@@ -265,7 +267,7 @@ def _outputs(cast: Cast) -> int:
 
 
 def _next_socket(cast: Cast) -> str:
-    """Return the next socket of a cast, whose target the learner predicts."""
+    """Return the next socket of a cast; raise MateriaError (``nothing_to_predict``) if no socket runs next."""
     if cast.status in ("ready", "waiting"):
         target = next_target(cast.now.rules, cast.now.engine)
         if target in cast.graph.sockets:
@@ -287,7 +289,7 @@ def _next_socket(cast: Cast) -> str:
 
 
 def _standing(cast: Cast) -> tuple[str, ...]:
-    """Return descriptions of the state that affects the next target: the item, cursors and counted edges."""
+    """Return lines about the state that affects the next target: visit, work item, cursors and limited edges."""
     state = enter(cast.now.rules, cast.now.engine).state if cast.status == "ready" else cast.now.engine
     visit = state.at
     if visit is None:
@@ -318,7 +320,7 @@ class Patient(Shown):
         name: the name of the example in the gallery, such as ``raw-bread``.
 
     Raises:
-        MateriaError: the card does not exist (``unknown_card``), or is a correct pattern (``healthy``).
+        MateriaError: the example does not exist (``unknown_card``), or is not faulty (``healthy``).
     """
 
     def __init__(self, name: str) -> None:
@@ -339,9 +341,9 @@ class Patient(Shown):
         return [self.card]
 
     def diagnose(self, **diagnosis: object) -> Text:
-        """Pass for the right diagnosis: the ``socket`` that must be changed, and the ``step`` that shows the mistake.
+        """Check a diagnosis: the ``socket`` that must be changed, and the ``step`` in which the mistake is visible.
 
-        If no step shows the mistake, only the socket is required.
+        If the mistake is not visible in any step, only the socket is required.
 
         Raises:
             MateriaError: as for :func:`materia_nb.lessons.check`.
@@ -362,11 +364,11 @@ class Patient(Shown):
         )
 
     def fix(self, loadout: str | Mapping[str, JSON]) -> Text:
-        """Check that a changed loadout behaves as intended when the agents give the same answers.
+        """Check that a changed loadout behaves as intended if the agents give the same answers as before.
 
         Args:
             loadout: a loadout in the form used in a cell (JSON or YAML text, or a mapping), with or without
-                ``materia``. The unchanged original loadout does not count as a try and is not recorded.
+                ``materia``. The original loadout does not count as a try and is not recorded.
 
         Raises:
             MateriaError: the loadout has problems or still behaves wrongly (``not_fixed``), or cannot be read.
@@ -385,7 +387,7 @@ class Patient(Shown):
         return Text("✓ Fixed: with the same answers, the loadout now does what it should.")
 
     def _faults(self, document: dict[str, JSON]) -> list[str]:
-        """Return the problems of a changed loadout, else the differences of its cast from the intended cast."""
+        """Return the problems of a changed loadout, or the differences between its cast and the intended cast."""
         report = check_config(document, self.card.loadout)
         if report.problems:
             return [str(problem) for problem in report.problems]
@@ -432,7 +434,13 @@ LOADOUT: Final = "Night"
 
 
 class _Case(NamedTuple):
-    """The request of one agent: the task, the announced action (None if it asks a question), and the command or question."""
+    """One request to the person on duty.
+
+    Attributes:
+        request: the task of the agent.
+        announced: the action that the agent describes; None if the agent asks a question.
+        asks: the exact command or question.
+    """
 
     request: str
     announced: str | None
@@ -450,14 +458,14 @@ _CASES: Final = (
 
 
 class Night(Shown):
-    """Six casts that need a decision of the person on duty; the display shows the request of each cast.
+    """An exercise with six casts that wait for a person's decision. Its display lists the requests.
 
     Args:
         bench: the workbench; its loadout ``Night`` has an agent *Clean* that uses ``agent-contract``.
-        order: the indices of the requests, in the order of the cases.
+        order: the indices of the requests, in the order of presentation.
 
     Attributes:
-        cases: the requests in that order.
+        cases: the requests, in this order.
         files: the imaginary files that exist now.
     """
 
@@ -512,7 +520,7 @@ class Night(Shown):
         return cast, sorted({*_FILES} - self.files)
 
     def right(self, number: int) -> str:
-        """Return the right decision: ``answer`` for a question; ``approve`` if only old builds are removed; or ``deny``."""
+        """Return the right decision: ``answer`` a question, ``approve`` removing only old builds, or ``deny``."""
         if self.cases[number - 1].announced is None:
             return "answer"
         _, removed_files = self.after(number, "approve")
@@ -533,12 +541,12 @@ class Night(Shown):
 
 
 def night_shift(bench: Workbench, order: Sequence[int]) -> Night:
-    """Return a night shift with the requests in this order; see :class:`Night`."""
+    """Return the exercise :class:`Night` with its requests in this order."""
     return Night(bench, order)
 
 
 def _contract(agent: str, status: str, text: str, request: dict[str, JSON] | None = None) -> str:
-    """Return a made-up contract with this status, text and approval request."""
+    """Return an answer in the agent-contract protocol with this status, text and approval request."""
     handoff = protocol("agent-contract")
     value: Mapping[str, JSON] = next(handoff.sample_outputs("done" if status == "COMPLETE" else "stuck", 0))
     for path, part in (

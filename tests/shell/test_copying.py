@@ -1,4 +1,4 @@
-"""``materia`` copies notebooks and examples without overwriting anybody's work; exit codes of the program."""
+"""``materia`` copies notebooks and examples without overwriting the user's work; exit codes of the program."""
 
 from __future__ import annotations
 

@@ -538,7 +538,7 @@ def _record(call: Call, path: Rest = None) -> Any:
 
 
 def _export(call: Call, path: Any, name: str, write: Callable[[Path], object]) -> Text:
-    """Write a file of the current cast; ``path`` defaults to ``name`` in the run directory."""
+    """Write a file about the current cast; without ``path``, to the file ``name`` in the run directory."""
     project = call.bench.project
     target = project / str(path) if path else call.cast.run_dir / name
     write(target)

@@ -288,7 +288,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
 
 
 def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
-    """Return the agent for ``[model] NAME``, with the options given before and after the name."""
+    """Return the model agent for ``model NAME`` or ``NAME``, with the options before and after the name."""
     first, _, rest = text.partition(" ")
     if first == "model" and is_model("".join(rest.split()[:1])):
         text = rest
