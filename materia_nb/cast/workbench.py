@@ -343,7 +343,7 @@ class Workbench(DryBench):
 
         They are stored in a file of the project for the next kernel. To change one cast only, use ``cast.breakpoints``::
 
-            wb.breakpoints.add("Socket-3", after=True)
+            wb.breakpoints.add("Socket-3", kind="after")
         """
         return self.casts.breakpoints()
 

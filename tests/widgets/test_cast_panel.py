@@ -767,7 +767,7 @@ def test_run_stopped_at_a_refused_output_is_at_a_breakpoint(bench, make):
     said = iter(["no JSON", {"satisfied": True}])
     bench.agent("Maintain", lambda: next(said))
     cast = bench.cast("x")
-    cast.breakpoints.add("Socket-4", refused=True)
+    cast.breakpoints.add("Socket-4", kind="refused")
     panel = make(cast)
     say(panel, "run")
     done(panel)
