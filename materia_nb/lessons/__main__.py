@@ -98,11 +98,14 @@ def _copy_recordings(folder: Path, source: str) -> None:
 
 @contextlib.contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables, and let cells import the modules next to the notebooks of the package."""
     before = {name: os.environ[name] for name in settings if name in os.environ}
     os.environ.update(settings)
+    sys.path.insert(0, str(lessons_folder()))
     try:
         yield
     finally:
+        sys.path.remove(str(lessons_folder()))
         for name in settings:
             del os.environ[name]
         os.environ.update(before)

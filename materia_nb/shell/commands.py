@@ -69,12 +69,10 @@ class Bundle:
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder and its subfolders, except Python files and hidden files such as caches."""
+    """Yield the files in a folder and its subfolders, except hidden files, and files of a Python package such as caches."""
     for directory, subfolders, names in os.walk(folder):
         subfolders[:] = [name for name in subfolders if not name.startswith((".", "__"))]
-        yield from (
-            Path(directory, name) for name in names if not name.startswith((".", "__")) and not name.endswith(".py")
-        )
+        yield from (Path(directory, name) for name in names if not name.startswith((".", "__")))
 
 
 BUNDLES: Final = (

@@ -138,9 +138,10 @@ def test_prediction_question_does_not_reveal_the_answer(name):
 
 @pytest.fixture
 def shell(project, monkeypatch):
-    for folder in ("recordings", "loadouts"):
-        (project / folder).symlink_to(NOTEBOOKS / folder)
+    for needed in ("recordings", "loadouts", "night_shift.py"):
+        (project / needed).symlink_to(NOTEBOOKS / needed)
     monkeypatch.chdir(project)
+    monkeypatch.syspath_prepend(str(project))
     made = new_shell()
     yield made
     bench = made.user_ns.get("wb")
