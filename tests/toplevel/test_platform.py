@@ -126,7 +126,7 @@ def test_agents_that_block_are_refused_without_threads(bare):
 
     async def page():
         assert SHARED.run(quick()) == "answer"
-        with pytest.raises(AgentError, match="needs a thread"):
+        with pytest.raises(AgentError, match="this kernel has no threads"):
             SHARED.run(slow())
 
     asyncio.run(page())
