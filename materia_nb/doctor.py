@@ -19,7 +19,7 @@ from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
 from materia_nb.agents.interface import Agent, name_of, readiness_problem
 from materia_nb.agents.notebook_agents import PersonAgent
 from materia_nb.agents.tools import MoreTools, choose_tools
-from materia_nb.agents.tools.more_tools import is_known
+from materia_nb.agents.tools.more_tools import is_known_tool
 from materia_nb.cast.library import utility_folders
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table
@@ -239,7 +239,7 @@ def _agent(socket: Socket, agent: Agent, project: Path, tools: MoreTools) -> Fin
         materia_name = f'"{materia.id}"' if " " in materia.id else materia.id
         advice = f"to let a model or a program answer: %materia agent {materia_name} WHO"
         return Finding("agents", name, "hint", f"{details}, though it asks for the model {materia.model}", advice)
-    if unknown := [tool for tool in choose_tools(materia.tools)[1] if not is_known(tool, tools)]:
+    if unknown := [tool for tool in choose_tools(materia.tools)[1] if not is_known_tool(tool, tools)]:
         advice = "fix the names in the materia's tools; a model answers without unknown tools"
         return Finding("agents", name, "hint", f"{details}; unknown tools: {', '.join(unknown)}", advice)
     return Finding("agents", name, "ok", details)

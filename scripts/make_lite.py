@@ -27,8 +27,8 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 ROOT: Final = Path(__file__).resolve().parent.parent
 SITE: Final = ROOT / "build" / "lite"
 PARTS: Final = ROOT / "build" / "lite-parts"
-SHARED: Final = Path(sys.prefix) / "share" / "jupyter" / "labextensions"
-KERNEL: Final = SHARED / "@jupyterlite" / "pyodide-kernel-extension"
+SHARED_LOOP: Final = Path(sys.prefix) / "share" / "jupyter" / "labextensions"
+KERNEL: Final = SHARED_LOOP / "@jupyterlite" / "pyodide-kernel-extension"
 
 EXTENSIONS: Final = {
     "jupyterlab-widgets": "@jupyter-widgets/jupyterlab-manager",
@@ -41,7 +41,7 @@ KERNEL_NEEDS: Final = ("comm", "ipykernel", "ipython", "jedi", "micropip", "pipl
 """What the kernel asks for when it starts, besides what materia-nb needs."""
 
 RUNTIME: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
-CONTENTS: Final = ("*.ipynb", "*.py", "loadouts/*.json", "recordings/*.json")
+CONTENTS: Final = ("*.ipynb", "loadouts/*.json", "recordings/*.json")
 
 
 class Wheel(NamedTuple):
@@ -75,7 +75,10 @@ def main() -> int:
     (pyodide_folder / "pyodide-lock.json").write_text(json.dumps(lock_file(wheels, platform)))
     (PARTS / "site" / "jupyter-lite.json").write_text(json.dumps(settings(wheels), indent=1))
     contents(PARTS / "files")
-    extensions = [KERNEL, *(SHARED / extension_path for name, extension_path in EXTENSIONS.items() if name in wheels)]
+    extensions = [
+        KERNEL,
+        *(SHARED_LOOP / extension_path for name, extension_path in EXTENSIONS.items() if name in wheels),
+    ]
     build(extensions)
     size = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file()) / 1e6
     print(f"The site: {SITE} ({size:.0f} MB). Serve it: {sys.executable} -m http.server -d {SITE}")

@@ -33,8 +33,8 @@ def run_abandonable(work: Callable[[], T], stop: threading.Event | None) -> T:
     Raises:
         AgentError: the work was abandoned (kind ``interrupted``); its result is discarded.
     """
-    in_main = threading.current_thread() is threading.main_thread()
-    if in_main or not isinstance(stop, Stop) or not platform.THREADS:
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main or not isinstance(stop, Stop) or not platform.THREADS:
         return work()
     future: Future[T] = Future()
     platform.start_thread(partial(_complete, future, work), "materia-function")
@@ -248,11 +248,11 @@ class _Call(Generic[T]):
             self._awaitable.close()  # otherwise Python warns about a coroutine that was never awaited
 
 
-SHARED: Final[BackgroundLoop] = BackgroundLoop()
+SHARED_LOOP: Final[BackgroundLoop] = BackgroundLoop()
 """The loop that all function agents share. It starts with the first coroutine."""
 
-CALLERS: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARED)
-"""The loop for function agents: the loop of the task that awaits the cast, otherwise :data:`SHARED`."""
+CALLER_LOOP: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARED_LOOP)
+"""The loop for function agents: the loop of the task that awaits the cast, otherwise :data:`SHARED_LOOP`."""
 
 
 class _ThreadStarter:
@@ -273,11 +273,11 @@ class _ThreadStarter:
             return
         if self._thread is None or not self._thread.is_alive():  # not yet, or left in the parent of a fork
             acts = self._asked = queue.SimpleQueue()
-            self._thread = platform.start_thread(partial(_start_from_queue, acts), "materia-starts")
+            self._thread = platform.start_thread(partial(_run_queue, acts), "materia-starts")
         self._asked.put(partial(copy_context().run, platform.start_thread, act, name))
 
 
-def _start_from_queue(acts: queue.SimpleQueue[Callable[[], object]]) -> None:
+def _run_queue(acts: queue.SimpleQueue[Callable[[], object]]) -> None:
     while True:
         acts.get()()
 
@@ -323,7 +323,7 @@ async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
     callers = BackgroundLoop(loop)
 
     def run() -> None:
-        CALLERS.set(callers)
+        CALLER_LOOP.set(callers)
         _complete(future, work)
 
     _THREAD_STARTER.start(run, "materia-cast")

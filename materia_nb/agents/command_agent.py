@@ -17,14 +17,23 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.agents.interface import THINKING_LEVELS, TIMEOUT_S, TOKEN_KINDS, AgentError, Reply, Spent, Turn, Usage
+from materia_nb.agents.interface import (
+    THINKING_LEVELS,
+    TIMEOUT_S,
+    TOKEN_KINDS,
+    AgentError,
+    Reply,
+    Turn,
+    Usage,
+    UsageEvent,
+)
 from materia_nb.agents.tools.search import SKIPPED
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean, scrubbed, scrubbed_part, secret_arguments
 from materia_nb.file_io import read_package_toml, replace_file
 from materia_nb.jsonvalue import JSON, compact, thawed
 from materia_nb.loadout.vocabulary import jsonpath_fault
-from materia_nb.utilities.process import STDERR_SUMMARY, Capture, ProcessResult, run_process, summarize
+from materia_nb.utilities.process import STDERR_CHARS, Capture, ProcessResult, run_process, summarize
 
 Paths: TypeAlias = str | Sequence[str]
 """A JSONPath, or several JSONPaths."""
@@ -46,17 +55,17 @@ class ProgramAnswer(NamedTuple):
     usage: Usage | None = None
     session: str = ""
     error: str = ""
-    unread: str = ""
+    no_answer: str = ""
     cut: str = ""
 
 
-_SHOWN_CHARS: Final = 200
+_MAX_SHOWN_CHARS: Final = 200
 """Maximum length of unreadable output in a message, in characters."""
-_CUT: Final = "its maximum number of tokens"
+_CUT_LIMIT: Final = "its maximum number of tokens"
 _CUT_REASONS: Final = frozenset({"length", "max_tokens"})
 """The words with which programs report that an answer reached the maximum number of tokens."""
 
-ReadsStdout: TypeAlias = Callable[[str], ProgramAnswer]
+OutputParser: TypeAlias = Callable[[str], ProgramAnswer]
 """A function that parses the stdout of a finished program."""
 
 
@@ -112,16 +121,14 @@ class JsonOutput:
         ):
             for path in _as_tuple(paths):
                 if (fault := jsonpath_fault(path)) is not None:
-                    raise AgentError(
-                        f"{path!r} is not a valid JSONPath: {fault}", hint='write a path such as "$.result"'
-                    )
+                    raise AgentError(f"{path!r} is not a valid JSONPath: {fault}", hint='write a path like "$.result"')
 
     def __call__(self, stdout: str) -> ProgramAnswer:
         """Return the parsed output of the program."""
         try:
-            value = self._value(stdout)
+            value = self._parse_json(stdout)
         except (ValueError, RecursionError) as fault:
-            return ProgramAnswer("", unread=f"the output is not JSON: {fault}")
+            return ProgramAnswer("", no_answer=f"the output is not JSON: {fault}")
         answers = next((matches for path in _as_tuple(self.answer) if (matches := _matches(path, value))), [])
         text = _as_text(answers[-1]) if answers else ""
         end = value[self._answer_line(value) :] if self.lines else value
@@ -131,23 +138,21 @@ class JsonOutput:
         cost = _sum(_all_matches(self.cost, value))
         known = any(count is not None for count in (cost, *tokens.values()))
         sessions = (session for session in _all_matches(self.session, value) if isinstance(session, str))
-        cut = _CUT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
+        cut = _CUT_LIMIT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
         answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(sessions, ""), cut=cut)
         if failures:
-            message = (
-                text or "it reported an error without a message" if failures[-1] is True else _as_text(failures[-1])
-            )
+            message = text or "it reported an unnamed error" if failures[-1] is True else _as_text(failures[-1])
             return answer._replace(error=message)
         if answers:
             return answer
         where = " or ".join(_as_tuple(self.answer))
-        return answer._replace(unread=f"the output has no answer at {where}: {stdout[:_SHOWN_CHARS]}")
+        return answer._replace(no_answer=f"the output has no answer at {where}: {stdout[:_MAX_SHOWN_CHARS]}")
 
     def _usage_paths(self, kind: str) -> tuple[str, ...]:
         prefix = f"{self.usage_at}." if self.usage_at else ""
         return tuple(prefix + path for path in _as_tuple(self.usage.get(kind, ())))
 
-    def _value(self, stdout: str) -> JSON:
+    def _parse_json(self, stdout: str) -> JSON:
         if not self.lines:
             value: JSON = json.loads(stdout)
             return value
@@ -188,7 +193,7 @@ def _sum(values: Sequence[JSON]) -> float | None:
     return sum(numbers) if numbers else None
 
 
-_AIDER_USED: Final = re.compile(
+_AIDER_USAGE: Final = re.compile(
     r"^Tokens: (?P<sent>[\d.,]+[kM]?) sent,.*?(?P<received>[\d.,]+[kM]?) received\.(?: Cost: \$(?P<cost>[\d.,]+) message)?.*",
     re.MULTILINE,
 )
@@ -200,10 +205,10 @@ def read_aider(stdout: str) -> ProgramAnswer:
     banner = re.search(r"^Aider v.*?\n\s*\n", stdout, re.MULTILINE | re.DOTALL)
     output = stdout[banner.end() if banner else 0 :]
     limit = re.search(r"^Model .* has hit a token limit!", output, re.MULTILINE)
-    if limit and not _AIDER_USED.search(output, limit.end()):  # else the answer quotes such a line
-        return ProgramAnswer(output[: limit.start()].strip(), cut=_CUT)
-    used = list(_AIDER_USED.finditer(output))
-    text = _AIDER_USED.sub("", output[: used[-1].end()] if used else output).strip()
+    if limit and not _AIDER_USAGE.search(output, limit.end()):  # else the answer quotes such a line
+        return ProgramAnswer(output[: limit.start()].strip(), cut=_CUT_LIMIT)
+    used = list(_AIDER_USAGE.finditer(output))
+    text = _AIDER_USAGE.sub("", output[: used[-1].end()] if used else output).strip()
     if not used:
         return ProgramAnswer("", error=text) if text.startswith("litellm.") else ProgramAnswer(text)
     sent, received = (sum(_count(match[name]) for match in used) for name in ("sent", "received"))
@@ -246,7 +251,7 @@ class CommandAgent:
         cwd: Path | None = None,
         *,
         name: str | None = None,
-        reads: ReadsStdout | None = None,
+        reads: OutputParser | None = None,
     ) -> None:
         if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
             raise AgentError(
@@ -289,7 +294,7 @@ class CommandAgent:
                 ``agent_reply_too_long``, and ``interrupted`` when the cast is stopped.
             KeyboardInterrupt: interrupted; the program has ended.
         """
-        request = turn.prompt if self.goes_on_in(turn) else whole_request(turn)
+        request = turn.prompt if self.session_to_resume(turn) else request_text(turn)
         with self._complete_command(turn) as argv:
             result = run_process(
                 argv,
@@ -301,17 +306,17 @@ class CommandAgent:
                 stop=turn.stop,
             )
         stdout = scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
-        answer = self._read(turn, result, stdout)
-        meta = {"program": _program(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)}
+        answer = self._parse_output(turn, result, stdout)
+        meta = {"program": _program_name(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)}
         session = {"session": answer.session} if answer.session else {}
         return Reply(answer.text, answer.usage, meta=meta | session, cut=answer.cut)
 
-    def goes_on_in(self, turn: Turn) -> str:
+    def session_to_resume(self, turn: Turn) -> str:
         """Return the session of the previous answer in the conversation, or "" if another program gave that answer."""
-        session = turn.meta.get("session") if turn.meta.get("program") == _program(self.argv) else None
+        session = turn.meta.get("session") if turn.meta.get("program") == _program_name(self.argv) else None
         return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
 
-    def _read(self, turn: Turn, result: ProcessResult, stdout: str) -> ProgramAnswer:
+    def _parse_output(self, turn: Turn, result: ProcessResult, stdout: str) -> ProgramAnswer:
         """Return the parsed stdout, or raise AgentError.
 
         A program that reports an error has failed, even if it exits with 0. The usage of a failed turn is reported
@@ -325,18 +330,18 @@ class CommandAgent:
                 stderr = scrubbed(result.stderr.decode(errors="replace"), *secret_arguments(result.argv))
                 error_report = self.reads(_json_at_end(stderr))
                 answer = error_report if error_report.error else answer
-        failed = not ended or result.code != 0 or answer.error or answer.unread
+        failed = not ended or result.code != 0 or answer.error or answer.no_answer
         if failed and result.started:
-            turn.tell(Spent(answer.usage or Usage(None, None)))
-        name, where = f"Command {_program(result.argv)}", turn.socket_id
+            turn.tell(UsageEvent(answer.usage or Usage(None, None)))
+        name, where = f"Command {_program_name(result.argv)}", turn.socket_id
         if answer.error:
-            hint = "run retry, which starts a new session" if self.goes_on_in(turn) else None
-            message = f"{name} failed: {summarize(plain_error(scrubbed(answer.error)), STDERR_SUMMARY)}"
+            hint = "run retry, which starts a new session" if self.session_to_resume(turn) else None
+            message = f"{name} failed: {summarize(error_message(scrubbed(answer.error)), STDERR_CHARS)}"
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
-        self._check(turn, result)  # the exit status explains more than the unreadable output
-        if answer.unread:
+        self._check_exit(turn, result)  # the exit status explains more than the unreadable output
+        if answer.no_answer:
             hint = "run the program in a terminal to see its output; set the argument reads of CommandAgent to match it"
-            raise AgentError(f"{name}: {answer.unread}", where=where, hint=hint, kind="malformed")
+            raise AgentError(f"{name}: {answer.no_answer}", where=where, hint=hint, kind="malformed")
         return answer
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
@@ -354,7 +359,7 @@ class CommandAgent:
     def __repr__(self) -> str:
         return f"CommandAgent({self.name!r})"
 
-    def _check(self, turn: Turn, result: ProcessResult) -> None:
+    def _check_exit(self, turn: Turn, result: ProcessResult) -> None:
         failure = result.failure("agent", f"{self.timeout_s or 0:g} s")
         if failure is None and result.stdout_truncated:
             failure = "agent_reply_too_long", f"returned an answer of more than {_MAX_REPLY_BYTES:,} bytes"
@@ -362,8 +367,8 @@ class CommandAgent:
             return
         kind, how = failure
         stderr, secrets = result.stderr.decode(errors="replace"), secret_arguments(result.argv)
-        summary = summarize(scrubbed_part(stderr, *secrets, end=result.stderr_truncated), STDERR_SUMMARY)
-        message = f"Command {_program(result.argv)} {how}" + (f"; stderr: {summary}" if summary else "")
+        summary = summarize(scrubbed_part(stderr, *secrets, end=result.stderr_truncated), STDERR_CHARS)
+        message = f"Command {_program_name(result.argv)} {how}" + (f"; stderr: {summary}" if summary else "")
         raise AgentError(message, where=turn.socket_id, hint=_HINTS.get(kind), kind=kind)
 
 
@@ -380,7 +385,7 @@ def _json_at_end(stderr: str) -> str:
     return match[0] if match else ""
 
 
-def plain_error(text: str) -> str:
+def error_message(text: str) -> str:
     """Return an error in plain words: if a provider sent JSON, only the message in it."""
     start, brace, rest = text.partition("{")
     try:
@@ -393,12 +398,12 @@ def plain_error(text: str) -> str:
     return text
 
 
-def _program(argv: Sequence[str]) -> str:
+def _program_name(argv: Sequence[str]) -> str:
     """Return the name of a command's program without the arguments, which may contain keys."""
     return PurePath(argv[0]).name
 
 
-def whole_request(turn: Turn) -> str:
+def request_text(turn: Turn) -> str:
     """Return a turn as plain text: the prompt alone, or the conversation of the visit under role headings."""
     if not turn.conversation:
         return turn.prompt
@@ -408,7 +413,7 @@ def whole_request(turn: Turn) -> str:
 
 COMMAND_PREFIX: Final = "command:"
 """The prefix of a preset name in the setting of an agent, as in ``command:claude``."""
-ANY_TOOLS: Final = "+tools"
+ANY_TOOLS_SUFFIX: Final = "+tools"
 """The suffix of a preset that may use its own tools regardless of the materia's tools, as in
 ``command:opencode+tools``."""
 
@@ -463,7 +468,7 @@ class Preset:
     tested: str
     argv: Sequence[str]
     scopes: Mapping[_Scope, ScopeOptions]
-    reads: ReadsStdout | None = None
+    reads: OutputParser | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     tools: Sequence[str] = ()
     levels: Sequence[str] = ()
@@ -496,7 +501,7 @@ def _scope_of(tools: str | tuple[str, ...]) -> _Scope:
 
 
 def _preset(name: str, row: Mapping[str, Any]) -> Preset:
-    reads: ReadsStdout | None = JsonOutput(**row["reads"]) if "reads" in row else None
+    reads: OutputParser | None = JsonOutput(**row["reads"]) if "reads" in row else None
     scopes = {scope: ScopeOptions(**options) for scope, options in row["scopes"].items()}
     return Preset(name, **{**row, "scopes": scopes, "reads": read_aider if name == "aider" else reads})
 
@@ -527,7 +532,7 @@ class PresetAgent(CommandAgent):
         *,
         any_tools: bool = False,
     ) -> None:
-        name = f"{COMMAND_PREFIX}{preset.name}{ANY_TOOLS * any_tools}" + (f":{model}" if model else "")
+        name = f"{COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX * any_tools}" + (f":{model}" if model else "")
         super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name, reads=preset.reads)
         self.preset, self.model, self.any_tools = preset, model, any_tools
 
@@ -538,14 +543,14 @@ class PresetAgent(CommandAgent):
             AgentError: the program cannot be limited to the materia's ``tools`` (``tools_not_held``, R73).
         """
         preset, tools = self.preset, turn.tools
-        more = [*self._options(turn).args]
+        more = [*self._scope_options(turn).args]
         if preset.tools and isinstance(tools, tuple) and all(map(_TOOL_NAME.fullmatch, tools)) and tools:
             more = [part.replace("{tools}", ",".join(tools)) for part in preset.tools]
         if (level := _nearest_level(turn.thinking, preset.levels)) is not None:
             more += (part.replace("{thinking}", level) for part in preset.thinking)
         if turn.schema is not None:
             more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in preset.schema)
-        if session := self.goes_on_in(turn):
+        if session := self.session_to_resume(turn):
             more += (part.replace("{session}", session) for part in preset.resume)
         return preset.command(self.model or turn.model, *more)
 
@@ -564,22 +569,22 @@ class PresetAgent(CommandAgent):
         try:
             reply = super().answer(turn)
         except AgentError as error:
-            if (change := self._change_error(turn, before, casts)) is not None:
+            if (change := self._read_only_error(turn, before, casts)) is not None:
                 raise change from error
             raise
-        if (change := self._change_error(turn, before, casts)) is not None:
-            turn.tell(Spent(reply.usage or Usage(None, None)))
+        if (change := self._read_only_error(turn, before, casts)) is not None:
+            turn.tell(UsageEvent(reply.usage or Usage(None, None)))
             raise change
         return reply
 
-    def _change_error(self, turn: Turn, before: Mapping[str, tuple[int, int]], casts: Path) -> AgentError | None:
+    def _read_only_error(self, turn: Turn, before: Mapping[str, tuple[int, int]], casts: Path) -> AgentError | None:
         after = _file_stamps(turn.project, casts)
         changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
         if not changed:
             return None
         return AgentError(
             f"{self.argv[0]} changed files, although the materia {turn.materia_id} allows only reading: "
-            f"{summarize(', '.join(changed), _NAMES_CHARS)}",
+            f"{summarize(', '.join(changed), _MAX_NAMES_CHARS)}",
             where=turn.socket_id,
             hint="restore the files with back N --files if the cast saves files, or with version control; then run retry",
             kind="wrote_read_only",
@@ -587,9 +592,9 @@ class PresetAgent(CommandAgent):
 
     def environment(self, turn: Turn) -> Mapping[str, str]:
         """Return the variables of the preset and of the materia's scope of tools."""
-        return {**self.preset.env, **self._options(turn).env}
+        return {**self.preset.env, **self._scope_options(turn).env}
 
-    def _options(self, turn: Turn) -> ScopeOptions:
+    def _scope_options(self, turn: Turn) -> ScopeOptions:
         scope, preset = _scope_of(turn.tools), self.preset
         if scope in preset.scopes:
             return preset.scopes[scope]
@@ -597,7 +602,7 @@ class PresetAgent(CommandAgent):
             raise AgentError(
                 f"{self.argv[0]} cannot be limited to `tools: {scope}` of {turn.materia_id}, because it could use its own tools",
                 where=turn.socket_id,
-                hint=f"use command:claude or command:pi, or allow it by name with {COMMAND_PREFIX}{preset.name}{ANY_TOOLS}",
+                hint=f"use command:claude or command:pi, or allow it by name with {COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX}",
                 kind="tools_not_held",
             )
         return preset.scopes.get("readOnly", ScopeOptions())
@@ -607,9 +612,9 @@ class PresetAgent(CommandAgent):
         name, model = f"{COMMAND_PREFIX}{self.preset.name}", self.model or model
         return (f"{name}:{model}", name) if model else (name,)
 
-    def goes_on_in(self, turn: Turn) -> str:
+    def session_to_resume(self, turn: Turn) -> str:
         """Return the session of the previous answer in the same conversation, if the program can continue it."""
-        return super().goes_on_in(turn) if self.preset.resume else ""
+        return super().session_to_resume(turn) if self.preset.resume else ""
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:
         """Return the error if the program cannot be started with ``model``, or None if it can."""
@@ -620,7 +625,7 @@ class PresetAgent(CommandAgent):
         return super().not_ready(model, project)
 
 
-_NAMES_CHARS: Final = 500
+_MAX_NAMES_CHARS: Final = 500
 """Maximum length of the names of changed files in a message, in characters."""
 
 
@@ -647,8 +652,8 @@ def preset_agent(text: str) -> PresetAgent:
         AgentError: there is no such preset (``unknown_preset``); the message lists them.
     """
     name, _, model = text.removeprefix(COMMAND_PREFIX).partition(":")
-    any_tools = name.endswith(ANY_TOOLS)
-    name = name.removesuffix(ANY_TOOLS)
+    any_tools = name.endswith(ANY_TOOLS_SUFFIX)
+    name = name.removesuffix(ANY_TOOLS_SUFFIX)
     preset = PRESETS.get(name)
     if preset is None:
         raise AgentError(

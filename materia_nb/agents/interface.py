@@ -37,21 +37,21 @@ from materia_nb.handoff.runtime_rules import Approval
 from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.platform import Stop
 
-AGENT_CELL: Final = "<agent "
+AGENT_CELL_PREFIX: Final = "<agent "
 """Prefix of the file name in the compiled code of a ``%%materia agent`` cell."""
 
 TIMEOUT_S: Final = 600.0
 """Default time limit for an answer of a model or a program, in seconds."""
 
-CELL_NAMES: Final[list[Callable[[str], str | None]]] = []
+CELL_NAME_FINDERS: Final[list[Callable[[str], str | None]]] = []
 """Functions that map the file name of a notebook cell's code to the cell's name; the magics register one."""
 
 
 def code_location(filename: str, line: int) -> str:
     """Return the location of a line of code; the first line of a cell is 1."""
-    if filename.startswith(AGENT_CELL):
-        return f"line {line} of the cell %%materia agent {filename.removeprefix(AGENT_CELL).removesuffix('>')}"
-    for name in CELL_NAMES:
+    if filename.startswith(AGENT_CELL_PREFIX):
+        return f"line {line} of the cell %%materia agent {filename.removeprefix(AGENT_CELL_PREFIX).removesuffix('>')}"
+    for name in CELL_NAME_FINDERS:
         if (cell := name(filename)) is not None:
             return f"line {line} of cell {cell}"
     return f"{filename}:{line}"
@@ -59,7 +59,7 @@ def code_location(filename: str, line: int) -> str:
 
 TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
 
-_KINDS: Final[Mapping[Mode, TurnKind]] = {"draft": "refine", "final": "finalize"}
+_KIND_BY_MODE: Final[Mapping[Mode, TurnKind]] = {"draft": "refine", "final": "finalize"}
 """Kinds of turns by the mode of the visit; the kind of any other turn is the name of its mode."""
 
 
@@ -91,7 +91,7 @@ TOKEN_KINDS: Final = ("input", "output", "cached", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextEvent:
     """Text that arrives while an agent answers; shown but not stored. ``fresh`` marks the start of a new answer."""
 
     text: str
@@ -99,27 +99,27 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallEvent:
     """A tool call that has run or was denied; it is stored in the journal at once."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class NoteEvent:
     """A note for the person, such as a retried request or a tool that does not exist."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class UsageEvent:
     """Usage that is not part of a reply: of answers that called tools, or of a failed turn (R20)."""
 
     usage: Usage
 
 
-AgentEvent: TypeAlias = Said | Called | Noted | Spent
+AgentEvent: TypeAlias = TextEvent | CallEvent | NoteEvent | UsageEvent
 """An event that an agent reports while it answers."""
 
 
@@ -130,7 +130,7 @@ def ignore_event(_: AgentEvent) -> None:
 _Value = TypeVar("_Value")
 
 
-class _Lazy(Generic[_Value]):
+class _LazyField(Generic[_Value]):
     """A field of a turn whose value may be computed by a function when an agent first reads the field."""
 
     def __init__(self, **default: _Value) -> None:
@@ -204,12 +204,12 @@ class Turn:
     materia_label: str
     visit: int
     kind: TurnKind
-    prompt: _Lazy[str] = _Lazy()
-    parts: _Lazy[tuple[PromptPart, ...]] = _Lazy(default=())
+    prompt: _LazyField[str] = _LazyField()
+    parts: _LazyField[tuple[PromptPart, ...]] = _LazyField(default=())
     item: JSON = None
     state: Mapping[str, JSON] = field(default_factory=lambda: NOTHING)
     last: JSON = None
-    handoffs: _Lazy[tuple[Handoff, ...]] = _Lazy(default=())
+    handoffs: _LazyField[tuple[Handoff, ...]] = _LazyField(default=())
     conversation: tuple[Message, ...] = ()
     meta: Mapping[str, JSON] = field(default_factory=lambda: NOTHING)
     item_key: str | None = None
@@ -235,7 +235,7 @@ class Turn:
 
     def __getattr__(self, name: str) -> NoReturn:
         """Raise AttributeError with the names of the existing fields."""
-        raise AttributeError(f"a turn has no {name}; {turn_has(name)}")
+        raise AttributeError(f"a turn has no {name}; {list_turn_fields(name)}")
 
     def reporting_to(self, tell: Callable[[AgentEvent], None]) -> Turn:
         """Return the same turn with another ``tell``, without computing the lazy fields."""
@@ -248,7 +248,7 @@ TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))
 """The names of the fields of a turn."""
 
 
-def turn_has(*names: str) -> str:
+def list_turn_fields(*names: str) -> str:
     """Return a message that lists the fields of a turn, with suggestions for unknown names."""
     matches = [match for name in names if (match := close_match(name, TURN_FIELDS))]
     meant = f"did you mean {', '.join(matches)}? " if matches else ""
@@ -277,7 +277,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ApprovalRequest:
     """A result of :meth:`Agent.answer` with tool calls that need approval before the agent can continue."""
 
     calls: tuple[ToolCall, ...]
@@ -301,12 +301,12 @@ class Agent(Protocol):
     def name(self) -> str:
         """The display name."""
 
-    def answer(self, turn: Turn) -> Reply | Asking | Awaitable[Reply | Asking | None] | None:
+    def answer(self, turn: Turn) -> Reply | ApprovalRequest | Awaitable[Reply | ApprovalRequest | None] | None:
         """Answer one turn, or return None if a person must answer; the cast then stops until the person does.
 
         The method may be ``async``: it then runs on the loop that awaits the cast, or else on a loop in a separate thread.
 
-        An :class:`Asking` also stops the cast, until each of its calls is decided. The same turn is
+        An :class:`ApprovalRequest` also stops the cast, until each of its calls is decided. The same turn is
         then asked again with the calls in ``turn.calls``.
 
         Raises:
@@ -386,7 +386,7 @@ def validate_reply(
     if thinks and reply.value is None and not reply.thinking:
         text, thinking, ended = split_thinking(reply.text)
         if thinking or not ended:
-            reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else UNENDED_THINKING))
+            reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else UNCLOSED_THINKING))
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
             f"The answer of {who} did not begin before it reached its limit: {reply.cut}",
@@ -431,12 +431,12 @@ def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str
         return kind, f"{error.what}{where}", error.hint or hint
     return (
         "agent_error",
-        f"The agent {name_of(agent)} failed for {socket} with {named_error(error)}{_where(error)}",
+        f"The agent {name_of(agent)} failed for {socket} with {named_error(error)}{_error_location(error)}",
         hint,
     )
 
 
-def _where(error: Exception) -> str:
+def _error_location(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -448,7 +448,7 @@ def _where(error: Exception) -> str:
 THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 """The thinking levels of a materia, in order; ``none`` is the same as ``off``, and ``on`` leaves the level open."""
 
-TAGS: Final = ("<think>", "</think>")
+THINKING_TAGS: Final = ("<think>", "</think>")
 """Tags around thinking, unless the profile of a model names other tags."""
 _TAG: Final = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
 _CHANNEL: Final = re.compile(r"(?:<\|start\|>assistant)?<\|channel\|>analysis\b(?:<\|message\|>)?")
@@ -459,7 +459,7 @@ _QUOTED: Final = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTIL
 MAX_THINKING_BYTES: Final = 65_536
 """Maximum size of the thinking that is stored for one turn, in bytes."""
 
-UNENDED_THINKING: Final = "unfinished thinking"
+UNCLOSED_THINKING: Final = "unfinished thinking"
 """Reason for treating a reply as cut off if it contains only thinking (R52)."""
 
 
@@ -471,7 +471,7 @@ class SplitReply(NamedTuple):
     ended: bool = True
 
 
-def split_thinking(text: str, tags: tuple[str, str] = TAGS) -> SplitReply:
+def split_thinking(text: str, tags: tuple[str, str] = THINKING_TAGS) -> SplitReply:
     """Separate the thinking before an answer from the answer.
 
     Thinking is a block at the beginning between ``tags``, or in ``think``, ``thinking`` or ``reasoning`` tags of any case, or
@@ -496,7 +496,7 @@ def split_thinking(text: str, tags: tuple[str, str] = TAGS) -> SplitReply:
         end = next((tag for tag in tag_matches[1:] if tag[1] and tag[2].lower() == name), None)
         begin = tag_matches[0].end()
     else:
-        begin, end = 0, _unopened(written, tag_matches)
+        begin, end = 0, _unopened_tag(written, tag_matches)
         if end is None:
             return SplitReply(text)
     answer = written[end.end() :] if end is not None else ""
@@ -504,7 +504,7 @@ def split_thinking(text: str, tags: tuple[str, str] = TAGS) -> SplitReply:
     return SplitReply(answer.strip(), thinking.strip(), end is not None)
 
 
-def _unopened(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
+def _unopened_tag(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
     """Return the closing tag of thinking that has no opening tag, or None."""
     if not any(tag[1] for tag in tags) or _is_json(text):
         return None
@@ -580,7 +580,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         materia_id=materia.id,
         materia_label=materia.label,
         visit=visit.visit,
-        kind="work" if visit.mode == "draft" and not visit.drafts else _KINDS.get(visit.mode, visit.mode),
+        kind="work" if visit.mode == "draft" and not visit.drafts else _KIND_BY_MODE.get(visit.mode, visit.mode),
         prompt=question if isinstance(question, str) else lambda: question.text,
         parts=() if isinstance(question, str) else lambda: question.parts,
         item=item.value if item else None,

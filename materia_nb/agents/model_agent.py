@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
+from materia_nb.agents.interface import TIMEOUT_S, AgentError, ApprovalRequest, Reply, Turn
 from materia_nb.errors import close_match, one_of_words, redact_library_logs, register_key_variable, scrubbed
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 _OLLAMA_URL: Final = "http://127.0.0.1:11434/v1"
-_OTHER_KEYS: Final = {
+_OTHER_KEY_NAMES: Final = {
     "cohere": ("CO_API_KEY",),
     "google": ("GEMINI_API_KEY",),
     "google-gla": ("GEMINI_API_KEY",),
 }
 """Environment variables of API keys, for providers whose variable is not named after the provider."""
 _VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
-_NO_KEY: Final = "none"
+_PLACEHOLDER_KEY: Final = "none"
 """Placeholder for the API key of a server that needs no key; the client library requires a value."""
 
 
@@ -40,7 +40,7 @@ def display_name(model: object) -> str:
 
 def providers() -> list[str]:
     """Return the names of common providers, for completion and suggestions."""
-    _needs_library()
+    _require_library()
     from pydantic_ai.models import known_model_names
 
     names = {name.partition(":")[0] for name in known_model_names() if ":" in name}
@@ -61,7 +61,7 @@ def ready_models() -> tuple[str, ...]:
 
 
 def _key_variables(provider: str) -> tuple[str, ...]:
-    return (f"{provider.partition('-')[0].upper()}_API_KEY", *_OTHER_KEYS.get(provider, ()))
+    return (f"{provider.partition('-')[0].upper()}_API_KEY", *_OTHER_KEY_NAMES.get(provider, ()))
 
 
 def _check_keys(variables: Iterable[str]) -> None:
@@ -84,7 +84,7 @@ def _models_for(keys: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in known_model_names() if name.partition(":")[0] in ready)
 
 
-def _needs_library() -> None:
+def _require_library() -> None:
     """Raise AgentError (kind ``not_installed``) unless pydantic-ai is installed."""
     if find_spec("pydantic_ai") is None:
         raise AgentError(
@@ -104,7 +104,7 @@ def _bad_model(message: str, hint: str | None = None) -> AgentError:
 
 def check_model(model: object, base_url: str | None = None) -> None:
     """Raise AgentError for an invalid model name, without sending a request."""
-    _needs_library()
+    _require_library()
     from pydantic_ai.models import Model
 
     if isinstance(model, Model):
@@ -182,9 +182,9 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
     if base_url:
         options["base_url"] = base_url
     if key_env:
-        options["api_key"] = os.environ.get(key_env) or _missing([key_env], provider)
+        options["api_key"] = os.environ.get(key_env) or _raise_missing_key([key_env], provider)
     elif provider == "openai-chat" and not os.environ.get("OPENAI_API_KEY"):
-        options["api_key"] = _NO_KEY
+        options["api_key"] = _PLACEHOLDER_KEY
     for name in options:
         if name not in known:
             word = "base URL" if name == "base_url" else "key"
@@ -192,7 +192,7 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
     try:
         return kind(**options)
     except UserError as error:
-        _missing(_VARIABLE.findall(str(error)), provider, str(error))
+        _raise_missing_key(_VARIABLE.findall(str(error)), provider, str(error))
     except OSError as error:
         raise AgentError(
             f"The certificates for {provider} cannot be read: {scrubbed(error.strerror or str(error))}",
@@ -207,7 +207,7 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
         ) from None
 
 
-def _missing(variables: Iterable[str], provider: str, message: str = "") -> Any:
+def _raise_missing_key(variables: Iterable[str], provider: str, message: str = "") -> Any:
     """Raise the error for required environment variables that are not set."""
     names = list(variables)
     if not names:
@@ -286,7 +286,7 @@ class ModelAgent:
         """Return the settings of the agent without its open connections."""
         return {**vars(self), "_handles": {}}
 
-    def answer(self, turn: Turn) -> Reply | Asking:
+    def answer(self, turn: Turn) -> Reply | ApprovalRequest:
         """Ask the model until it answers without a tool call, or a tool call needs approval.
 
         Raises:
@@ -298,7 +298,7 @@ class ModelAgent:
         with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
             from materia_nb.agents.model_turn import ModelTurn
 
-            model = self._model_of(turn)
+            model = self._chosen_model(turn)
         try:
             return ModelTurn(self, model, turn).answer()
         except AgentError as error:
@@ -336,7 +336,7 @@ class ModelAgent:
 
         return price_of(chosen, tokens_in, tokens_out)
 
-    def _model_of(self, turn: Turn) -> ModelHandle:
+    def _chosen_model(self, turn: Turn) -> ModelHandle:
         chosen = self.model if self.model is not None else turn.model
         if not chosen:
             raise _no_model_error(f"The materia {turn.materia_id}", turn.socket_id)

@@ -33,18 +33,18 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from materia_nb.agents.background import BackgroundLoop, LoopInbox
-from materia_nb.agents.interface import AgentError, AgentEvent, Noted, Said, Usage
+from materia_nb.agents.interface import AgentError, AgentEvent, NoteEvent, TextEvent, Usage
 from materia_nb.engine.conversation import cut_to
 from materia_nb.errors import named_error, scrubbed
 from materia_nb.file_io import read_package_toml
 from materia_nb.handoff.jsontext import one_line
 
-_SHOWN: Final = 300
-_REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|flagged", re.IGNORECASE)
-_ABOUT_KEY: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.IGNORECASE)
-_LIMITS: Final = re.compile(r"rate.?limit|quota|exhausted", re.IGNORECASE)
-_TOOLS: Final = re.compile(r"\btools?\b", re.IGNORECASE)
-_NO_TOOLS: Final = (
+_MAX_SHOWN_CHARS: Final = 300
+_REFUSAL_PATTERN: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|flagged", re.IGNORECASE)
+_KEY_WORDS: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.IGNORECASE)
+_LIMIT_PATTERN: Final = re.compile(r"rate.?limit|quota|exhausted", re.IGNORECASE)
+_TOOL_PATTERN: Final = re.compile(r"\btools?\b", re.IGNORECASE)
+_NO_TOOLS_HINT: Final = (
     "if the model does not support tools, set the agent again with --no-tools (tools=False), then run retry --turn"
 )
 _TRANSIENT: Final = (
@@ -54,7 +54,7 @@ _TRANSIENT: Final = (
     ai.ModelConnectionError,
 )
 
-_REPORT_FINISH: Final = frozenset(
+_WITH_FINISH_REASON: Final = frozenset(
     {
         "AnthropicModel",
         "BedrockConverseModel",
@@ -66,11 +66,11 @@ _REPORT_FINISH: Final = frozenset(
     }
 )
 """Model classes of pydantic-ai whose streams end with a finish reason if they are complete."""
-_UNANSWERED: Final = (ai.ModelTimeoutError, ai.ModelRequestTimeout, AgentError, KeyboardInterrupt)
+_UNKNOWN_USAGE: Final = (ai.ModelTimeoutError, ai.ModelRequestTimeout, AgentError, KeyboardInterrupt)
 """Errors after which the number of tokens that the provider charges is unknown, even if no answer has begun (R56)."""
 
 
-class CutOff(Exception):
+class StreamCutOff(Exception):
     """A stream ended before the answer was complete."""
 
 
@@ -88,7 +88,7 @@ def request_error(error: Exception, model: str, tries: int = 1) -> AgentError:
     if isinstance(error, AgentError):
         return error
     name, detail = _failure_name(error), _provider_message(error)
-    hint = _NO_TOOLS if name == "request" and _TOOLS.search(detail) else ""
+    hint = _NO_TOOLS_HINT if name == "request" and _TOOL_PATTERN.search(detail) else ""
     if suggested := getattr(error, "suggested_model_id", None):
         hint = f"did you mean {suggested!r}?"
     return answer_error(name, model, detail, tries=tries, hint=hint)
@@ -105,14 +105,14 @@ def _is_transient(error: BaseException) -> bool:
     """Return True if the same request may succeed a little later."""
     if isinstance(error, ai.ModelHTTPError) and error.provider_retry_hint is not None:
         return error.provider_retry_hint
-    return isinstance(error, (*_TRANSIENT, CutOff))
+    return isinstance(error, (*_TRANSIENT, StreamCutOff))
 
 
 def short_reason(error: BaseException, model: str) -> str:
     """Return a short reason for a retry."""
     if isinstance(error, ai.ModelHTTPError):
         return f"{error.status_code} from {model}"
-    if isinstance(error, CutOff):
+    if isinstance(error, StreamCutOff):
         return f"the answer of {model} ended before it was complete"
     return f"no connection to {model}"
 
@@ -126,7 +126,7 @@ def _failure_name(error: Exception) -> str:
         "model": (ai.ModelNotFoundError,),
         "slow": (ai.ModelRequestTimeout, ai.ModelTimeoutError),
         "down": (ai.ModelUnavailableError, ai.ModelServerError),
-        "line": (ai.ModelConnectionError, CutOff, OSError),
+        "line": (ai.ModelConnectionError, StreamCutOff, OSError),
         "refused": (ai.ContentFilterError,),
         "request": (ai.ModelRequestRejectedError, ai.UserError),
         "malformed": (ai.ModelAPIError, ai.UnexpectedModelBehavior, ValidationError, ValueError),
@@ -135,9 +135,9 @@ def _failure_name(error: Exception) -> str:
     if name is None:
         # Some provider clients let the errors of their transport libraries through.
         name = "line" if type(error).__module__.startswith("httpx") else "other"
-    if name == "key" and getattr(error, "status_code", 401) == 403 and not _ABOUT_KEY.search(_provider_message(error)):
+    if name == "key" and getattr(error, "status_code", 401) == 403 and not _KEY_WORDS.search(_provider_message(error)):
         return "denied"
-    if name == "request" and _REFUSALS.search(
+    if name == "request" and _REFUSAL_PATTERN.search(
         f"{getattr(error, 'provider_error_code', '')} {_provider_message(error)}"
     ):
         return "refused"
@@ -164,7 +164,7 @@ def _provider_message(error: Exception) -> str:
 
 def one_short_line(text: str) -> str:
     """Return text on one line, shortened, with keys redacted."""
-    return cut_to(one_line(scrubbed(text)), _SHOWN)
+    return cut_to(one_line(scrubbed(text)), _MAX_SHOWN_CHARS)
 
 
 def usage_of(response: ModelResponse) -> Usage:
@@ -261,7 +261,7 @@ class Requests:
                 reason = short_reason(error, self.handle.name)
             attempt += 1
             self.retries += 1
-            self.tell(Noted(f"{reason}; trying again in {pause:.2g} s ({attempt} of {self.options.attempts})"))
+            self.tell(NoteEvent(f"{reason}; trying again in {pause:.2g} s ({attempt} of {self.options.attempts})"))
             if self.stop.wait(pause):
                 raise AgentError("The agent was interrupted", kind="interrupted")
 
@@ -273,12 +273,12 @@ class Requests:
         try:
             response = LOOP.run(self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox)
         except BaseException as error:
-            if streams or isinstance(error, _UNANSWERED):
+            if streams or isinstance(error, _UNKNOWN_USAGE):
                 self.spent.append(Usage(None, None))
             raise
         if _is_cut_off(response, self.handle.model):
             self.spent.append(Usage(None, None))
-            raise CutOff("the stream ended before the answer was complete")
+            raise StreamCutOff("the stream ended before the answer was complete")
         self.spent.append(usage_of(response))
         return response
 
@@ -295,14 +295,14 @@ class Requests:
         async with AsyncExitStack() as stack:
             # Entered for each request, so that connections don't stay open between requests.
             await stack.enter_async_context(model)
-            _accept_whole_replies(model)
+            _accept_unstreamed(model)
             stream = await stack.enter_async_context(
                 model_request_stream(model, messages, model_settings=settings, model_request_parameters=parameters)
             )
             streams.append(stream)
             size = 0
             async for event in stream:
-                size += _size(event)
+                size += _event_chars(event)
                 if size > MAX_ANSWER_CHARS:
                     raise AgentError(
                         f"{self.handle.name} returned an answer of more than {MAX_ANSWER_CHARS:,} characters",
@@ -310,7 +310,7 @@ class Requests:
                         kind="agent_reply_too_long",
                     )
                 if text := _delta_text(event):
-                    inbox.tell(Said(text, fresh=fresh))
+                    inbox.tell(TextEvent(text, fresh=fresh))
                     fresh = False
         return stream.get()
 
@@ -323,7 +323,7 @@ class Requests:
         return min(first * 2.0 ** (attempt - 1), _LONGEST_PAUSE_S) + random.uniform(0, first / 2)  # noqa: S311 - no secret
 
 
-def _accept_whole_replies(model: Model) -> None:
+def _accept_unstreamed(model: Model) -> None:
     """Register :func:`_as_stream` as a response hook of the model's HTTP client, if the client supports hooks."""
     client = getattr(getattr(model, "client", None), "_client", None)
     hooks = getattr(client, "event_hooks", {}).get("response")
@@ -341,7 +341,7 @@ async def _as_stream(response: Any) -> None:
         return  # the client reports the unreadable response
     match body:
         case {"error": error} if error:
-            response.status_code = _status_of(error)
+            response.status_code = _http_status(error)
         case {"choices": [{"message": {**message}, **choice}, *_]}:
             tool_calls: Any = message.get("tool_calls") or ()
             calls = [{"index": number, **call} for number, call in enumerate(tool_calls)]
@@ -358,13 +358,13 @@ def _set_content(response: Any, text: str) -> None:
     response._content = text.encode()  # noqa: SLF001 - httpx has no other way to change what was read
 
 
-def _status_of(error: object) -> int:
+def _http_status(error: object) -> int:
     """Return the HTTP status for an error inside a reply with status 200, from the fields of the error."""
     fields = error if isinstance(error, dict) else {}
     for name in ("code", "status", "status_code"):
         if str(fields.get(name)).isdecimal() and 400 <= int(fields[name]) < 600:
             return int(fields[name])
-    return 429 if _LIMITS.search(f"{fields.get('code')} {fields.get('type')} {fields.get('status')}") else 502
+    return 429 if _LIMIT_PATTERN.search(f"{fields.get('code')} {fields.get('type')} {fields.get('status')}") else 502
 
 
 def _delta_text(event: ModelResponseStreamEvent) -> str:
@@ -374,15 +374,15 @@ def _delta_text(event: ModelResponseStreamEvent) -> str:
     return ""
 
 
-_SIZED: Final = ("content", "content_delta", "tool_name", "tool_name_delta", "args", "args_delta")
+_COUNTED_FIELDS: Final = ("content", "content_delta", "tool_name", "tool_name_delta", "args", "args_delta")
 """Fields of the events of a stream whose length counts towards the maximum length of an answer."""
 
 
-def _size(event: ModelResponseStreamEvent) -> int:
+def _event_chars(event: ModelResponseStreamEvent) -> int:
     """Return the number of characters in an event."""
     match event:
         case PartStartEvent(part=part) | PartDeltaEvent(delta=part):
-            values = (getattr(part, name, None) or "" for name in _SIZED)
+            values = (getattr(part, name, None) or "" for name in _COUNTED_FIELDS)
             return sum(len(value if isinstance(value, str) else json.dumps(value, default=str)) for value in values)
     return 0
 
@@ -392,4 +392,4 @@ def _is_cut_off(response: ModelResponse, model: Model) -> bool:
     names = {base.__name__ for base in type(model).__mro__}
     # The library itself sets "stop" as the reason of some streams that end early.
     has_finish = response.finish_reason == "content_filter" or "finish_reason" in (response.provider_details or {})
-    return response.state == "incomplete" or not (has_finish or _REPORT_FINISH.isdisjoint(names))
+    return response.state == "incomplete" or not (has_finish or _WITH_FINISH_REASON.isdisjoint(names))

@@ -28,17 +28,17 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from materia_nb.agents.interface import (
-    TAGS,
     THINKING_LEVELS,
-    UNENDED_THINKING,
+    THINKING_TAGS,
+    UNCLOSED_THINKING,
     AgentError,
-    Asking,
-    Called,
-    Noted,
+    ApprovalRequest,
+    CallEvent,
+    NoteEvent,
     Reply,
-    Spent,
     SplitReply,
     Turn,
+    UsageEvent,
     join_thinking,
     split_thinking,
 )
@@ -66,15 +66,15 @@ _THINKING: Final[Mapping[str, Any]] = {level: level for level in THINKING_LEVELS
 }
 """The thinking levels of a materia, with their values in pydantic-ai."""
 
-_WANT_THOUGHTS: Final = ("anthropic", "bedrock")
+_REQUIRE_THINKING: Final = ("anthropic", "bedrock")
 
 
-_SIGNS: Final = re.compile(r"[^A-Za-z0-9_-]")
+_INVALID_CHARS: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def _wire_name(tool: str) -> str:
     """Return a tool's name in the form that providers accept: ``time_now`` for ``time.now``."""
-    return _SIGNS.sub("_", tool)[:64]
+    return _INVALID_CHARS.sub("_", tool)[:64]
 
 
 def conversation(turn: Turn) -> list[ModelMessage]:
@@ -151,9 +151,7 @@ def parameters(
     return plain
 
 
-def _settings_for(
-    model: Model, settings: Mapping[str, Any], thinking: str | None, *, rebuilt: bool = False
-) -> ModelSettings:
+def _settings_for(model: Model, settings: Mapping[str, Any], thinking: str | None, *, rebuilt: bool) -> ModelSettings:
     """Return the settings of a request; the client must not retry, because :class:`Requests` does.
 
     Args:
@@ -168,7 +166,7 @@ def _settings_for(
         merged["max_retries"] = 0
     if thinking is not None and thinking in _THINKING:
         merged["thinking"] = _THINKING[thinking]
-    if rebuilt and merged.get("thinking") and getattr(model, "system", "") in _WANT_THOUGHTS:
+    if rebuilt and merged.get("thinking") and getattr(model, "system", "") in _REQUIRE_THINKING:
         merged["thinking"] = False
     return cast("ModelSettings", merged)
 
@@ -179,9 +177,9 @@ def split_response(response: ModelResponse, tags: tuple[str, str]) -> SplitReply
     The library recognizes a tag only if it came as a separate piece, so the pieces are joined first.
     """
     own = [part for part in response.parts if isinstance(part, TextPart | ThinkingPart)]
-    written = [isinstance(part, TextPart) or _from_text(part) for part in own]
+    written = [isinstance(part, TextPart) or _is_from_text(part) for part in own]
     thought = [part.content for part, in_text in zip(own, written, strict=True) if not in_text]
-    if not any(isinstance(part, ThinkingPart) and _from_text(part) for part in own):
+    if not any(isinstance(part, ThinkingPart) and _is_from_text(part) for part in own):
         split = split_thinking(response.text or "", tags)
     else:
         pieces = [part for part, in_text in zip(own, written, strict=True) if in_text]
@@ -194,7 +192,7 @@ def split_response(response: ModelResponse, tags: tuple[str, str]) -> SplitReply
     return SplitReply(split.text, join_thinking([*thought, split.thinking]), ended)
 
 
-def _from_text(part: ThinkingPart) -> bool:
+def _is_from_text(part: ThinkingPart) -> bool:
     return part.signature is None and part.id in (None, "content")
 
 
@@ -216,7 +214,7 @@ def is_open_schema(schema: JSON) -> bool:
     return bool(not schema or optional or free or any(map(is_open_schema, [*fields.values(), schema.get("items")])))
 
 
-INVALID: Final = "INVALID_JSON"
+INVALID_ARGUMENTS: Final = "INVALID_JSON"
 """The name under which invalid arguments are stored as text; a text that is too long is truncated."""
 
 MAX_ARGUMENTS_CHARS: Final = 1024 * 1024
@@ -241,8 +239,8 @@ class ToolCalls:
         self._stop = stop
         self._approval = _unused_approval(turn)
         # The monotonic clock is the minimum, so that setting the system clock back does not extend an approval.
-        given_at = self._approval.given_at if self._approval is not None else 0.0
-        self._ahead = max(time.time(), given_at) - time.monotonic()
+        approved_at = self._approval.given_at if self._approval is not None else 0.0
+        self._ahead = max(time.time(), approved_at) - time.monotonic()
         self._box = Toolbox(turn.project, stop, tools.values())
         earlier_ids = (call.id for message in turn.conversation for call in message.calls)
         self._ids = {*earlier_ids, *(call.id for call in turn.calls)}
@@ -253,7 +251,7 @@ class ToolCalls:
         self._ids.add(name)
         return name
 
-    def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
+    def run_calls(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
         """Run the allowed calls. Return the calls with a result, and the calls that need approval.
 
         Each call that gets its result here is reported.
@@ -303,7 +301,7 @@ class ToolCalls:
     def _changes(self, call: ToolCall) -> bool:
         """Return True if the call could change something; an unknown tool or invalid arguments change nothing."""
         tool = self._tools.get(call.tool)
-        return tool is not None and tool.changes and INVALID not in call.args
+        return tool is not None and tool.changes and INVALID_ARGUMENTS not in call.args
 
     def _result(self, call: ToolCall) -> tuple[str, bool]:
         if call.decided == "denied":
@@ -311,7 +309,7 @@ class ToolCalls:
         if call.tool not in self._tools:
             meant = did_you_mean(call.tool, self._tools)
             return f"The tool {call.tool!r} does not exist: {meant}", False
-        if INVALID in call.args:
+        if INVALID_ARGUMENTS in call.args:
             limit = f"{MAX_ARGUMENTS_CHARS:,} characters"
             return f"The arguments are not a JSON object of at most {limit}; send the call again.", False
         result = self._box.call(call.tool, call.args)
@@ -321,7 +319,7 @@ class ToolCalls:
         """Report a call with its result, and return the call; without ``started``, the call did not run."""
         seconds = 0.0 if started is None else round(time.perf_counter() - started, 6)
         call = replace(call, result=text, ok=ok, seconds=seconds)
-        self._turn.tell(Called(call))
+        self._turn.tell(CallEvent(call))
         return call
 
 
@@ -371,48 +369,48 @@ class ModelTurn:
                 )
         self._calls = ToolCalls(turn, self._tools, self._stop)
         self._round = max((call.round for call in turn.calls), default=0)
-        self._tags: tuple[str, str] = model.model.profile.get("thinking_tags", TAGS)
+        self._tags: tuple[str, str] = model.model.profile.get("thinking_tags", THINKING_TAGS)
         self._thoughts: list[str] = []
 
-    def answer(self) -> Reply | Asking:
+    def answer(self) -> Reply | ApprovalRequest:
         """Continue the turn until the model answers, or a person must decide about tool calls."""
         try:
             outcome = self._run_rounds()
         except BaseException:
-            self._tell_spent()
+            self._report_usage()
             raise
-        if isinstance(outcome, Asking):
-            self._tell_spent()
+        if isinstance(outcome, ApprovalRequest):
+            self._report_usage()
             return outcome
         response, answer = outcome
         used = self._requests.spent.pop()
-        self._tell_spent()  # of incomplete answers before this answer
+        self._report_usage()  # of incomplete answers before this answer
         return Reply(
             answer.text,
             None if used.input is None else used,
             self._meta(response),
             thinking=join_thinking([*self._thoughts, answer.thinking]),
-            cut=self._cut(response, answer),
+            cut=self._cut_limit(response, answer),
         )
 
-    def _cut(self, response: ModelResponse, answer: SplitReply) -> str:
+    def _cut_limit(self, response: ModelResponse, answer: SplitReply) -> str:
         """Return the limit that cut the answer off, or an empty string (R52)."""
         max_tokens = self._options.settings.get("max_tokens")
         limit = f"max_tokens {max_tokens}" if max_tokens else "its maximum number of tokens"
         if answer.ended:
             return limit if response.finish_reason == "length" else ""
-        return f"{limit}: {UNENDED_THINKING}" if response.finish_reason == "length" else UNENDED_THINKING
+        return f"{limit}: {UNCLOSED_THINKING}" if response.finish_reason == "length" else UNCLOSED_THINKING
 
-    def _run_rounds(self) -> tuple[ModelResponse, SplitReply] | Asking:
+    def _run_rounds(self) -> tuple[ModelResponse, SplitReply] | ApprovalRequest:
         turn = self._turn
         self._note_problems()
         model = self._handle.model
         settings = _settings_for(model, self._options.settings, turn.thinking, rebuilt=bool(turn.calls))
         form = parameters(model, self._tools.values(), turn.schema, settings)
         messages: list[ModelMessage] = conversation(turn)
-        earlier, pending = self._calls.settle(turn.calls)
+        earlier, pending = self._calls.run_calls(turn.calls)
         if pending:
-            return Asking(tuple(pending))
+            return ApprovalRequest(tuple(pending))
         messages += tool_rounds(earlier)
         first_round = self._round
         while True:
@@ -422,7 +420,7 @@ class ModelTurn:
             if not response.tool_calls:
                 return response, split
             self._thoughts.append(split.thinking)
-            self._tell_spent()  # now, because the process may be killed while the tools run
+            self._report_usage()  # now, because the process may be killed while the tools run
             self._round += 1
             if self._round - first_round > self._options.most_rounds:
                 raise AgentError(
@@ -432,9 +430,9 @@ class ModelTurn:
                     kind="too_many_calls",
                 )
             response, calls = self._read_calls(response, split.text)
-            done, pending = self._calls.settle(calls)
+            done, pending = self._calls.run_calls(calls)
             if pending:
-                return Asking(tuple(pending))
+                return ApprovalRequest(tuple(pending))
             messages += [response, results(done)]
 
     def _read_calls(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:
@@ -446,7 +444,7 @@ class ModelTurn:
         calls: list[ToolCall] = []
         parts: list[ModelResponsePart] = []
         for part in response.parts:
-            if isinstance(part, TextPart) or (isinstance(part, ThinkingPart) and _from_text(part)):
+            if isinstance(part, TextPart) or (isinstance(part, ThinkingPart) and _is_from_text(part)):
                 if text and not any(isinstance(kept_part, TextPart) for kept_part in parts):
                     parts.append(TextPart(text))
                 continue
@@ -455,9 +453,9 @@ class ModelTurn:
                 continue
             if len(calls) > MAX_CALLS:
                 continue  # the message of the previous call covers this call
-            name, args = self._calls.new_id(part.tool_call_id), _args(part)
+            name, args = self._calls.new_id(part.tool_call_id), _arguments(part)
             call_text = "" if calls else text
-            if INVALID in args:
+            if INVALID_ARGUMENTS in args:
                 part = replace(part, args=compact(args))  # noqa: PLW2901 - as it is kept, and so told again
             parts.append(replace(part, tool_call_id=name))
             tool = self._by_wire.get(part.tool_name, part.tool_name)
@@ -475,10 +473,10 @@ class ModelTurn:
         if response.finish_reason == "content_filter":
             refusal = (response.provider_details or {}).get("refusal") or response.text
             raise answer_error("refused", name, one_short_line(refusal) if isinstance(refusal, str) else "")
-        if not response.tool_calls and not split.text.strip() and not self._cut(response, split):
+        if not response.tool_calls and not split.text.strip() and not self._cut_limit(response, split):
             raise answer_error("malformed", name, "it is empty")
         if response.finish_reason == "length":
-            self._turn.tell(Noted(f"The answer of {name} was cut off at its maximum number of tokens"))
+            self._turn.tell(NoteEvent(f"The answer of {name} was cut off at its maximum number of tokens"))
 
     def _note_problems(self) -> None:
         turn = self._turn
@@ -487,19 +485,18 @@ class ModelTurn:
         if self._unknown:
             known = [*choose_tools("coding")[0], *turn.more_tools.functions.values(), *self._tools.values()]
             meant = did_you_mean(self._unknown[0], [tool.name for tool in known])
-            turn.tell(Noted(f"{turn.materia_label} names tools that do not exist: {', '.join(self._unknown)}; {meant}"))
+            turn.tell(NoteEvent(f"{turn.materia_label} names unknown tools: {', '.join(self._unknown)}; {meant}"))
         for note in self._finder.notes:
-            turn.tell(Noted(note))
+            turn.tell(NoteEvent(note))
         if self._left_out:
-            turn.tell(Noted(f"{self._handle.name} is asked without the tools of {turn.materia_label}"))
+            turn.tell(NoteEvent(f"{self._handle.name} is asked without the tools of {turn.materia_label}"))
         if turn.thinking is not None and turn.thinking not in _THINKING:
-            turn.tell(
-                Noted(f"The thinking level {turn.thinking!r} does not exist; {did_you_mean(turn.thinking, _THINKING)}")
-            )
+            meant = did_you_mean(turn.thinking, _THINKING)
+            turn.tell(NoteEvent(f"The thinking level {turn.thinking!r} does not exist; {meant}"))
 
-    def _tell_spent(self) -> None:
+    def _report_usage(self) -> None:
         while self._requests.spent:
-            self._turn.tell(Spent(self._requests.spent.pop(0)))
+            self._turn.tell(UsageEvent(self._requests.spent.pop(0)))
 
     def _meta(self, response: ModelResponse) -> dict[str, JSON]:
         return {
@@ -512,13 +509,13 @@ class ModelTurn:
         }
 
 
-def _args(part: ToolCallPart) -> dict[str, JSON]:
-    """Return the arguments of a call; invalid or too long arguments are stored as text under :data:`INVALID`."""
+def _arguments(part: ToolCallPart) -> dict[str, JSON]:
+    """Return the arguments of a call; invalid or too long arguments are stored as text under :data:`INVALID_ARGUMENTS`."""
     text = part.args if isinstance(part.args, str) else part.args_as_json_str()
     if len(text) > MAX_ARGUMENTS_CHARS:
-        return {INVALID: f"{text[:_ARGUMENTS_SHOWN]}… [{len(text):,} characters]"}
+        return {INVALID_ARGUMENTS: f"{text[:_ARGUMENTS_SHOWN]}… [{len(text):,} characters]"}
     try:
         value, _ = strict_json(text or "{}")
     except NotJson:
-        return {INVALID: text}
-    return value if isinstance(value, dict) else {INVALID: text}
+        return {INVALID_ARGUMENTS: text}
+    return value if isinstance(value, dict) else {INVALID_ARGUMENTS: text}

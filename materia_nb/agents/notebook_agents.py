@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from materia_nb.agents.background import CALLERS, LoopInbox, run_abandonable
+from materia_nb.agents.background import CALLER_LOOP, LoopInbox, run_abandonable
 from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS, CommandAgent, preset_agent
 from materia_nb.agents.interface import (
     TOKEN_KINDS,
@@ -17,18 +17,18 @@ from materia_nb.agents.interface import (
     Agent,
     AgentError,
     AgentEvent,
-    Asking,
-    Called,
+    ApprovalRequest,
+    CallEvent,
     Reply,
-    Spent,
     Turn,
     TurnKind,
     Usage,
+    UsageEvent,
     can_think,
     code_location,
+    list_turn_fields,
     name_of,
     reply_from,
-    turn_has,
 )
 from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.tools import Tool
@@ -39,7 +39,7 @@ from materia_nb.errors import MateriaError, counted, did_you_mean, named_error, 
 from materia_nb.loadout.graph import Graph
 from materia_nb.registry import mimebundle_from_view
 
-_NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_NAMED_KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class FunctionAgent:
@@ -70,7 +70,7 @@ class FunctionAgent:
             raise AgentError(f"A {type(function).__name__} is not a function.", hint="pass a function")
         self.function, self.thinking = function, thinking
         self.name = name or _name(function)
-        self._asks = _asks(function, self.name)
+        self._turn_fields = _turn_fields(function, self.name)
         self._awaited = inspect.iscoroutinefunction(function)
 
     def answer(self, turn: Turn) -> Reply:
@@ -97,19 +97,19 @@ class FunctionAgent:
 
     def _answer(self, turn: Turn, inbox: LoopInbox[AgentEvent] | None = None) -> Reply:
         try:
-            if self._asks is None:
+            if self._turn_fields is None:
                 value = self.function(turn)
             else:
-                arguments = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
+                arguments = {name: turn if name == "turn" else getattr(turn, name) for name in self._turn_fields}
                 value = self.function(**arguments)
             if not isinstance(value, str) and inspect.isawaitable(value):
-                value = CALLERS.get().run(value, turn.stop, inbox)
+                value = CALLER_LOOP.get().run(value, turn.stop, inbox)
         except MateriaError:
             raise
         except Exception as error:
             raise AgentError(
                 f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
-                where=_where(self.function, error),
+                where=_location(self.function, error),
                 hint="fix the function, then run retry --turn or retry; why --traceback shows the traceback",
             ) from error
         return reply_from(value, f"Function {self.name}")
@@ -133,17 +133,17 @@ class AwaitedAgent:
         """Return the awaited answer, and pass on the agent's events in this thread meanwhile."""
         inbox = LoopInbox(turn.tell)
         answer: Any = self._agent.answer(turn.reporting_to(inbox.tell))
-        return CALLERS.get().run(answer, turn.stop, inbox)
+        return CALLER_LOOP.get().run(answer, turn.stop, inbox)
 
 
-def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
+def _turn_fields(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
     """Return the fields of a turn that the function's parameters name, or None if the function takes the whole turn."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function written in C without a readable signature
         return None
     required = [p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
-    unknown = [p for p in required if p.kind not in _NAMED or (p.name != "turn" and p.name not in TURN_FIELDS)]
+    unknown = [p for p in required if p.kind not in _NAMED_KINDS or (p.name != "turn" and p.name not in TURN_FIELDS)]
     if (
         len(required) == 1
         and (unknown or required[0].name == "turn")
@@ -153,8 +153,8 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
     if unknown:
         raise AgentError(
             f"Function {name} has parameters that are not fields of a turn: {', '.join(p.name for p in unknown)}",
-            where=_where(function),
-            hint=f"name a parameter turn, or use the names of its fields; {turn_has(*(p.name for p in unknown))}",
+            where=_location(function),
+            hint=f"name a parameter turn, or use the names of its fields; {list_turn_fields(*(p.name for p in unknown))}",
         )
     return tuple(p.name for p in required)
 
@@ -164,7 +164,7 @@ def _name(function: Callable[..., Any]) -> str:
     return str(getattr(inner, "__name__", type(inner).__name__))
 
 
-def _where(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
+def _location(function: Callable[..., Any], error: BaseException | None = None) -> str | None:
     """Return the location of the innermost traceback frame in the function's file, or of the function's definition."""
     inner = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
@@ -209,7 +209,7 @@ class PinnedAgent:
         """A description of the pin."""
         return self.pin.words
 
-    def answer(self, turn: Turn) -> Reply | Asking | Awaitable[Reply | Asking | None] | None:
+    def answer(self, turn: Turn) -> Reply | ApprovalRequest | Awaitable[Reply | ApprovalRequest | None] | None:
         """Return the pinned answer of the turn's visit.
 
         Raises:
@@ -285,14 +285,14 @@ class RecordedAgent:
         """
         socket_id = recording_key(turn.socket_id, turn.lane)
         turns = self._replies.get((socket_id, turn.visit), ())
-        recorded = _same_turn(turns, turn)
+        recorded = _recorded_turn(turns, turn)
         if recorded is not None:
             reported = {call.id for call in turn.calls}
             for call in recorded.calls:
                 if call.id not in reported:
-                    turn.tell(Called(call))
+                    turn.tell(CallEvent(call))
             for used in recorded.spent:
-                turn.tell(Spent(used))
+                turn.tell(UsageEvent(used))
             return recorded.reply
         visits = sorted(visit for socket, visit in self._replies if socket == socket_id)
         if not turns:
@@ -311,7 +311,7 @@ class RecordedAgent:
         )
 
 
-def _same_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
+def _recorded_turn(turns: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
     """Return the recorded reply for a turn: a reply of the same kind at the same position.
 
     The position is counted first in the conversation, which also works in a restarted visit, and then in the visit. If
@@ -422,7 +422,7 @@ def _usage(who: str, value: object) -> Usage | None:
     return Usage(**tokens, cost=float(cost) if isinstance(cost, (int, float)) else None)
 
 
-_FORMS: Final = (
+_AGENT_FORMS: Final = (
     "a function, a dict of replies by socket or materia, "
     'a model ("openai:gpt-5"), a command as a list of strings (["pi", "-p"]), "command:NAME", "person", or an agent'
 )
@@ -460,7 +460,7 @@ def agent_from(value: object) -> Agent:
     if isinstance(value, Mapping):
         return ScriptedAgent(value)
     if isinstance(value, (list, tuple)):
-        _needs_program(value)
+        _require_program(value)
         return CommandAgent(value)
     if isinstance(value, str):
         return _named(value)
@@ -468,10 +468,10 @@ def agent_from(value: object) -> Agent:
         return ModelAgent(value)
     if callable(value) and not isinstance(value, type):
         return FunctionAgent(value)
-    raise AgentError(f"A value of type {type(value).__name__} is not an agent", hint=f"give {_FORMS}")
+    raise AgentError(f"A value of type {type(value).__name__} is not an agent", hint=f"give {_AGENT_FORMS}")
 
 
-def _needs_program(command: Sequence[object]) -> None:
+def _require_program(command: Sequence[object]) -> None:
     """Raise AgentError if the first entry of a command has spaces and is not a program.
 
     The list was probably meant as replies.
@@ -508,11 +508,11 @@ def is_model(value: object) -> bool:
     return library is not None and isinstance(value, library.Model)
 
 
-_EVERYONE: Final = "*"
+_DEFAULT: Final = "*"
 """The name of the default entry, for all sockets and materia without their own entry."""
 
 
-class AgentLine(NamedTuple):
+class AgentEntry(NamedTuple):
     """An entry of :meth:`AgentTable.describe`; ``name`` is None for the default."""
 
     name: str | None
@@ -569,7 +569,7 @@ class AgentTable:
             MateriaError: no socket or materia has this name (``unknown_materia``), ``name`` is a utility
                 (``not_an_agent``), or ``agent`` is not an agent (``bad_agent``).
         """
-        if name == _EVERYONE:
+        if name == _DEFAULT:
             self.default = agent
             return self.default
         if self._check is not None:
@@ -581,7 +581,7 @@ class AgentTable:
 
     def remove(self, name: str) -> None:
         """Restore the default for a name, or the initial default for ``*``; ignore a name that was not set."""
-        if name == _EVERYONE:
+        if name == _DEFAULT:
             self._default = None
         self._agents.pop(name, None)
 
@@ -614,16 +614,16 @@ class AgentTable:
         """The agents set in this table and the lower tables, for comparison: equal values mean equal agents."""
         return (dict(self._agents), self._default, *(() if self._over is None else self._over.chosen))
 
-    def describe(self) -> list[AgentLine]:
+    def describe(self) -> list[AgentEntry]:
         """Return the agent of each name, the default last."""
-        lines = {name: AgentLine(name, name_of(agent)) for name, agent in self._agents.items()}
+        lines = {name: AgentEntry(name, name_of(agent)) for name, agent in self._agents.items()}
         below = self._over.describe() if self._over is not None and self._default is None else []
         for name, agent in below:
-            for own_name in self._names_here(name) if name is not None else ():
-                lines.setdefault(own_name, AgentLine(own_name, agent))
-        return [*lines.values(), AgentLine(None, name_of(self.default))]
+            for own_name in self._own_names(name) if name is not None else ():
+                lines.setdefault(own_name, AgentEntry(own_name, agent))
+        return [*lines.values(), AgentEntry(None, name_of(self.default))]
 
-    def _names_here(self, below: str) -> list[str]:
+    def _own_names(self, below: str) -> list[str]:
         """Return the names in this table that correspond to a name in the lower table."""
         own_names = [own_name for own_name, name_below in self._renamed.items() if name_below == below]
         return own_names if below in self._renamed or own_names else [below]
@@ -653,7 +653,7 @@ def names_of(graph: Graph) -> set[str]:
     return {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values())}
 
 
-def needs_name(graph: Graph, name: str) -> None:
+def require_name(graph: Graph, name: str) -> None:
     """Raise MateriaError (``unknown_materia``) unless the loadout has a socket or materia with this name."""
     message = f"The loadout {graph.name} has no socket or materia {name!r}."
     needs_one_of(name, names_of(graph), message, "unknown_materia")
@@ -668,7 +668,7 @@ def unknown(name: str, known: Iterable[str]) -> MateriaError:
     )
 
 
-def no_agent(name: str, label: str) -> MateriaError:
+def utility_error(name: str, label: str) -> MateriaError:
     """Return the error for setting an agent for a utility, which would ignore the agent."""
     return MateriaError(
         f"{label} is a utility, which runs a process, so no agent can be set for it.",
@@ -686,9 +686,9 @@ def utilities_of(graph: Graph) -> dict[str, str]:
     }
 
 
-def needs_agent(graph: Graph, name: str) -> None:
+def require_agent(graph: Graph, name: str) -> None:
     """Raise MateriaError (``unknown_materia``, ``not_an_agent``) unless an agent answers this socket or materia."""
     if name not in (known := names_of(graph)):
         raise unknown(name, known)
     if (label := utilities_of(graph).get(name)) is not None:
-        raise no_agent(name, label)
+        raise utility_error(name, label)

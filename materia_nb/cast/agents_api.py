@@ -16,10 +16,10 @@ from materia_nb.agents.notebook_agents import (
     RecordedAgent,
     ScriptedAgent,
     names_of,
-    needs_name,
-    no_agent,
+    require_name,
     unknown,
     utilities_of,
+    utility_error,
 )
 from materia_nb.cast import Prepared, open_cast
 from materia_nb.cast.edits import Chosen, choose, needs_pinned
@@ -58,7 +58,7 @@ class Agents(AgentTable):
     """
 
     def __init__(self, loadouts: Loadouts, casts: Callable[[], Casts]) -> None:
-        super().__init__(check=self.needs_agent)
+        super().__init__(check=self.require_agent)
         self.pins: dict[str, BenchPin] = {}
         self._loadouts = loadouts
         self._casts = casts
@@ -130,7 +130,7 @@ class Agents(AgentTable):
         if name not in materia and name not in sockets:
             raise unknown(name, {*materia, *sockets})
 
-    def needs_agent(self, name: str) -> None:
+    def require_agent(self, name: str) -> None:
         """Raise MateriaError unless ``name`` is a materia or socket (``unknown_materia``) that an agent answers (``not_an_agent``).
 
         A socket is looked up in the chosen loadout, otherwise in the current cast.
@@ -147,7 +147,7 @@ class Agents(AgentTable):
             graph = None if last is None else last.graph
             utility = graph is not None and name in graph.sockets and graph.sockets[name].is_utility
         if utility:
-            raise no_agent(name, name if placed in (name, None) else f"{name} ({placed})")
+            raise utility_error(name, name if placed in (name, None) else f"{name} ({placed})")
 
     # -- pins -----------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class Agents(AgentTable):
         loadout = None
         if name not in as_object(self._loadouts.config.document.get("materia")):
             graph = self._loadouts.graph() if cast is None else cast.graph
-            needs_name(graph, name)
+            require_name(graph, name)
             loadout = graph.name
         chosen = choose(None if cast is None else cast.now, name, self._answer_of(to), visit)
         if cast is not None and cast.now.writable and cast.status != "complete":
@@ -226,7 +226,7 @@ class Agents(AgentTable):
         for key, agent in (agents or {}).items():
             self.needs(key)
             if key in graph.sockets and key in utilities:
-                raise no_agent(key, utilities[key])
+                raise utility_error(key, utilities[key])
             table.set(key, self._answerer(agent))
         return _without_utilities(graph, table)
 
@@ -245,7 +245,7 @@ class Agents(AgentTable):
             key: pin.chosen for key, pin in self.pins.items() if key in known and pin.loadout in (None, graph.name)
         }
         for key, to in (pins or {}).items():
-            needs_name(graph, key)
+            require_name(graph, key)
             chosen_pins[key] = choose(None, key, self._answer_of(to))
         return chosen_pins
 
@@ -281,5 +281,5 @@ def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
     if isinstance(agents.default, ScriptedAgent):
         names |= set(agents.default.names)
     for name in sorted(utilities & names):
-        raise no_agent(name, name)
+        raise utility_error(name, name)
     return agents

@@ -11,7 +11,7 @@ from types import EllipsisType
 from typing import Any, Final, NamedTuple
 
 from materia_nb.agents.interface import Agent, name_of, validate_reply
-from materia_nb.agents.notebook_agents import FunctionAgent, RecordedAgent, needs_name
+from materia_nb.agents.notebook_agents import FunctionAgent, RecordedAgent, require_name
 from materia_nb.cast.breakpoint import amount_of, path_segments
 from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
@@ -698,7 +698,7 @@ class Pins(Mapping[str, Pin]):
     def put(self, name: str, chosen: Chosen) -> None:
         """Add a pin returned by ``choose``; see :meth:`add`."""
         runner = self._runner
-        needs_name(runner.rules.graph, name)
+        require_name(runner.rules.graph, name)
         with runner.lock():
             runner.begin()
             runner.functions.pop(name, None)

@@ -18,7 +18,7 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, StepRecord, lanes_running, pending
 from materia_nb.handoff.base import BASE
-from materia_nb.store.file_snapshots import OF_LANE, FileSnapshots
+from materia_nb.store.file_snapshots import LANE_SEPARATOR, FileSnapshots
 
 _POLL_S = 0.1
 _END_S = 1.0
@@ -65,7 +65,7 @@ class LaneWork(Work):
         fresh = self.session.folder != scope.cwd  # its earlier files are not from this lane
 
         def keeper() -> FileSnapshots:
-            self._kept = self._kept or self.keeper_of(folder, f"{OF_LANE}{self._lanes.number}-{number}")
+            self._kept = self._kept or self.keeper_of(folder, f"{LANE_SEPARATOR}{self._lanes.number}-{number}")
             return self._kept
 
         self.keep_with(keeper, "start" if fresh else by, lane=self.lane, folder=scope.cwd if fresh else "")
@@ -143,11 +143,11 @@ class Lanes:
         """
         stop = self._main.stop
         left: set[str] = set()  # lanes that a person must answer
-        rests: set[str] = set()  # lanes that have run their one socket
+        is_released: set[str] = set()  # lanes that have run their one socket
         halted = stepped = False
         try:
             while True:
-                if not halted and not stop.is_set() and (started := self._start_next(left, rests)) is not None:
+                if not halted and not stop.is_set() and (started := self._start_next(left, is_released)) is not None:
                     if started in left:
                         yield self._latest(started)
                     continue
@@ -159,9 +159,9 @@ class Lanes:
                 if waits and not self._goes_on:
                     left.add(name)
                 elif once:
-                    rests.add(name)
+                    is_released.add(name)
                 halted = breaks(name) or halted
-                if not waits or name in left or name in rests or halted:
+                if not waits or name in left or name in is_released or halted:
                     yield self._latest(name)
         except BaseException:
             self._give_up()
@@ -177,7 +177,7 @@ class Lanes:
     def _due(self) -> tuple[Pending, ...]:
         return pending(self._main.rules, self._main.session)
 
-    def _start_next(self, left: set[str], rests: set[str]) -> str | None:
+    def _start_next(self, left: set[str], is_released: set[str]) -> str | None:
         """Start the next eligible lane if fewer than the maximum are running (P4); return its name, or None."""
         at_work = lanes_running(self._main.session)
         if at_work is None or len(self._asked) >= at_work.limit:
@@ -186,7 +186,7 @@ class Lanes:
         names = [action.lane for action in due if action.lane not in left]
         running = [lane for lane in names if at_work.lanes[lane].status == "running"]
         eligible = names if len(running) < at_work.limit else running
-        name = next((lane for lane in eligible if lane not in self._asked and lane not in rests), None)
+        name = next((lane for lane in eligible if lane not in self._asked and lane not in is_released), None)
         if name is None:
             return None
         work = self.work(name)

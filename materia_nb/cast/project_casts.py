@@ -37,7 +37,7 @@ from materia_nb.store.catalogue import (
     find_cast,
     list_casts,
 )
-from materia_nb.store.opening import Verified, verify
+from materia_nb.store.opening import Verification, verify
 from materia_nb.store.rundir import RunDir, record_latest
 
 
@@ -223,7 +223,7 @@ class Casts(Shown):
             self.last = None
         return entry.id
 
-    def verify(self, reference: str | Path = "-1") -> Verified:
+    def verify(self, reference: str | Path = "-1") -> Verification:
         """Report the last step up to which a recorded cast is unmodified, even if the cast is too damaged to open.
 
         This is checked with the hash links of the journal and the digests of long outputs. They are not a signature: anyone

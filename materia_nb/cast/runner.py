@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from materia_nb.agents.interface import Agent, name_of
-from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, needs_agent
+from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, require_agent
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import BreakpointSet
 from materia_nb.cast.lanes import Lanes
@@ -35,9 +35,9 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, files_after, lanes_at_work, lanes_running, pending
 from materia_nb.errors import MateriaError, counted, named_error, outgoing_line
 from materia_nb.platform import Stop, computing, resting
-from materia_nb.store.file_snapshots import OWN, FileSnapshots
+from materia_nb.store.file_snapshots import FORK_DIR, FileSnapshots
 from materia_nb.store.files import DiskError
-from materia_nb.store.journal import Journal, JournalLine, lines_of, read_journal
+from materia_nb.store.journal import Journal, JournalLine, journal_lines, read_journal
 from materia_nb.store.opening import not_kept
 from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import ArtifactWriter, RunDir
@@ -167,7 +167,7 @@ class Runner(Work):
         """Assemble the runner. Without a journal the cast is read-only, and ``continuing`` says how to continue it."""
         self.files, self.rules, self.session = files, rules, session
         self.project, self.utilities = project, utilities
-        self.agents = agents.copy(partial(needs_agent, rules.graph))  # a copy for this cast (R47)
+        self.agents = agents.copy(partial(require_agent, rules.graph))  # a copy for this cast (R47)
         self.journal = journal
         self.problems = problems
         self.continuing = continuing
@@ -328,7 +328,7 @@ class Runner(Work):
             if events:
                 session = fold(self.rules, self.session, events)
                 self._unreported = [*self._unreported, *events]
-                lines = lines_of(events, session, self.files)
+                lines = journal_lines(events, session, self.files)
                 if later:
                     self._astray = True  # until both are set, since an interrupt can come between any two instructions
                     self._unwritten = [*self._unwritten, *lines]
@@ -393,8 +393,8 @@ class Runner(Work):
             self.keep_files("start")
             return
         snapshot = self.keeper_of(self.project, skip=own_folders).take(None)
-        self.keeper_of(self.files.path / OWN, own=True).check_out(snapshot.commit)
-        event = ev.FilesKept(commit=snapshot.commit, by="start", left_out=snapshot.left_out, folder=OWN, ts=now())
+        self.keeper_of(self.files.path / FORK_DIR, own=True).check_out(snapshot.commit)
+        event = ev.FilesKept(commit=snapshot.commit, by="start", left_out=snapshot.left_out, folder=FORK_DIR, ts=now())
         self.keep((event,))
 
     def file_snapshots(self) -> FileSnapshots:

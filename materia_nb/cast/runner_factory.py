@@ -21,12 +21,12 @@ from materia_nb.file_io import sync_folder
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_OFF
-from materia_nb.store.files import CastLock, disk, nothing_recorded
-from materia_nb.store.journal import Journal, lines_of, read_journal
+from materia_nb.store.files import CastLock, before_first_record, disk
+from materia_nb.store.journal import Journal, journal_lines, read_journal
 from materia_nb.store.opening import (
     CONFIG,
-    CONTINUE_COPY,
-    CUT_SHORT,
+    CONTINUE_HINT,
+    END_IS_MISSING,
     ENGINE,
     as_recorded,
     cast_start,
@@ -34,7 +34,7 @@ from materia_nb.store.opening import (
     damage_messages,
     fork_files,
     read_recorded,
-    refuse_broken,
+    require_intact,
     write_events,
 )
 from materia_nb.store.reader import read_session
@@ -86,7 +86,7 @@ class Prepared(NamedTuple):
         return self._replace(table=self.table.frozen())
 
 
-@nothing_recorded()
+@before_first_record()
 def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
     """Create the run directory, write the start of the cast, and return the runner before its first step."""
     rules, graph = Rules(plan.graph), plan.graph
@@ -104,7 +104,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
         files.write_json(CONFIG, dict(plan.document))
         journal = Journal(files.journal, lock, sync=plan.sync)
         session = evolve.begin_session(rules, start)
-        journal.append(lines_of([start], session, files))
+        journal.append(journal_lines([start], session, files))
         if plan.sync:
             with disk(path, "make the directory of the cast"):
                 sync_folder(str(path))
@@ -152,7 +152,7 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
             (``damaged_journal``).
     """
     files = RunDir(path)
-    recorded = read_recorded(files, to_look=True)
+    recorded = read_recorded(files, view_only=True)
     rules, lines = recorded.rules, recorded.contents.lines
     messages = [] if cast_start(recorded.contents) else ["The journal does not say how the cast began."]
     messages += damage_messages(recorded.contents)
@@ -171,7 +171,7 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
         differences=done.differences,
         messages=[*_not_castable(rules, recorded.problems), *done.messages, *messages],
         problems=recorded.problems,
-        continuing=RESUME if recorded.ours else CONTINUE_COPY,
+        continuing=RESUME if recorded.ours else CONTINUE_HINT,
     )
 
 
@@ -195,15 +195,15 @@ def resume_runner(
         lock = CastLock(path)
         recorded = read_recorded(files)
         rules, contents = recorded.rules, recorded.contents
-        refuse_broken(files, contents)
+        require_intact(files, contents)
         start = cast_start(contents) or {}
         done = read_session(rules, contents.lines, files.text_of, strict=True, empty=True)
         journal = Journal(files.journal, lock, sync=sync, contents=contents)
-        torn_line_file = journal.mend(contents)
+        torn_line_file = journal.repair_end(contents)
         if torn_line_file:
             done.messages.append(f"The last line of the journal was torn; it was set aside in {torn_line_file.name}.")
         if not contents.reached:
-            done.messages.append(CUT_SHORT)
+            done.messages.append(END_IS_MISSING)
         runner = Runner(
             files,
             rules,

@@ -33,7 +33,7 @@ from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph, Iterator
 from materia_nb.loadout.vocabulary import WORK_ITEMS
-from materia_nb.store.file_snapshots import REPOSITORY
+from materia_nb.store.file_snapshots import GIT_FOLDER
 from materia_nb.store.rundir import usage_report as report_of
 
 if TYPE_CHECKING:
@@ -470,7 +470,7 @@ class Snapshot:
     @property
     def side(self) -> ComparedCast:
         """The cast as one side of a comparison."""
-        repository = self.run_dir.parent / REPOSITORY if self.session.keeps else None
+        repository = self.run_dir.parent / GIT_FOLDER if self.session.keeps else None
         return ComparedCast(self.id, self.rules, self.session, repository)
 
     def __repr__(self) -> str:

@@ -19,11 +19,11 @@ from materia_nb.agents.interface import (
     Agent,
     AgentError,
     AgentEvent,
-    Asking,
-    Called,
-    Noted,
-    Said,
-    Spent,
+    ApprovalRequest,
+    CallEvent,
+    NoteEvent,
+    TextEvent,
+    UsageEvent,
     agent_failure,
     can_think,
     make_turn,
@@ -51,7 +51,7 @@ from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import ALL_FILES
 from materia_nb.platform import HeldInterrupts, Stop, resting
 from materia_nb.store.file_snapshots import FileSnapshots
-from materia_nb.store.files import MOST_CHANGED, FilesSeen, changed_files, take_snapshot, to_bytes
+from materia_nb.store.files import MAX_CHANGED_FILES, FileStamps, changed_files, take_snapshot, to_bytes
 from materia_nb.store.rundir import RunDir, missing_evidence, write_side_files
 from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
 
@@ -155,7 +155,7 @@ class Work(ABC):
         self.main = main
         self.saying: list[str] = []
         self.worked = 0
-        self._files_before: FilesSeen | None = None
+        self._files_before: FileStamps | None = None
         self._kept: FileSnapshots | None = None
         self._left_out: tuple[str, ...] = ()
 
@@ -186,7 +186,7 @@ class Work(ABC):
             snapshot = keeper().take(before)
             names = () if by == "start" else snapshot.changed
             event = event.replace(commit=snapshot.commit, left_out=snapshot.left_out)
-            event = event.replace(changed=names[:MOST_CHANGED], in_all=len(names))
+            event = event.replace(changed=names[:MAX_CHANGED_FILES], in_all=len(names))
         except MateriaError as error:
             if by == "start" and not lane:
                 raise
@@ -393,7 +393,7 @@ class Work(ABC):
 
     def _take_answer(self, visit: Visit, agent: Agent, pinned: str | None, answer: Any) -> bool:
         """Handle the answer or the exception of an agent; return True if the cast or lane may continue."""
-        if isinstance(answer, Asking):
+        if isinstance(answer, ApprovalRequest):
             calls = tuple(map(without_keys, answer.calls))
             self.run_command(decide.record_in_turn, ev.ToolAsked(calls=calls, worked=self.take_working_time()))
             return False
@@ -434,16 +434,16 @@ class Work(ABC):
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
             return
         match event:
-            case Said(text, fresh):
+            case TextEvent(text, fresh):
                 if fresh:
                     self.saying = []
                 self.saying.append(text)
                 self.report_text()
-            case Called(call):
+            case CallEvent(call):
                 self.run_command(decide.record_in_turn, ev.ToolCalled(call=without_keys(call)))
-            case Noted(text):
+            case NoteEvent(text):
                 self.run_command(decide.record_in_turn, ev.AgentNote(text=redacted(text)))
-            case Spent(usage):
+            case UsageEvent(usage):
                 used = validate_usage(usage, f"The agent of {visit.socket}")
                 self.run_command(decide.record_in_turn, ev.TurnSpent(usage=self._priced(agent, visit, used)))
 
@@ -493,7 +493,7 @@ class Work(ABC):
         missing = missing_evidence(rules.sockets[at.socket].protocol, reading, project, self.files.path)
         return decide.with_missing_evidence(events, tuple(missing)) if missing else events
 
-    def _snapshot_files(self) -> FilesSeen | None:
+    def _snapshot_files(self) -> FileStamps | None:
         """Return the state of the project's files, for a protocol that checks the changes of a visit."""
         project = self.base / self.session.state.scope.cwd
         return take_snapshot(project, self.files.path.parent)

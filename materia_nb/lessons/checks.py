@@ -1,12 +1,11 @@
-"""Checks of a learner's answers, the file that records them, and tables of results for a learner and a class.
+"""Checks of a learner's answers, the file of guesses and answers, and tables for a learner and a class.
 
-The right answer is computed by a cast. For a wrong answer, the check shows a hint (``questions.toml``) and the
-misreading of the rules that leads to this answer. The numbers of a lesson can be drawn from the learner's name, so that
-the right answers differ between learners.
+The right answer comes from a cast. A wrong answer gets a hint (``questions.toml``) and the name of the misreading that
+leads to this answer. The numbers of a lesson can be drawn from the learner's name, so that learners have different
+answers.
 
-The file has one line for each answer. The default is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook;
-the variable ``MATERIA_GUESSES`` sets another file. The file stays on this computer. The only personal data in it is the
-value of ``MATERIA_LEARNER``.
+The file has one line for each answer. It is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook, or the file
+that ``MATERIA_GUESSES`` names. It is never sent anywhere, and its only name is the value of ``MATERIA_LEARNER``.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class QuestionSpec(NamedTuple):
 
     Attributes:
         hint: the hint that is shown after a wrong answer.
-        varies: True if the right answer depends on the learner's numbers. Only such questions are marked.
+        varies: True if the right answer depends on the learner's own numbers, so that it can be marked.
     """
 
     hint: str
@@ -48,7 +47,7 @@ class QuestionSpec(NamedTuple):
 
 
 def _fold(value: object) -> object:
-    """Normalize a value for comparison: ignore case, and spaces at both ends of a text."""
+    """Return a value normalized for comparison: case-folded, without spaces around a word."""
     if isinstance(value, str):
         return value.strip().casefold()
     return [_fold(part) for part in value] if isinstance(value, list | tuple) else value
@@ -67,7 +66,7 @@ def _read_questions() -> dict[str, dict[str, QuestionSpec]]:
 
 
 QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read_questions()
-"""All questions, by lesson and by the name of the question."""
+"""The specifications of questions, by lesson and question."""
 
 
 _NAME: Final = "guesses.jsonl"
@@ -78,7 +77,7 @@ _SHOWN: Final = 200
 
 
 class Guess(NamedTuple):
-    """One line of the file of guesses: a learner's answer to a question."""
+    """One line of the guesses file: the question, the answer, and True if the answer was right."""
 
     lesson: str
     question: str
@@ -95,11 +94,11 @@ class Score(NamedTuple):
 
     Attributes:
         who: the learner.
-        lesson: the name of the lesson, or ``clinic:`` followed by the name of an example.
+        lesson: the lesson, the topic of an exercise, or the example of a clinic.
         question: the name of the question.
-        tries: the number of different answers until the right answer, which is counted too.
+        tries: the number of different answers, up to and including the right answer.
         right: True if the right answer was given.
-        misled: True if the learner gave a wrong answer and was sure of it.
+        misled: True if the learner was sure of a wrong answer.
     """
 
     who: str
@@ -116,12 +115,12 @@ class Score(NamedTuple):
 
 
 def points_for(tries: int) -> float:
-    """Return the points for a right answer: 1 for the first try, 0.5 for the second try, else 0."""
+    """Return the points for a right answer: 1 at the first try, 0.5 at the second try, 0 later."""
     return {1: 1, 2: 0.5}.get(tries, 0)
 
 
 def guesses_file() -> Path:
-    """Return the path of the file in which guesses are recorded."""
+    """Return the path of the file of guesses."""
     named = os.environ.get(GUESSES_VARIABLE)
     return Path(named) if named else Path.cwd() / DEFAULT_ARTIFACT_DIR / _NAME
 
@@ -129,7 +128,7 @@ def guesses_file() -> Path:
 def record_guess(
     lesson: str, question: str, guess: object, *, right: bool, seed: str = "", sure: bool | None = None
 ) -> None:
-    """Add a guess to the file of guesses. A disk error is ignored, so that a lesson can continue."""
+    """Add a guess to the file of guesses; a disk error does not stop a lesson."""
     line = Guess(
         lesson,
         question,
@@ -151,7 +150,7 @@ def read_guesses(path: Path, who: str = "") -> list[Guess]:
 
     Args:
         path: the file.
-        who: the learner to use for lines that do not name a learner.
+        who: the learner, if the file does not name one.
 
     Raises:
         MateriaError: the file cannot be read (``not_read``).
@@ -200,7 +199,7 @@ def scores(guesses: Iterable[Guess]) -> list[Score]:
 
 
 def progress(path: Path | None = None) -> Table:
-    """Return a table of the questions that a learner has answered, with tries, result and points."""
+    """Return a table of the learner's own questions with tries, result and points."""
     path = path or guesses_file()
     learner_scores = scores(read_guesses(path)) if path.exists() else []
     rows = [
@@ -215,11 +214,11 @@ def progress(path: Path | None = None) -> Table:
 
 
 def merge_classes(paths: Sequence[Path]) -> list[Score]:
-    """Read the files of guesses of a whole class, and return the scores.
+    """Return the scores from the files of a class.
 
     Args:
-        paths: files of guesses, or folders with a file or folder for each learner. If a file does not name its learner,
-            its own name or the name of its folder is used.
+        paths: files, or folders with one file or folder for each learner. A learner without a name is called by the
+            name of the file, or of the folder that contains it.
 
     Raises:
         MateriaError: there is no file (``not_found``), or a file cannot be read.
@@ -249,14 +248,14 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
 
 
 def scores_as_csv(class_scores: Sequence[Score]) -> str:
-    """Return scores as CSV. Texts are escaped so that a spreadsheet does not run them as formulas."""
+    """Return scores as CSV for a spreadsheet; cells cannot be read as formulas."""
     head = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
     rows = ((*score[:4], int(score.right), f"{score.points:g}", int(score.misled)) for score in class_scores)
     return csv_text(head, rows)
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as CSV. A text that a spreadsheet would run as a formula gets a quote as its first character."""
+    """Return a table as CSV; a text that looks like a formula is prefixed with a quote."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
@@ -268,7 +267,7 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def table_of_learners(
     rows_of_learners: Iterable[Any], columns: Mapping[str, Callable[[list[Any]], str]], empty: str = "(none)"
 ) -> Table:
-    """Return a table with a row for each learner and lesson; ``columns`` are functions of the entries of a row."""
+    """Return a table with a row for each learner and lesson; each column is computed from all entries of the row."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for row in rows_of_learners:
         groups.setdefault((row.who, row.lesson), []).append(row)
@@ -277,9 +276,9 @@ def table_of_learners(
 
 
 def class_table(class_scores: Sequence[Score]) -> Table:
-    """Return a table of a class: the right answers, tries and points of each learner in each lesson.
+    """Return a table of a class with the right answers, tries and points of each learner and lesson.
 
-    The last column counts the wrong answers of which a learner was sure. Discuss these answers first.
+    The last column counts wrong answers of which the learner was sure; a teacher should discuss these first.
     """
     columns: dict[str, Callable[[list[Score]], str]] = {
         "right": lambda group: f"{sum(score.right for score in group)} of {len(group)}",
@@ -291,13 +290,13 @@ def class_table(class_scores: Sequence[Score]) -> Table:
 
 
 QuestionRow: TypeAlias = tuple[object, JSON | RouteAnswer] | tuple[object, JSON | RouteAnswer, str]
-"""A learner's answer, the right answer, and optionally a line of code that shows the cast with the right answer."""
+"""The learner's answer, the right answer, and optionally a line of code that shows the cast."""
 
 
 def check(**questions: QuestionRow) -> Text:
-    """Check the answers to the questions of a lesson; raise an error that lists all missing and wrong answers.
+    """Pass if every question has the right answer; otherwise list all missing and wrong answers.
 
-    The cells of the lessons call ``Numbers.check``, which also shows hints.
+    The check cell of a lesson uses ``Numbers.check``, which also shows hints.
 
     Args:
         questions: pairs of the learner's answer and the right answer, by the name of the variable with the answer:
@@ -319,14 +318,14 @@ def judge_answers(
     questions: Mapping[str, QuestionRow],
     graph: Graph | None = None,
 ) -> Text:
-    """Check answers like :func:`check`, but also show hints for wrong answers.
+    """Check answers like :func:`check`, add hints for wrong answers, and record the answers.
 
     Args:
-        lesson: the name under which the answers are recorded.
+        lesson: the lesson under which the answers are recorded.
         seed: the seed that is recorded with the answers.
         hints: the hints for wrong answers, by question.
         questions: as for :func:`check`.
-        graph: the loadout of the questions. An answer may name a materia instead of its socket.
+        graph: the loadout, whose materia may be named instead of their sockets.
     """
     right = missing = 0
     lines = list[str]()
@@ -357,7 +356,7 @@ def judge_answers(
 
 
 def right_answer(row: QuestionRow) -> JSON:
-    """Return the right answer of a row; compute the answer if it depends on a route."""
+    """Return the right answer to a question."""
     return row[1].truth if isinstance(row[1], RouteAnswer) else row[1]
 
 
@@ -367,7 +366,7 @@ def is_unanswered(answer: object) -> bool:
 
 
 def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) -> object:
-    """Return an answer in the form of the right answer.
+    """Return an answer normalized for comparison.
 
     Tuples become lists, ``3.0`` becomes 3, and the name of a materia becomes the id of its socket.
 
@@ -392,7 +391,7 @@ def is_right(answer: object, truth: JSON) -> bool:
 
 
 def _alike(answer: object, truth: JSON) -> bool:
-    """Return True if two values have the same type. The frozen values of a cast count as lists and dicts (R47)."""
+    """Return True if both values have the same type; frozen values of a cast (R47) count as the plain type."""
     return isinstance(answer, type(thawed(truth))) and isinstance(answer, bool) == isinstance(truth, bool)
 
 
@@ -412,7 +411,7 @@ def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list
 
 
 def _right_beginning(answer: object, truth: JSON) -> str:
-    """Return a sentence that counts the right entries at the start of a list; empty if an answer is not a list."""
+    """Return a sentence with the number of right entries at the start of a list; empty for other values."""
     if not isinstance(answer, list) or not isinstance(truth, list):
         return ""
     matches = [_fold(left) == _fold(right) for left, right in zip(answer, truth, strict=False)]
@@ -425,7 +424,7 @@ def _right_beginning(answer: object, truth: JSON) -> str:
 
 
 def answer_form(truth: JSON) -> str:
-    """Describe the expected form of an answer, such as "a whole number", without revealing the answer."""
+    """Return a description of the expected form of an answer, based on the right answer."""
     match truth:
         case bool():
             return "True or False"
@@ -442,11 +441,11 @@ def answer_form(truth: JSON) -> str:
 
 
 class Numbers(Shown):
-    """The numbers of one learner in one lesson. Each number is an attribute, such as ``mine.beds``.
+    """The numbers drawn for one learner in one lesson, each available as an attribute: ``mine.beds``.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.
-        learner: the name from which the numbers are drawn; case is ignored.
+        learner: the name from which the numbers are drawn, in any case.
         choices: the possible values of each number.
     """
 
@@ -467,10 +466,10 @@ class Numbers(Shown):
         return [*super().__dir__(), *self._drawn]
 
     def check(self, graph: Graph | None = None, /, **questions: QuestionRow) -> Text:
-        """Check the answers to the questions of the lesson; see :func:`materia_nb.lessons.check`.
+        """Pass if every question has the right answer; see :func:`materia_nb.lessons.check`.
 
         Args:
-            graph: the loadout of the questions. An answer may name a materia instead of its socket.
+            graph: the loadout of the questions, whose materia may be named instead of their sockets.
             questions: as for :func:`materia_nb.lessons.check`.
         """
         self._graph, self._truths = graph, {name: right_answer(row) for name, row in questions.items()}
@@ -489,12 +488,11 @@ class Numbers(Shown):
 
 
 def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
-    """Draw the numbers of a lesson from the name in ``MATERIA_LEARNER``; without a name, they are always the same.
+    """Draw the numbers of a lesson for the learner in ``MATERIA_LEARNER``; without a name, they are always the same.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.
-        choices: the possible values of each number, such as ``beds=(3, 4, 5)`` in ``numbers("03-loops", beds=(3, 4,
-            5))``.
+        choices: the possible values of each number: ``numbers("03-loops", beds=(3, 4, 5)).beds``.
     """
     return Numbers(lesson, os.environ.get(LEARNER_VARIABLE, ""), choices)
 
@@ -508,17 +506,17 @@ class AnswerKey(NamedTuple):
 
 
 def lesson_key(mine: Numbers) -> dict[str, AnswerKey]:
-    """Return the right answer to each question of a lesson. The check of the lesson must have run before."""
+    """Return the right answers of a lesson by question, after its check has run."""
     hints, graph = mine._hints, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
     return {name: AnswerKey(truth, hints[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
 
 
 def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object]) -> list[bool]:
-    """Return the shortest list of verdicts that makes a cast reach a goal.
+    """Return the shortest list of verdicts with which a cast reaches a goal.
 
     Args:
-        play: starts a cast whose agents use the verdicts one after another, and fail when no verdict is left.
-        goal: returns True if a finished cast has reached the goal. The search never ends if no cast can reach the goal.
+        play: starts a cast whose agents use the given verdicts one after another, and fail without one.
+        goal: returns True if a cast that ran reached the goal; the search has no end if no cast does.
     """
     queue: list[list[bool]] = [[]]
     for verdicts in queue:  # the loop appends to ``queue``

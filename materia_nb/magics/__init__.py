@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magics, the tab completion and the display of casts. A second call registers all of them again."""
-    from materia_nb.agents.interface import CELL_NAMES
+    """Register the magics, the tab completion and the display of casts; a second call replaces them."""
+    from materia_nb.agents.interface import CELL_NAME_FINDERS
     from materia_nb.magics.cast_display import CastDisplay
     from materia_nb.magics.magic import MateriaMagics, QuestionLine, make_cell_namer, make_matcher
 
@@ -21,7 +21,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     magics.hooks.callback(CastDisplay(shell, lambda: magics.bench).close)
     completer: Any = shell.Completer
     callbacks: list[tuple[list[Any], Any]] = [
-        (CELL_NAMES, make_cell_namer(shell)),
+        (CELL_NAME_FINDERS, make_cell_namer(shell)),
         (shell.input_transformer_manager.token_transformers, QuestionLine),
         ([] if completer is None else completer.custom_matchers, make_matcher(lambda: magics.bench)),
     ]
@@ -40,7 +40,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
-    """Run cells one after another in a new shell without a kernel; return the variables that the cells define.
+    """Run cells in order in a new shell without a kernel and without output, and return the variables that they defined.
 
     Args:
         cells: the source of each cell, and True if it may fail.

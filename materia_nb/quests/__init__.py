@@ -14,7 +14,7 @@ from materia_nb.platform import Stop
 from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.design_autosave import NAME, Board, Quest, QuestStatus, change_board, read_board
 
-WhyStopped: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
+StopReason: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
 """Reason for the end of a run: no quest is left, a person must act, a cast failed, a stop, or enough quests have run."""
 
 POSITIONS: Final = ("top", "up", "down", "bottom")
@@ -30,7 +30,7 @@ STOP_MESSAGES: Final[Mapping[str, str]] = {
 QuestRef: TypeAlias = str | int | Quest
 """A quest by its id or number, or as a displayed :class:`Quest`, which is refused if the quest has changed since."""
 
-_ENDED: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
+_STATUS_AT_END: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 
 
 class QuestBoard:
@@ -77,8 +77,8 @@ class QuestBoard:
             MateriaError: the file is not a quest board (``bad_quests``), or cannot be read or written.
         """
         board = read_board(self.path)
-        if self._updated(board) != board:
-            board = self._change(self._updated)
+        if self._with_cast_status(board) != board:
+            board = self._change(self._with_cast_status)
         return board.quests
 
     def find(self, reference: str | int) -> Quest:
@@ -101,7 +101,7 @@ class QuestBoard:
         if loadout is not None:
             message = f"The loadout {loadout!r} does not exist."
             needs_one_of(loadout, self._bench.loadouts, message, "unknown_loadout")
-        return self._change(lambda board: board.adding(request.strip(), loadout)).quests[-1]
+        return self._change(lambda board: board.with_quest(request.strip(), loadout)).quests[-1]
 
     def move(self, quest: QuestRef, to: str | int) -> None:
         """Move a quest on the board.
@@ -115,7 +115,7 @@ class QuestBoard:
             moving = _find(board, quest)
             index, others = board.quests.index(moving), [other for other in board.quests if other != moving]
             others.insert(_position(to, index, len(others)), moving)
-            return board.having(tuple(others))
+            return board.with_fields(tuple(others))
 
         self._change(moved)
 
@@ -128,12 +128,12 @@ class QuestBoard:
 
         def requeued(board: Board) -> Board:
             idle = _find_idle(board, quest)
-            return _replace(board, idle, idle.having(status="pending", cast=None, note=None))
+            return _replace(board, idle, idle.with_fields(status="pending", cast=None, note=None))
 
         id_ = quest.id if isinstance(quest, Quest) else quest
         return _find(self._change(requeued), id_)
 
-    def run(self, count: int | None = None, *, first: Quest | None = None) -> WhyStopped:
+    def run(self, count: int | None = None, *, first: Quest | None = None) -> StopReason:
         """Cast the quests one after another, with the agents of the workbench.
 
         A waiting quest is continued first; then pending quests start from the top. A cast that a person must answer
@@ -174,7 +174,7 @@ class QuestBoard:
     def stop(self) -> None:
         """Stop the run of the board, during the current step if possible, or else after the step."""
         self._stop.set()
-        cast = self._opened(self._active)
+        cast = self._open_cast(self._active)
         if cast is not None:
             cast.stop()
 
@@ -190,7 +190,7 @@ class QuestBoard:
         casts: list[Cast] = []
 
         def start(board: Board) -> Board:
-            board = self._updated(board)
+            board = self._with_cast_status(board)
             quest = next_quest(board.quests)
             if expected is not None and not _is_unchanged(quest, expected):
                 raise _outdated(expected)
@@ -202,7 +202,7 @@ class QuestBoard:
                 cast = self._bench.cast(quest.request, loadout=quest.loadout)
             casts.append(cast)
             self._active = cast.id
-            return _replace(board, quest, quest.having(status="running", cast=cast.id, note=None))
+            return _replace(board, quest, quest.with_fields(status="running", cast=cast.id, note=None))
 
         try:
             self._change(start)
@@ -211,7 +211,7 @@ class QuestBoard:
             raise
         return casts[0] if casts else None
 
-    def _run(self, cast: Cast) -> WhyStopped | None:
+    def _run(self, cast: Cast) -> StopReason | None:
         """Run the cast of a quest.
 
         Return the reason to stop the run of the board, or None to continue with the next quest.
@@ -221,20 +221,20 @@ class QuestBoard:
                 cast.run(lambda _: self._stop.is_set())
         finally:
             self._active = None
-            self._change(self._updated)
-        status = _ENDED.get(cast.status)
+            self._change(self._with_cast_status)
+        status = _STATUS_AT_END.get(cast.status)
         if status is None:
             return "stopped" if self._stop.is_set() else "person"
         return "failed" if status == "failed" else None
 
-    def _updated(self, board: Board) -> Board:
+    def _with_cast_status(self, board: Board) -> Board:
         """Return the board with the status of each quest updated from its cast."""
-        return board.having(tuple(map(self._update, board.quests)))
+        return board.with_fields(tuple(map(self._update, board.quests)))
 
     def _update(self, quest: Quest) -> Quest:
         if quest.status in ("pending", "done") or quest.cast is None or quest.cast == self._active:
             return quest
-        cast = self._opened(quest.cast)
+        cast = self._open_cast(quest.cast)
         if cast is not None:
             status, failure = cast.status, cast.failure
             note = failure.message if failure else _waiting_note(cast)
@@ -243,14 +243,14 @@ class QuestBoard:
             if entry.locked_by is not None:
                 return quest  # another kernel runs the quest
             if entry.status == "broken":
-                return quest.having(status="failed", note=f"its cast cannot be read: {entry.problem}")
+                return quest.with_fields(status="failed", note=f"its cast cannot be read: {entry.problem}")
             status, note = entry.status, quest.note
-            if quest.status == "running" and status not in _ENDED:
+            if quest.status == "running" and status not in _STATUS_AT_END:
                 note = "The kernel stopped during the cast. Run the board to continue this quest."
-        quest_status = _ENDED.get(status, "waiting")
-        return quest.having(status=quest_status, note=None if quest_status == "done" else note)
+        quest_status = _STATUS_AT_END.get(status, "waiting")
+        return quest.with_fields(status=quest_status, note=None if quest_status == "done" else note)
 
-    def _opened(self, cast_id: str | None) -> Cast | None:
+    def _open_cast(self, cast_id: str | None) -> Cast | None:
         """Return the cast with this id if it is open for writing in this kernel, or None."""
         return None if cast_id is None else self._bench.casts.open_here(self._bench.casts.root / cast_id)
 
@@ -319,7 +319,7 @@ def _find_idle(board: Board, reference: QuestRef) -> Quest:
 def _replace(board: Board, quest: Quest, *new: Quest) -> Board:
     """Return the board with a quest replaced by ``new``; remove the quest if ``new`` is empty."""
     index = board.quests.index(quest)
-    return board.having((*board.quests[:index], *new, *board.quests[index + 1 :]))
+    return board.with_fields((*board.quests[:index], *new, *board.quests[index + 1 :]))
 
 
 def _position(to: str | int, index: int, last: int) -> int:

@@ -118,9 +118,7 @@ class QuestPanel(Panel):
         self.down_button = make("Down", "Move the quest down", acting(lambda quest: board.move(quest, "down")))
         self.top_button = make("Top", "Move the quest to the top", acting(lambda quest: board.move(quest, "top")))
         self.requeue_button = make("Requeue", "Cast the quest again when its turn comes", acting(board.requeue))
-        self.remove_button = make(
-            "Remove", "Remove the quest from the board; its cast is kept", acting(board.remove), style="danger"
-        )
+        self.remove_button = make("Remove", "Remove the quest, but keep its cast", acting(board.remove), style="danger")
         return [self.up_button, self.down_button, self.top_button, self.requeue_button, self.remove_button]
 
     def _make_run_buttons(self, first: Quest | None) -> list[ui.Button]:

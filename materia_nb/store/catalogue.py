@@ -24,10 +24,10 @@ from materia_nb.store.rundir import creation_time, is_cast_id, manifest_head, re
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
 
 _REQUEST_CHARS: Final = 200
-_PIECE: Final = 8_192
+_END_BYTES: Final = 8_192
 """Number of bytes that are read at the beginning of a journal, and at its end."""
-_LONGEST: Final = 262_144
-"""Number of bytes that are read instead if the first or last line is longer than ``_PIECE`` bytes."""
+_MAX_LINE_BYTES: Final = 262_144
+"""Number of bytes that are read instead if the first or last line is longer than ``_END_BYTES`` bytes."""
 _MAX_SUGGESTIONS: Final = 5
 """Maximum number of casts that the error about an unknown cast lists."""
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
@@ -56,7 +56,7 @@ _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
 }
 """The status of a cast after each type of event of the reference engine. Events of this engine contain the status."""
 
-_GOES_ON: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
+_READY_AFTER: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +291,10 @@ def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
 
 
 def _nth_latest(root: Path, back: int) -> Path:
-    readable = [entry for entry in list_casts(root) if entry.status != "broken"]
-    if back <= len(readable):
-        return readable[back - 1].path.resolve()
-    message = (
-        "This project has no casts." if not readable else f"This project has only {counted(len(readable), 'cast')}."
-    )
+    casts = [entry for entry in list_casts(root) if entry.status != "broken"]
+    if back <= len(casts):
+        return casts[back - 1].path.resolve()
+    message = "This project has no casts." if not casts else f"This project has only {counted(len(casts), 'cast')}."
     raise MateriaError(
         message,
         where=str(root),
@@ -356,12 +354,12 @@ def cast_entry(path: Path) -> CastEntry:
 def _readable_entry(path: Path) -> CastEntry:
     with open_for_reading(path / "events.jsonl") as handle:
         size = os.fstat(handle).st_size
-        head = os.pread(handle, _PIECE, 0)
+        head = os.pread(handle, _END_BYTES, 0)
         if b"\n" not in head:
-            head += os.pread(handle, _LONGEST, _PIECE)
+            head += os.pread(handle, _MAX_LINE_BYTES, _END_BYTES)
         start = parse_line(head.partition(b"\n")[0])
         tail, is_whole = b"", False
-        for length in (_PIECE, _LONGEST):
+        for length in (_END_BYTES, _MAX_LINE_BYTES):
             tail, is_whole = os.pread(handle, length, max(size - length, 0)), length >= size
             if is_whole or tail.count(b"\n") > 1:
                 break
@@ -385,7 +383,7 @@ def _readable_entry(path: Path) -> CastEntry:
         id=path.name,
         path=path,
         loadout=loadout if isinstance(loadout, str) else None,
-        request=_shortened(request) if isinstance(request, str) else None,
+        request=_short_request(request) if isinstance(request, str) else None,
         started=max(start.ts, creation_time(path.name)) if start.ts else None,
         last_event=(events[-1].ts if events else start.ts) or None,
         ours=data.get("engine") == "materia_nb",
@@ -436,16 +434,16 @@ def _known_status(value: object) -> CastStatus | None:
     return next((status for status in get_args(CastStatus) if status == value != "broken"), None)
 
 
-def _end_of(events: list[JournalLine]) -> Mapping[str, JSON]:
+def _end_fields(events: list[JournalLine]) -> Mapping[str, JSON]:
     return next((event.data for event in reversed(events) if event.type == "cast_end"), {})
 
 
 def _failure(events: list[JournalLine]) -> str:
-    return short(str(_end_of(events).get("error") or "").strip().partition("\n")[0], _REQUEST_CHARS)
+    return short(str(_end_fields(events).get("error") or "").strip().partition("\n")[0], _REQUEST_CHARS)
 
 
 def _warnings(events: list[JournalLine]) -> tuple[str, ...]:
-    codes = (as_object(warning).get("code") for warning in as_list(_end_of(events).get("warnings")))
+    codes = (as_object(warning).get("code") for warning in as_list(_end_fields(events).get("warnings")))
     return tuple(dict.fromkeys(code[:60] for code in codes if isinstance(code, str)))
 
 
@@ -455,12 +453,12 @@ def _statuses(events: list[JournalLine]) -> Iterator[CastStatus]:
         if kind == "cast_end":
             yield ("complete" if data.get("ok") is True else "aborted" if data.get("kind") == "aborted" else "failed")
         elif kind == "cast_revive":
-            yield "ready" if data.get("kind") in _GOES_ON else "waiting"
+            yield "ready" if data.get("kind") in _READY_AFTER else "waiting"
         elif kind in _STATUS_AFTER:
             yield _STATUS_AFTER[kind]
 
 
-def _shortened(text: str) -> str:
+def _short_request(text: str) -> str:
     lines = (" ".join(line.split()) for line in text[: _REQUEST_CHARS * 4].splitlines())
     line = " / ".join(filter(None, lines))
     return line if len(line) <= _REQUEST_CHARS else line[: _REQUEST_CHARS - 1] + "…"

@@ -37,7 +37,7 @@ from materia_nb.store.rundir import RunDir
 _FOLDER: Final = "drafts"
 _FORMAT: Final = "materia-nb draft 1"
 _FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
-_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
+_NEW_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
 _MAX_BYTES: Final = 2**25
 """Maximum size of a draft, in bytes; a longer draft is rewritten with only its last change."""
 _MAX_DRAFTS: Final = 5
@@ -133,7 +133,7 @@ def autosave(design: Design, root: Path, by: str = "") -> Design:
     return design
 
 
-def _stem(name: str) -> str:
+def _file_stem(name: str) -> str:
     return quote(name, safe=" ", errors="replace")[:100]
 
 
@@ -144,7 +144,7 @@ def _files(root: Path, name: str | None) -> list[Path]:
         listed = [(path, _FILE.fullmatch(path.name)) for path in (root / _FOLDER).iterdir()]
     except OSError:
         return []
-    return [path for path, form in listed if form and (name is None or form[1] == _stem(name))]
+    return [path for path, form in listed if form and (name is None or form[1] == _file_stem(name))]
 
 
 def _read_unlocked_draft(path: Path) -> SavedDraft | None:
@@ -221,7 +221,7 @@ class _Autosaver:
         self._size = 0
         self._at = 0
         self._handle = NO_FILE
-        self._let_go: Callable[[], object] = lambda: None
+        self._release: Callable[[], object] = lambda: None
 
     def on_change(self, design: Design, *, complete: bool) -> str:
         """Save the current state of a design, and return an error message or "".
@@ -229,23 +229,23 @@ class _Autosaver:
         ``complete`` is True if more than one step was added since the last call.
         """
         try:
-            if self._only_in_the_kernel(design):
+            if self._is_only_in_kernel(design):
                 return ""
             if not design.changed and (
                 complete or self._path is None or self._steps[0] is design.now or design.home.path is not None
             ):
-                self._drop()
+                self._delete_draft()
             elif complete or self._path is None or self._size > _MAX_BYTES or not self._path.exists():
-                self._begin(design)
+                self._begin_draft(design)
             else:
-                self._append(self._act(design.now, design.originals))
+                self._append(self._change_or_undo(design.now, design.originals))
         except (OSError, ValueError) as error:
-            self._let_go()
+            self._release()
             self._path = None
             return f"the draft could not be saved: {getattr(error, 'strerror', None) or error}"
         return ""
 
-    def _only_in_the_kernel(self, design: Design) -> bool:
+    def _is_only_in_kernel(self, design: Design) -> bool:
         """Return True if the latest step was saved only in the notebook.
 
         The draft is then kept, because the kernel may end.
@@ -257,7 +257,7 @@ class _Autosaver:
             and self._steps[-1] is design.now
         )
 
-    def _act(self, now: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
+    def _change_or_undo(self, now: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
         if len(self._steps) > 1 and self._steps[-2] is now:
             self._undone.append(self._steps.pop())
             return {"undo": True}
@@ -265,9 +265,9 @@ class _Autosaver:
             self._steps.append(self._undone.pop())
             return {"redo": True}
         self._undone.clear()
-        return self._next(now, originals)
+        return self._change_line(now, originals)
 
-    def _next(self, change: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
+    def _change_line(self, change: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
         before, self._text = self._text, _text_of(change, originals)
         self._steps.append(change)
         return {"words": change.summary, "text": self._text, "after": zlib.crc32(before.encode())}
@@ -280,9 +280,9 @@ class _Autosaver:
             write_all(self._handle, content)
         self._size += len(content)
 
-    def _begin(self, design: Design) -> None:
+    def _begin_draft(self, design: Design) -> None:
         """Start a new draft with the unsaved steps, and then delete the previous one."""
-        before, forget = self._path, self._let_go
+        before, forget = self._path, self._release
         base, steps = design.unsaved
         self._steps, self._undone, self._size = [base], [], 0
         self._text = _text_of(base, design.originals)
@@ -293,17 +293,17 @@ class _Autosaver:
             "text": self._text,
             "by": self.by,
         }
-        lines = [head, *(self._next(step, design.originals) for step in steps)]
+        lines = [head, *(self._change_line(step, design.originals) for step in steps)]
         if sum(len(line["text"]) for line in lines) > _MAX_BYTES // 2:
             self._text, self._steps = str(head["text"]), [base]
-            lines[1:] = [self._next(steps[-1], design.originals)]
-        self._open(design.name)
+            lines[1:] = [self._change_line(steps[-1], design.originals)]
+        self._open_file(design.name)
         self._append(*lines)
         if before is not None:
             forget()
             before.unlink(missing_ok=True)
 
-    def _open(self, name: str) -> None:
+    def _open_file(self, name: str) -> None:
         folder = self.root / _FOLDER
         if not RunDir(self.root).is_inside(_FOLDER):
             raise OSError(0, f"{folder} is a link")
@@ -313,16 +313,16 @@ class _Autosaver:
         for old in drafts[_MAX_DRAFTS - 1 :]:
             with suppress(OSError):
                 old.path.unlink()
-        path = folder / f"{_stem(name)}.{secrets.token_hex(4)}.jsonl"
+        path = folder / f"{_file_stem(name)}.{secrets.token_hex(4)}.jsonl"
         with HeldInterrupts():
-            handle = open_plain(path, _NEW)
-            self._let_go = weakref.finalize(self, _close, handle)
+            handle = open_plain(path, _NEW_FILE)
+            self._release = weakref.finalize(self, _close, handle)
             self._handle, self._path = handle, path
         lock_file(handle, path)
 
-    def _drop(self) -> None:
+    def _delete_draft(self) -> None:
         """Delete the draft, because the design has no unsaved changes."""
-        self._let_go()
+        self._release()
         path, self._path = self._path, None
         if path is not None:
             path.unlink(missing_ok=True)
@@ -335,7 +335,7 @@ def _close(handle: int) -> None:
 
 
 NAME: Final = "quest-board.json"
-_OWN: Final = "materiaNb"
+_OWN_RECORD: Final = "materiaNb"
 """Field of a quest with the record of this engine, valid until the reference engine changes the quest."""
 _SHARED_STATE: Final = {"sharedStatus": "status", "sharedAttempts": "attempts"}
 """Fields of the record of this engine, each with the field of the quest that it copies.
@@ -376,7 +376,7 @@ class Quest(_Model):
     note: str | None = None
     shared: Object = Field(default_factory=dict, repr=False)
 
-    def having(self, **fields: JSON) -> Quest:
+    def with_fields(self, **fields: JSON) -> Quest:
         """Return a copy of the quest with some fields changed."""
         return self.model_copy(update=fields)
 
@@ -395,11 +395,11 @@ class Board(_Model):
             raise ValueError("two quests have the same id")
         return self
 
-    def having(self, quests: tuple[Quest, ...]) -> Board:
+    def with_fields(self, quests: tuple[Quest, ...]) -> Board:
         """Return a copy of the board with other quests."""
         return self.model_copy(update={"quests": quests})
 
-    def adding(self, request: str, loadout: str | None) -> Board:
+    def with_quest(self, request: str, loadout: str | None) -> Board:
         """Return a copy of the board with one more quest at the end."""
         numbers = [int(match[1]) for quest in self.quests if (match := _QUEST_ID.fullmatch(quest.id))]
         number = max([self.next, *(number + 1 for number in numbers)])
@@ -469,7 +469,7 @@ def _own_record(quest: Object) -> Object:
 
     If the reference engine changed the quest last, its cast belongs to that engine and cannot be continued here.
     """
-    own = as_object(quest.get(_OWN))
+    own = as_object(quest.get(_OWN_RECORD))
     if own and all(own.get(name) == quest.get(shared) for name, shared in _SHARED_STATE.items()):
         return {name: own.get(name) for name in ("status", "cast", "note")}
     status = quest.get("status", "pending")
@@ -508,7 +508,7 @@ def _shared_quest(quest: Quest, now: str, *, may_run: bool) -> Object:
         "updatedAt": now,
         "attempts": (whole_number(before.get("attempts")) or 0) + (quest.status == "running"),
     }
-    shared[_OWN] = own | {name: shared[field] for name, field in _SHARED_STATE.items()}
+    shared[_OWN_RECORD] = own | {name: shared[field] for name, field in _SHARED_STATE.items()}
     optional = {
         "loadoutOverride": quest.loadout,
         "lastCastId": quest.cast,

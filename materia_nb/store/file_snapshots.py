@@ -26,14 +26,14 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.store.files import DiskError, disk, locked
 
-REPOSITORY: Final = "files.git"
+GIT_FOLDER: Final = "files.git"
 """The name of the Git directory in the directory of the casts."""
-OWN: Final = "files"
+FORK_DIR: Final = "files"
 """The folder in the run directory of a fork that is the working directory of the fork."""
 ATTEMPTS: Final = "attempts"
-OF_LANE: Final = "-lane-"
+LANE_SEPARATOR: Final = "-lane-"
 """The separator between the id of the cast and the number of the lane in the Git ref of a lane's latest snapshot."""
-FOLDERS: Final = (OWN, ATTEMPTS, "worktrees")
+WORK_FOLDERS: Final = (FORK_DIR, ATTEMPTS, "worktrees")
 """Folders of a run directory that are working directories: of forks, of attempts, and of the utility Git-Spawn."""
 
 MAX_FILE_BYTES: Final = 2**25
@@ -42,9 +42,9 @@ MAX_FILES: Final = 50_000
 """Maximum number of files in a snapshot."""
 MAX_BYTES: Final = 2**30
 
-_TRIES: Final = 3
+_MAX_ATTEMPTS: Final = 3
 """Maximum number of attempts to read a file that is being changed; then the file is omitted."""
-_BY_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
+_READ_IN_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
 """Makes Git read files of more than 32 KiB in pieces. Otherwise Git maps them into memory: if a file changes
 meanwhile, Git can store bytes that do not match the hash, and if a file becomes shorter, the Git process ends."""
 _MAX_PACKS: Final = 100
@@ -101,7 +101,7 @@ class FileSnapshots:
         own: bool = False,
         skip: Path | None = None,
     ) -> None:
-        self.folder, self.git_dir = folder, casts / REPOSITORY
+        self.folder, self.git_dir = folder, casts / GIT_FOLDER
         self._name, self._ignored, self._own, self._skip = name, ignored, own, skip or casts
         with disk(casts, "find the directory of file snapshots"):
             exists = self.git_dir.is_dir()
@@ -122,10 +122,10 @@ class FileSnapshots:
         self._indexed: frozenset[bytes] = frozenset()
 
     def _init(self, casts: Path) -> None:
-        _needs_git()
-        fresh = casts / f"{REPOSITORY}.new"
+        _git_program()
+        fresh = casts / f"{GIT_FOLDER}.new"
         doing = "create the directory of file snapshots"
-        with locked(casts / f"{REPOSITORY}.lock", doing), disk(casts, doing):
+        with locked(casts / f"{GIT_FOLDER}.lock", doing), disk(casts, doing):
             if self.git_dir.is_dir():  # another cast was faster
                 return
             shutil.rmtree(fresh, ignore_errors=True)  # that of a process that was killed: the lock is ours
@@ -143,7 +143,7 @@ class FileSnapshots:
     def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         return git(
             self.git_dir,
-            *_BY_PIECES,
+            *_READ_IN_PIECES,
             *arguments,
             stdin=stdin,
             folder=self.folder,
@@ -166,15 +166,15 @@ class FileSnapshots:
         tries: Counter[bytes] = Counter()  # by path; under b"" those in which Git named no file
         while True:
             try:
-                left_out = self._update_index({path for path, count in tries.items() if count >= _TRIES})
+                left_out = self._update_index({path for path, count in tries.items() if count >= _MAX_ATTEMPTS})
                 return self._commit(parent, left_out)
             except DiskError as error:  # a file that is being written can differ from one moment to the next
                 self._start_index()
                 named = _REFUSED_PATH.search(os.fsencode(error.what))
                 path = (named[1] or named[2]) if named is not None else b""
-                if tries[path] >= _TRIES:
+                if tries[path] >= _MAX_ATTEMPTS:
                     raise
-                tries[path] += _TRIES if path and "Permission denied" in error.what else 1
+                tries[path] += _MAX_ATTEMPTS if path and "Permission denied" in error.what else 1
             except BaseException:  # an interrupt as well: the index may hold more than is known here
                 self._start_index()
                 raise
@@ -211,7 +211,7 @@ class FileSnapshots:
         """Return the paths of files to store, and the paths of omitted files, which are too long or unreadable."""
         paths, left_out, size, root = [], [], 0, os.fsencode(self.folder) + b"/"
         with disk(self.folder, "list the files of the project"):
-            listed = [*self.listing()]
+            listed = [*self.walk_files()]
         for path in listed:
             try:
                 info = os.lstat(root + path)
@@ -235,7 +235,7 @@ class FileSnapshots:
             )
         return frozenset(paths), frozenset(left_out)
 
-    def listing(self, inner: bytes = b"") -> Iterator[bytes]:
+    def walk_files(self, inner: bytes = b"") -> Iterator[bytes]:
         """Yield the paths of files, also in nested repositories, without casts, Git directories and ignored files."""
         folder = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
         top = Path(os.fsdecode(folder)) if inner or self._own else _repository_root(self.folder)
@@ -248,7 +248,7 @@ class FileSnapshots:
             arguments += [f"--exclude-from={own}"] if own.is_file() else []
         for path in git(self.git_dir, *arguments, folder=folder, tree=top).split(b"\0")[:-1]:
             if path.endswith(b"/"):
-                yield from self.listing(inner + path)
+                yield from self.walk_files(inner + path)
             else:
                 yield inner + path
 
@@ -368,11 +368,11 @@ def difference(git_dir: Path, before: str, after: str, path: str | None = None) 
 
 def delete_snapshots(casts: Path, name: str) -> None:
     """Delete the snapshots of a deleted cast; after the last cast, also delete the Git directory."""
-    git_dir = casts / REPOSITORY
+    git_dir = casts / GIT_FOLDER
     if not git_dir.is_dir():
         return
     with contextlib.suppress(MateriaError):  # without Git it stays as it is
-        whose = (f"refs/casts/{name}", f"refs/casts/{name}{OF_LANE}*")
+        whose = (f"refs/casts/{name}", f"refs/casts/{name}{LANE_SEPARATOR}*")
         for ref in git(git_dir, "for-each-ref", "--format=%(refname)", *whose).decode().split():
             git(git_dir, "update-ref", "-d", ref)
         if not git(git_dir, "for-each-ref"):
@@ -416,7 +416,7 @@ _CONFIG: Final = b"""[core]
 """
 
 
-def _needs_git() -> str:
+def _git_program() -> str:
     """Return the path of Git; raise MateriaError (``no_git``) if Git is not installed."""
     program = shutil.which("git") if platform.PROCESSES else None
     if program is None:
@@ -428,9 +428,9 @@ def _needs_git() -> str:
     return program
 
 
-def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
+def _check_settings(git_dir: Path, arguments: Sequence[str]) -> None:
     """Raise MateriaError if the settings of a Git directory were changed, because settings can name programs to run."""
-    if git_dir.name != REPOSITORY or arguments[0] == "init":
+    if git_dir.name != GIT_FOLDER or arguments[0] == "init":
         return  # made by us just now
     with disk(git_dir, "read the settings of file snapshots"):
         if read_plain(git_dir / "config") != _CONFIG:
@@ -455,8 +455,8 @@ def git(
     Raises:
         MateriaError: Git fails (``files``), or is not installed (``no_git``).
     """
-    program = _needs_git()
-    _refuse_foreign(git_dir, arguments)
+    program = _git_program()
+    _check_settings(git_dir, arguments)
     # A hook that runs a cast has Git variables of its own repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= dict.fromkeys(("GIT_DIR", "GIT_COMMON_DIR"), str(git_dir))
@@ -485,6 +485,6 @@ def git(
             raise
     if process.returncode:
         message = errors.decode("utf-8", "surrogateescape").strip()[-600:] or f"code {process.returncode}"
-        verb = next(word for word in arguments if word not in _BY_PIECES)
+        verb = next(word for word in arguments if word not in _READ_IN_PIECES)
         raise DiskError(f"A Git command for file snapshots failed: git {verb}: {message}", kind="files")
     return output

@@ -65,21 +65,21 @@ def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
         where=str(path),
         hint="move this file or directory away, because a plain file is expected there"
         if error.errno in {errno.EINVAL, errno.ELOOP, errno.EISDIR}
-        else _RESUME,
+        else _RESUME_HINT,
         kind="disk",
     )
 
 
-_RESUME: Final = "free disk space or make the directory writable, then resume; everything recorded so far is kept"
+_RESUME_HINT: Final = "free disk space or make the directory writable, then resume; everything recorded so far is kept"
 
 
 @contextlib.contextmanager
-def nothing_recorded() -> Iterator[None]:
+def before_first_record() -> Iterator[None]:
     """Change the hint of a disk error in the block: the cast must be started again, because nothing is recorded yet."""
     try:
         yield
     except DiskError as error:
-        if error.hint == _RESUME:
+        if error.hint == _RESUME_HINT:
             error.hint = "free disk space or make the directory writable, then cast again; nothing was recorded"
         raise
 
@@ -175,20 +175,20 @@ class OwnFormat:
         )
 
 
-FilesSeen: TypeAlias = Mapping[str, tuple[int, int, int]]
+FileStamps: TypeAlias = Mapping[str, tuple[int, int, int]]
 """The files of a project by relative path: the times of the last content and inode changes, and the size."""
 
-MOST_FILES: Final = 20_000
+MAX_PROJECT_FILES: Final = 20_000
 """Maximum number of files and folders of a project for which changes are detected."""
-MOST_CHANGED: Final = 200
+MAX_CHANGED_FILES: Final = 200
 """Maximum number of changed files that are listed."""
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
 _TICK_NS: Final = 10_000_000
 """Maximum time during which a kernel gives files the same timestamp, in nanoseconds."""
 
 
-def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
-    """Return the files of a project, or None if there are more than :data:`MOST_FILES`.
+def take_snapshot(project: Path, skip: Path) -> FileStamps | None:
+    """Return the files of a project, or None if there are more than :data:`MAX_PROJECT_FILES`.
 
     No program is started, because the settings of a git repository can name programs that git runs.
 
@@ -198,7 +198,7 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
     """
     files: dict[str, tuple[int, int, int]] = {}
     root, skipped = str(project.absolute()), str(skip.absolute())
-    folders, left, newest = [root], MOST_FILES, 0
+    folders, left, newest = [root], MAX_PROJECT_FILES, 0
     base = len(root.rstrip("/")) + 1
     while folders:
         folder = folders.pop()
@@ -222,12 +222,12 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
     return files
 
 
-def changed_files(before: FilesSeen | None, after: FilesSeen | None) -> tuple[str, ...]:
+def changed_files(before: FileStamps | None, after: FileStamps | None) -> tuple[str, ...]:
     """Return the paths of files created or written between two snapshots, sorted; empty if a snapshot is missing."""
     if before is None or after is None:
         return ()
     changed = sorted(name for name, status in after.items() if before.get(name) != status)
-    return tuple(to_bytes(name).decode() for name in changed[:MOST_CHANGED])
+    return tuple(to_bytes(name).decode() for name in changed[:MAX_CHANGED_FILES])
 
 
 _LOCK_NAME: Final = "cast.lock"

@@ -34,7 +34,7 @@ from materia_nb.store.files import (
 )
 from materia_nb.store.rundir import Mark, RunDir, artifact_content
 
-_LONGEST: Final = 2**30
+_MAX_JOURNAL_BYTES: Final = 2**30
 """Maximum size of a journal that is read, in bytes."""
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND
@@ -84,7 +84,7 @@ class Contents(NamedTuple):
     lines: list[JournalLine]
     end: int
     torn: bytes
-    unended: bool
+    lacks_line_break: bool
     link: str
     reached: bool
     broken: int | None
@@ -112,13 +112,13 @@ class Journal:
             path: the file, which is created if it is missing.
             lock: the lock of the cast, which is released with the journal.
             sync: True to force each append to the disk.
-            contents: the contents read from an existing file; None for a new journal. Call :meth:`mend` before the
+            contents: the contents read from an existing file; None for a new journal. Call :meth:`repair_end` before the
                 first append.
         """
         self.path = path
         self.sync = sync
         self._lock = lock
-        self._unsure = False
+        self._is_partial = False
         self._closed = False
         self._handle = NO_FILE
         try:  # as in CastLock
@@ -132,13 +132,13 @@ class Journal:
             self.close()
             raise
 
-    def mend(self, contents: Contents) -> Path | None:
+    def repair_end(self, contents: Contents) -> Path | None:
         """Repair the end of the journal before the first append, from the contents that were just read.
 
         An incomplete last line is moved to a separate file next to the journal; the path of that file is returned. A
         last line without a line break gets its line break.
         """
-        if contents.unended:
+        if contents.lacks_line_break:
             with disk(self.path, "add the line break to the last line of the journal"):
                 write_all(self._handle, b"\n")
                 self.mark = self.mark._replace(size=self.mark.size + 1)
@@ -164,34 +164,34 @@ class Journal:
             MateriaError: this process is a copy of the process that writes the cast (``locked``), or another process
                 took the released lock.
         """
-        block, link = encoded(lines, self.mark.link)
+        block, link = encode_lines(lines, self.mark.link)
         with HeldInterrupts():
             if self._handle == NO_FILE or os.getpid() != self._process:
                 self.wake()
             try:
-                if self._unsure:
-                    self._cut()
-                self._check_alone()
-                self._unsure = True
+                if self._is_partial:
+                    self._truncate()
+                self._check_unchanged()
+                self._is_partial = True
                 write_all(self._handle, block)
                 if self.sync:
                     os.fsync(self._handle)
                 self.mark = Mark(self.mark.size + len(block), link)  # at once, so that an interrupt leaves a true mark
-                self._unsure = False
+                self._is_partial = False
             except BaseException as error:
-                if self._unsure:
+                if self._is_partial:
                     with contextlib.suppress(OSError):
-                        self._cut()
+                        self._truncate()
                 if isinstance(error, OSError):
                     raise disk_error(self.path, "write the journal", error) from error
                 raise
 
     def settle(self) -> None:
         """Remove the lines of an interrupted append, which the next append would also remove."""
-        if self._unsure:
-            self._cut()
+        if self._is_partial:
+            self._truncate()
 
-    def _check_alone(self) -> None:
+    def _check_unchanged(self) -> None:
         """Raise DiskError if the journal was removed, replaced, or changed by another process."""
         try:
             status = os.stat(self.path)  # noqa: PTH116 - at each step
@@ -213,14 +213,14 @@ class Journal:
             )
 
     @property
-    def rests(self) -> bool:
+    def is_released(self) -> bool:
         """True if the file and the lock are released."""
         return self._handle == NO_FILE
 
     def rest(self) -> None:
         """Release the file and the lock until the next append, unless the file must still be truncated."""
-        if not self._unsure:
-            self._let_go()
+        if not self._is_partial:
+            self._release()
 
     def wake(self) -> None:
         """Acquire the lock and open the file again.
@@ -236,28 +236,28 @@ class Journal:
                 hint="continue the cast in that process; or start the new process with spawn instead of fork, and resume the cast in it",
                 kind="locked",
             )
-        if not self.rests:
+        if not self.is_released:
             return
         if self._closed:
             raise ValueError("the journal is closed")
         try:
             with HeldInterrupts():
-                self._check_alone()
+                self._check_unchanged()
                 self._lock = CastLock(self.path.parent)
                 self._handle = open_plain(self.path, _APPEND)
-                self._check_alone()
+                self._check_unchanged()
         except BaseException as error:
-            self._let_go()
+            self._release()
             if isinstance(error, OSError):
                 raise disk_error(self.path, "open the journal", error) from error
             raise
 
-    def _cut(self) -> None:
+    def _truncate(self) -> None:
         os.ftruncate(self._handle, self.mark.size)
-        self._unsure = False
+        self._is_partial = False
 
-    def _let_go(self) -> None:
-        if self.rests and self._lock is None:
+    def _release(self) -> None:
+        if self.is_released and self._lock is None:
             return
         with HeldInterrupts():
             handle, self._handle = self._handle, NO_FILE
@@ -270,7 +270,7 @@ class Journal:
     def close(self) -> None:
         """Release the file and the lock permanently. Appending afterwards is an error."""
         self._closed = True
-        self._let_go()
+        self._release()
 
     def __del__(self) -> None:
         """Close the journal if an interrupt prevented the caller from receiving it."""
@@ -293,7 +293,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
         MateriaError: there is no readable journal (``no_journal``), or the journal is damaged (``damaged_journal``).
     """
     try:
-        content = read_plain(path, _LONGEST)
+        content = read_plain(path, _MAX_JOURNAL_BYTES)
     except OSError as error:
         raise MateriaError(
             f"The journal cannot be read: {error.strerror}.",
@@ -304,12 +304,12 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
     lines: list[JournalLine] = []
     reached = known is None
     position, link, linked, broken = 0, "", False, None
-    torn, unended = b"", bool(content) and not content.endswith(b"\n")
+    torn, lacks_line_break = b"", bool(content) and not content.endswith(b"\n")
     for number, raw in enumerate(BytesIO(content), start=1):
         start, position = position, position + len(raw)
         line = None if raw.isspace() else parse_line(raw)
         if line is not None:
-            body, written_link = _unlinked(raw.rstrip(b"\r\n"))
+            body, written_link = _split_link(raw.rstrip(b"\r\n"))
             after = _link_digest(body, key=link.encode()).hexdigest()
             if broken is None and (written_link != after if written_link or linked else False):
                 broken = len(lines)
@@ -319,7 +319,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
             if line.type == until:
                 break
         elif position == len(content):
-            torn, unended, position = b"" if raw.isspace() else raw, False, start
+            torn, lacks_line_break, position = b"" if raw.isspace() else raw, False, start
             break
         elif not raw.isspace():
             if lenient:
@@ -332,22 +332,22 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
                 kind="damaged_journal",
             )
     # A truncated JSON object is never valid JSON, so a last line that can be parsed is complete.
-    return Contents(lines, position, torn, unended, link, reached, broken, linked)
+    return Contents(lines, position, torn, lacks_line_break, link, reached, broken, linked)
 
 
 _LINK: Final = b',"link":"'
-_SHORT: Final = 80
-_ENDS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
+_MAX_SHARED_CHARS: Final = 80
+_LINK_CHARS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
 
 
-def _unlinked(raw: bytes) -> tuple[bytes, str]:
+def _split_link(raw: bytes) -> tuple[bytes, str]:
     """Split a line into its body and its link.
 
     The link is "" if the line has no link, as in journals of other engines.
     """
-    if raw[-_ENDS:-18] != _LINK:
+    if raw[-_LINK_CHARS:-18] != _LINK:
         return raw, ""
-    return raw[:-_ENDS], raw[-18:-2].decode("ascii", "replace")
+    return raw[:-_LINK_CHARS], raw[-18:-2].decode("ascii", "replace")
 
 
 def parse_line(raw: bytes) -> JournalLine | None:
@@ -364,7 +364,7 @@ def parse_line(raw: bytes) -> JournalLine | None:
     if isinstance(data, dict):
         for name, field in data.items():
             # Names and short texts are the same from line to line, so there is one object for each of them.
-            fields[intern(name)] = intern(field) if type(field) is str and len(field) <= _SHORT else field
+            fields[intern(name)] = intern(field) if type(field) is str and len(field) <= _MAX_SHARED_CHARS else field
     return JournalLine(
         ts if isinstance(ts, int) else 0,
         intern(value["type"]),
@@ -376,7 +376,7 @@ def parse_line(raw: bytes) -> JournalLine | None:
     )
 
 
-def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
+def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
     """Return lines as bytes, and the link of the last line.
 
     ``link`` is the link of the line before the first of ``lines``.
@@ -408,11 +408,11 @@ def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
     return b"".join(parts), link
 
 
-_KEPT: Final = (Output, OutputEdited)
+_OUTPUT_EVENTS: Final = (Output, OutputEdited)
 """The events whose text may be stored in an artifact."""
 
 
-def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
+def journal_lines(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
     """Return events as journal lines; ``session`` is the session after the events.
 
     A long output is first written as an artifact; the line then contains its digest (R43).
@@ -423,7 +423,7 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[J
     for event in events:
         data = to_json(event)
         text = data.get("text")
-        if isinstance(text, str) and isinstance(event, _KEPT):
+        if isinstance(text, str) and isinstance(event, _OUTPUT_EVENTS):
             content = artifact_content(text)
             if content is not None:
                 files.write(str(data["artifact"]), content)

@@ -29,15 +29,15 @@ from materia_nb.jsonvalue import JSON, as_object, is_object
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph, sketch_graph
-from materia_nb.store.file_snapshots import OWN, FileSnapshots
+from materia_nb.store.file_snapshots import FORK_DIR, FileSnapshots
 from materia_nb.store.files import disk, to_bytes
-from materia_nb.store.journal import Contents, JournalLine, encoded, lines_of, read_journal
+from materia_nb.store.journal import Contents, JournalLine, encode_lines, journal_lines, read_journal
 from materia_nb.store.reader import (
     Recording,
-    as_visited,
+    missing_answer,
     read_session,
-    start_of,
-    unkept,
+    start_event,
+    visit_recorded,
     with_recorded_usage,
 )
 from materia_nb.store.rundir import RunDir, location_of, new_run_dir, written_mark
@@ -54,22 +54,22 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
         lines: the events.
         read: returns the text of an artifact by name; raises MateriaError if it cannot.
     """
-    done = Recording(begin_at(begin_session(rules, start_of(lines)).state._replace(next=None)))
+    done = Recording(begin_at(begin_session(rules, start_event(lines)).state._replace(next=None)))
     for line, target in zip(lines, _recorded_targets(lines), strict=True):
         try:
             event = from_json(line.type, line.data, line.ts, lenient=True)
         except MateriaError:
             continue  # an invalid tool call
         if isinstance(event, ev.SocketStart):
-            _entered(done, rules, event)
+            _add_start(done, rules, event)
         elif isinstance(event, ev.Output) and done.session.steps:
-            _answered(done, rules, event, target, read)
+            _add_turn(done, rules, event, target, read)
         elif isinstance(event, ev.ToolCalled | ev.AgentNote) and done.session.steps:
             done.session = evolve(rules, done.session, event)
         elif isinstance(event, ev.CastRetried | ev.LimitRaised):
-            _take(done, rules, event, done.session.state._replace(status="waiting", failure=None))
+            _apply(done, rules, event, done.session.state._replace(status="waiting", failure=None))
         elif isinstance(event, ev.CastEnd):
-            _ended(done, rules, event)
+            _add_end(done, rules, event)
     return done
 
 
@@ -97,13 +97,13 @@ def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
     return visited
 
 
-def _take(done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None) -> None:
+def _apply(done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None) -> None:
     """Fold a recorded event that led to ``state``, even if this engine would continue differently."""
     transition = Transition(state, (), decision, before=done.session.state, forced=True)
     done.session = evolve(rules, done.session, event.replace(transition=transition))
 
 
-def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
+def _add_start(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
     socket, before = event.about.get("socket"), done.session.state
     if not isinstance(socket, str):
         return
@@ -113,14 +113,14 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
         return  # the same visit once more
     traversal = {f"{last}->{socket}": before.traversals.get(f"{last}->{socket}", 0) + 1} if last else {}
     state = before._replace(visits={**before.visits, socket: visit - 1}, traversals={**before.traversals, **traversal})
-    state = as_visited(rules, state, socket, event)
-    _take(done, rules, event, state)
+    state = visit_recorded(rules, state, socket, event)
+    _apply(done, rules, event, state)
 
 
-def _answered(done: Recording, rules: Rules, event: ev.Output, target: str | None, read: Callable[[str], str]) -> None:
+def _add_turn(done: Recording, rules: Rules, event: ev.Output, target: str | None, read: Callable[[str], str]) -> None:
     step, state = done.session.steps[-1], done.session.state
     if event.artifact is None and event.text is None and isinstance(event, ev.RecoveryStart):
-        done.messages.append(f"Step {step.number}: {unkept(event)}.")
+        done.messages.append(f"Step {step.number}: {missing_answer(event)}.")
         return
     artifact, text = event.artifact or output_name(step.socket, step.visit, step.item_key), event.text
     if text is None:
@@ -139,33 +139,33 @@ def _answered(done: Recording, rules: Rules, event: ev.Output, target: str | Non
     elif isinstance(event, ev.RecoveryStart):
         decision = decision_of(step.at, "repair", None)
     recorded = event.replace(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
-    _take(done, rules, recorded, state, decision)
+    _apply(done, rules, recorded, state, decision)
 
 
-def _ended(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
+def _add_end(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
     state = done.session.state
     if event.ok is True:
-        _take(done, rules, event, _over(state, "complete"))
+        _apply(done, rules, event, _ended_state(state, "complete"))
         return
     message = event.error or "the recording contains no reason"
     aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
-    over = _over(state, "aborted" if aborted else "failed")._replace(failure=failure)
+    over = _ended_state(state, "aborted" if aborted else "failed")._replace(failure=failure)
     decision = decision_of(state.at, "failure", None)._replace(failure=failure)
     recorded = event.replace(kind=failure.kind)
-    _take(done, rules, recorded, over, decision if state.waiting_at else None)
+    _apply(done, rules, recorded, over, decision if state.waiting_at else None)
 
 
-def _over(state: CastState, status: JSON) -> CastState:
+def _ended_state(state: CastState, status: JSON) -> CastState:
     return state._replace(status=status, next=None, failure=None)
 
 
-_LONGEST_CONFIG: Final = 50_000_000
+_MAX_CONFIG_BYTES: Final = 50_000_000
 """Maximum size of a cast's config that is read, in bytes."""
 
 CONFIG: Final = "config.resolved.json"
 
-CONTINUE_COPY: Final = "continue a copy of the cast: cast.replay(cast.graph).go_on()"
+CONTINUE_HINT: Final = "continue a copy of the cast: cast.replay(cast.graph).go_on()"
 """A hint with the command that continues an open cast of another engine."""
 
 ENGINE = "materia_nb"
@@ -173,7 +173,7 @@ ENGINE = "materia_nb"
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RunContents:
     """The contents of a run directory.
 
     Attributes:
@@ -236,25 +236,25 @@ def check_resumable(files: RunDir) -> None:
         raise MateriaError(
             "This cast was recorded by another engine, so it can be opened but not continued in its own directory.",
             where=str(files.path),
-            hint=f"open it; then {CONTINUE_COPY}",
+            hint=f"open it; then {CONTINUE_HINT}",
             kind="not_ours",
         )
 
 
-def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
+def read_recorded(files: RunDir, *, view_only: bool = False) -> RunContents:
     """Return the contents of a run directory.
 
     Raises MateriaError if the config or the journal is missing or unreadable.
 
     Args:
         files: the run directory.
-        to_look: True to list the problems of a loadout that this engine cannot run in ``problems``; False to raise an
+        view_only: True to list the problems of a loadout that this engine cannot run in ``problems``; False to raise an
             error (R41).
     """
     contents = _read_contents(files)
     start = cast_start(contents) or {}
     ours = start.get("engine") == ENGINE
-    document, name = _with_pipeline(_document(files.path / CONFIG), start)
+    document, name = _with_loadout(_document(files.path / CONFIG), start)
     if not ours:
         document = _without_resolved_scripts(document)
         report = _recorded_usage(files, contents)
@@ -273,13 +273,13 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
     try:
         rules = Rules(build_graph(document, name, owners), session if isinstance(session, str) else "")
     except MateriaError as error:
-        if not to_look:
+        if not view_only:
             raise
         errors = error.report.problems if isinstance(error, LoadoutError) else ()
         problems = tuple(f"{issue.source}: {issue.message}" for issue in errors) or (error.what,)
         rules = Rules(sketch_graph(document, name, _visited_sockets(contents.lines)))
     project = start.get("project")
-    return Recorded(
+    return RunContents(
         rules=rules,
         document=document,
         contents=contents,
@@ -325,7 +325,7 @@ def _without_resolved_scripts(document: JSON) -> JSON:
     return {**as_object(document), "materia": {**materia, **resolved}} if resolved else document
 
 
-def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
+def _with_loadout(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
     """Return the config; if it has no loadout, add the loadout from the start event.
 
     The reference engine stores both.
@@ -341,7 +341,7 @@ def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str
 
 def _document(path: Path) -> JSON:
     try:
-        return json.loads(read_plain(path, _LONGEST_CONFIG))
+        return json.loads(read_plain(path, _MAX_CONFIG_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         problem = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else f"is not JSON: {error}"
         raise MateriaError(
@@ -365,27 +365,25 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
 
     The journal is written last and in one operation, because a directory with a journal counts as a cast.
     """
-    lines = [line for line in read_journal(files.journal).lines if not _is_about_that_cast(line)]
+    lines = [line for line in read_journal(files.journal).lines if not _is_left_out(line)]
     path = new_run_dir(root or files.path.parent)
     lines = [_copied(line, path, files.path.name, step) for line in lines]
     try:
         copy = RunDir(path, sync=files.sync)
         with disk(path, "copy the cast"):
-            copy.write(CONFIG, read_plain(files.path / CONFIG, _LONGEST_CONFIG))
+            copy.write(CONFIG, read_plain(files.path / CONFIG, _MAX_CONFIG_BYTES))
             for name in _artifacts(files):
                 copy.write(name, read_plain(files.path / name))
-        back = [] if now else _back(copy, rules, lines, step)
-        back += _with_files(copy, rules, [*lines, *back], None if now else step)
-        copy.write("events.jsonl", encoded([*lines, *back])[0])
+        back = [] if now else _line_back(copy, rules, lines, step)
+        back += _check_out_files(copy, rules, [*lines, *back], None if now else step)
+        copy.write("events.jsonl", encode_lines([*lines, *back])[0])
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # an incomplete copy is not a cast
         raise
     return path
 
 
-def write_events(
-    root: Path, rules: Rules, start: ev.CastStart, events: Sequence[ev.Event], *, sync: bool = False
-) -> Path:
+def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence[ev.Event], *, sync: bool) -> Path:
     """Write events and the config of a cast to a new directory in ``root``. The cast can then be resumed.
 
     The journal is written last and in one operation, because a directory with a journal counts as a cast.
@@ -396,18 +394,18 @@ def write_events(
         files.write_json(CONFIG, dict(rules.graph.document))
         start = start.replace(place=location_of(path))
         session = begin_session(rules, start)
-        lines = lines_of([start], session, files)
+        lines = journal_lines([start], session, files)
         for event in events:
             session = evolve(rules, session, event)
-            lines += lines_of([event], session, files)
-        files.write("events.jsonl", encoded(lines)[0])
+            lines += journal_lines([event], session, files)
+        files.write("events.jsonl", encode_lines(lines)[0])
     except BaseException:  # as in fork_files
         shutil.rmtree(path, ignore_errors=True)
         raise
     return path
 
 
-def _is_about_that_cast(line: JournalLine) -> bool:
+def _is_left_out(line: JournalLine) -> bool:
     """Return True if an event is not copied to a fork: an approval of a tool, or a label of the cast."""
     return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
 
@@ -436,7 +434,7 @@ def _copied(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLi
     return line._replace(data=data, label=None)
 
 
-def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int | None) -> list[JournalLine]:
+def _check_out_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int | None) -> list[JournalLine]:
     """Write the files of a step to a folder of the copy, and return the journal line about them.
 
     Without snapshots, nothing is written, and the result is empty.
@@ -450,9 +448,9 @@ def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int
         commit = files_after(then, step)
     if commit is None:
         raise not_kept(step or len(session.steps))
-    FileSnapshots(files.path / OWN, files.path.parent, files.path.name, own=True).check_out(commit)
-    event = ev.FilesKept(step=len(session.steps), commit=commit, by="fork", folder=OWN, ts=lines[-1].ts)
-    return lines_of([event], evolve(rules, session, event), files)
+    FileSnapshots(files.path / FORK_DIR, files.path.parent, files.path.name, own=True).check_out(commit)
+    event = ev.FilesKept(step=len(session.steps), commit=commit, by="fork", folder=FORK_DIR, ts=lines[-1].ts)
+    return journal_lines([event], evolve(rules, session, event), files)
 
 
 def not_kept(step: int) -> MateriaError:
@@ -464,7 +462,7 @@ def not_kept(step: int) -> MateriaError:
     )
 
 
-def _back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
+def _line_back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
     """Return the journal line that takes a cast back to ``step``.
 
     The result is empty if ``step`` is the latest step and not finished.
@@ -474,18 +472,18 @@ def _back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> l
     if last is not None and last.number == step and last.after.status not in ("ready", "complete"):
         return []
     events = decide.back_to(rules, session, step, lines[-1].ts, discard_edits=True)
-    return lines_of(events, fold(rules, session, events), files)
+    return journal_lines(events, fold(rules, session, events), files)
 
 
-CUT_SHORT: Final = (
+END_IS_MISSING: Final = (
     "The end of the journal is missing: the journal does not contain the line that was last when the cast paused "
     "(see manifest.json)."
 )
-_NO_LINKS: Final = "The journal was written by another engine and has no links, so changes cannot be detected."
+_NO_LINKS_MESSAGE: Final = "The journal was written by another engine and has no links, so changes cannot be detected."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Verified:
+class Verification:
     """The result of verifying a journal; its ``repr`` is readable text.
 
     Attributes:
@@ -511,10 +509,10 @@ class Verified:
         upto = f"up to step {self.steps} ({counted(self.lines, 'line')})" if self.steps else "before the first step"
         head = f"Intact {upto}." if self.good else f"Intact only {upto}."
         torn = ["The last line is torn: a crash cut it off while it was written."] if self.torn else []
-        return "\n".join([head, *self.problems, *torn, *([] if self.linked else [_NO_LINKS])])
+        return "\n".join([head, *self.problems, *torn, *([] if self.linked else [_NO_LINKS_MESSAGE])])
 
 
-def verify(files: RunDir) -> Verified:
+def verify(files: RunDir) -> Verification:
     """Check the journal and the long outputs of a run directory for changes. Writes nothing.
 
     Raises:
@@ -523,11 +521,11 @@ def verify(files: RunDir) -> Verified:
     contents = read_journal(files.journal, known=written_mark(files.path), lenient=True)
     problems, good = damage_messages(contents), len(contents.lines) if contents.broken is None else contents.broken
     for index, line in enumerate(contents.lines):
-        if index < good and (problem := _of_artifact(files, line)) is not None:
+        if index < good and (problem := _artifact_problem(files, line)) is not None:
             problems.append(f"Line {index + 1}: {problem}")
             good = index
-    return Verified(
-        _good_steps(contents.lines, good, is_whole=not problems),
+    return Verification(
+        _intact_steps(contents.lines, good, is_whole=not problems),
         good,
         tuple(problems),
         bool(contents.torn),
@@ -538,14 +536,14 @@ def verify(files: RunDir) -> Verified:
 def damage_messages(contents: Contents) -> list[str]:
     """Return messages about the damage to a journal: its first changed line, or a missing end."""
     if contents.broken is not None:
-        steps = _good_steps(contents.lines, contents.broken)
+        steps = _intact_steps(contents.lines, contents.broken)
         upto = f"up to step {steps}" if steps else "before the first step"
         changed = f"The journal was changed: line {contents.broken + 1} is not as it was written"
         return [f"{changed}, or an earlier line is missing. The journal is intact {upto}; the rest may be wrong."]
-    return [] if contents.reached else [CUT_SHORT]
+    return [] if contents.reached else [END_IS_MISSING]
 
 
-def refuse_broken(files: RunDir, contents: Contents) -> None:
+def require_intact(files: RunDir, contents: Contents) -> None:
     """Raise MateriaError (``damaged_journal``) if the links do not confirm every line."""
     if contents.broken is not None:
         raise MateriaError(
@@ -556,7 +554,7 @@ def refuse_broken(files: RunDir, contents: Contents) -> None:
         )
 
 
-def _good_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = False) -> int:
+def _intact_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = False) -> int:
     """Return the number of steps that end in the first ``count`` lines.
 
     With ``is_whole``, an unfinished last step is counted, too.
@@ -569,7 +567,7 @@ def _good_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = Fa
     return (len(starts) if steps is None else steps) - (not is_whole and not ended)
 
 
-def _of_artifact(files: RunDir, line: JournalLine) -> str | None:
+def _artifact_problem(files: RunDir, line: JournalLine) -> str | None:
     name, digest = line.data.get("artifact"), line.data.get("sha256")
     if not isinstance(name, str) or not isinstance(digest, str):
         return None

@@ -67,7 +67,7 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
 
 def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
     """Return the transition into a recorded visit that this engine would not make, or whose item does not exist."""
-    state = as_visited(rules, state, socket, recorded)
+    state = visit_recorded(rules, state, socket, recorded)
     item = state.at.item if state.at else None
     if item is not None:  # mark the item as entered, so that it does not count as skipped
         state = state._replace(items={**state.items, item.id: state.items.get(item.id, NEW_ITEM)})
@@ -75,7 +75,7 @@ def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: Socke
     return Transition(state, (), None, prompt)
 
 
-def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> CastState:
+def visit_recorded(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> CastState:
     """Return the state in which ``socket`` waits for an output, with the recorded item."""
     node, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
@@ -126,7 +126,7 @@ def _turn_failed(event: Event | None) -> bool:
     return "agent turn failed" in error or (unheld and "validation failed" not in error)
 
 
-def unkept(event: RecoveryStart) -> str:
+def missing_answer(event: RecoveryStart) -> str:
     """Return a description of a turn whose answer the recording does not contain."""
     error = (event.error or "no reason given")[:300]
     if _turn_failed(event):
@@ -189,12 +189,12 @@ def read_session(
         MateriaError: kind ``damaged_journal``, or what ``read`` raised if strict.
     """
     reader = _Reader(rules, lines, read, strict=strict)
-    for line in _emptying(lines) if empty else lines:
+    for line in _pop_lines(lines) if empty else lines:
         reader.take(line)
     return reader.done
 
 
-def _emptying(lines: list[JournalLine]) -> Iterating[JournalLine]:
+def _pop_lines(lines: list[JournalLine]) -> Iterating[JournalLine]:
     lines.reverse()
     while lines:
         yield lines.pop()
@@ -254,7 +254,7 @@ def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
     return Usage(tokens_in, output, cost if is_number(cost) else None, cached=read or None)
 
 
-class _Exchanged(MateriaError):
+class _WrongConfig(MateriaError):
     """Raised if the journal does not belong to its config, so that the cast cannot be shown."""
 
 
@@ -268,20 +268,20 @@ class _Reader:
         self.rules = rules
         self.strict = strict
         self._read = read
-        self.done = Recording(begin_session(rules, start_of(lines)))
+        self.done = Recording(begin_session(rules, start_event(lines)))
         self.quest = _quest_of(lines)
         self.named = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
         self.command: ev.UtilityCommand | None = None
         self.recovery: ev.Event | None = None
         self.budget = False
-        self.free = False  # the next start need not be where the engine would go: a retry, or a lost output
-        self.misfits: Mapping[type[ev.Event], Callable[[Any], None]] = {
-            ev.SocketStart: self._start,
+        self.may_differ = False  # the next start need not be where the engine would go: a retry, or a lost output
+        self.translators: Mapping[type[ev.Event], Callable[[Any], None]] = {
+            ev.SocketStart: self._apply_start,
             ev.RefinementFinal: self._finalize,
-            ev.CastRetried: self._again,
-            ev.LimitRaised: self._again,
-            ev.CastEnd: self._end,
-            **dict.fromkeys(ev.OUTPUTS, self._output),
+            ev.CastRetried: self._continue,
+            ev.LimitRaised: self._continue,
+            ev.CastEnd: self._apply_end,
+            **dict.fromkeys(ev.OUTPUTS, self._apply_output),
         }
 
     @property
@@ -295,66 +295,66 @@ class _Reader:
             if event is not None and not isinstance(event, ev.CastStart):  # which was read first of all
                 self._take(event)
         except MateriaError as error:
-            if self.strict or isinstance(error, _Exchanged):
+            if self.strict or isinstance(error, _WrongConfig):
                 raise
-            self._note(error)
+            self._add_message(error)
 
     def _take(self, event: ev.Event) -> None:
         if isinstance(event, (ev.Output, ev.OutputEdited)) and event.text is None:
             if isinstance(event, ev.RECOVERY) and event.artifact is None:
-                self._unkept(event)
+                self._add_missing(event)
                 return
             try:
                 event = event.replace(text=self._text_of(event))
             except MateriaError as error:
                 if self.strict or not isinstance(event, ev.Output):
                     raise
-                self._note(error)
-                self._lost(event)
+                self._add_message(error)
+                self._skip_output(event)
                 return
-        misfit = None if event.lane else self.misfits.get(type(event))  # only we write of lanes
+        translate = None if event.lane else self.translators.get(type(event))  # only we write of lanes
         if isinstance(event, ev.CastEnd) and event.usage:
-            self._end(event)  # its totals may be all that is recorded of the usage
+            self._apply_end(event)  # its totals may be all that is recorded of the usage
         else:
             try:
                 self._fold(event)
             except MateriaError:
-                if misfit is None:
+                if translate is None:
                     raise
-                misfit(event)
+                translate(event)
         self._remember(event)
 
     def _fold(self, event: ev.Event) -> None:
         self.done.session = evolve(self.rules, self.session, event)
 
-    def _forced(self, event: ev.Event, transition: Transition) -> None:
+    def _apply_forced(self, event: ev.Event, transition: Transition) -> None:
         """Apply an event with a transition that this engine would not make."""
         self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _remember(self, event: ev.Event) -> None:
         """Remember events that would explain a later failure.
 
-        ``free`` is set if the recording may continue at another socket than this engine would choose.
+        ``may_differ`` is set if the recording may continue at another socket than this engine would choose.
         """
         match event:
             case ev.SocketStart():
                 self.command = self.recovery = None
-                self.budget = self.free = False
+                self.budget = self.may_differ = False
             case ev.UtilityCommand():
                 self.command = event
             case ev.BudgetLimit():
                 self.budget = True
             case ev.CastRetried() | ev.LimitRaised():
-                self.free = True
+                self.may_differ = True
             case ev.Output() | ev.CastEnd():
-                self.free = False
+                self.may_differ = False
 
     # -- starting a socket ------------------------------------------------------------
 
-    def _start(self, event: ev.SocketStart) -> None:
+    def _apply_start(self, event: ev.SocketStart) -> None:
         recorded, key = event.about.get("socket"), event.about.get("itemKey")
         if not isinstance(recorded, str) or recorded not in self.rules.sockets:
-            raise _Exchanged(
+            raise _WrongConfig(
                 f"The journal contains a visit to the socket {recorded!r}, which is not in the recorded loadout.",
                 hint="restore the run directory from a copy, because its config or journal was changed",
                 kind="damaged_journal",
@@ -371,31 +371,31 @@ class _Reader:
         step = entering.enter(self.rules, state) if state.status == "ready" else None
         at = step.state.waiting_at if step else None
         if step is None or at is None or at.socket != recorded:
-            if not self.free:
-                self._differs(f"went to {recorded}", step)
+            if not self.may_differ:
+                self._diverge(f"went to {recorded}", step)
         elif (item_key := at.item.key if at.item else None) != key and not (
-            self.free or (at.item is None and key == self.quest)
+            self.may_differ or (at.item is None and key == self.quest)
         ):
             why = "the cursors differ" if at.item is None else f"the cursor {at.item.cursor} is at {at.item.position}"
             self.done.differences.append(Difference(at.step, f"took item {key}", f"takes item {item_key}", why))
         elif item_key == key and event.visit in (at.visit, None):
             self._fold(event.replace(transition=step._replace(before=state)))
             return
-        self._forced(event, _forced_entry(self.rules, state, recorded, event))
+        self._apply_forced(event, _forced_entry(self.rules, state, recorded, event))
 
     # -- outputs ------------------------------------------------------------------------
 
-    def _output(self, event: ev.Output) -> None:
+    def _apply_output(self, event: ev.Output) -> None:
         visit, socket = self.session.state.waiting_at, event.about.get("socket")
         if visit is None:
-            self._note(f"the recorded output of {socket} is left out, because no socket waited for an output")
+            self._add_message(f"the recorded output of {socket} is left out, because no socket waited for an output")
             return
         if socket not in (None, visit.socket):
-            self._note(f"the recorded output of {socket} is left out, because {visit.socket} was asked for an output")
+            self._add_message(f"the recorded output of {socket} is left out: {visit.socket} was asked")
             return
         if isinstance(event, ev.SocketComplete):
             self._finalize(event)  # whoever recorded it asked for no more
-        self._forced(event, output_of(self.rules, self.session, event))
+        self._apply_forced(event, output_of(self.rules, self.session, event))
 
     def _text_of(self, event: ev.Output | ev.OutputEdited) -> str:
         """Return the output in an artifact.
@@ -412,24 +412,24 @@ class _Reader:
             )
         return text
 
-    def _lost(self, event: ev.Output) -> None:
+    def _skip_output(self, event: ev.Output) -> None:
         """Continue without an unreadable output.
 
         The step is shown with an empty output, and its effects are unknown.
         """
         event, at = event.replace(text=""), self.session.state.waiting_at
         if not isinstance(event, ev.SocketComplete) or at is None:
-            self._output(event)
+            self._apply_output(event)
         else:
             known = event.next if event.next in self.rules.sockets else END
             lost = event.replace(meta={}, pinned=None, by=None, thinking=None, cut=None)
-            self._forced(lost, Transition(self.session.state._replace(status="ready", next=known)))
-            self.free = True
+            self._apply_forced(lost, Transition(self.session.state._replace(status="ready", next=known)))
+            self.may_differ = True
 
-    def _unkept(self, event: ev.Output) -> None:
+    def _add_missing(self, event: ev.Output) -> None:
         """Add a message about a turn whose answer the reference engine overwrote with the next answer of the visit."""
         if isinstance(event, ev.RecoveryStart):
-            self._note(unkept(event))
+            self._add_message(missing_answer(event))
             self.recovery = event
         elif _turn_failed(event):
             self.recovery = event
@@ -439,11 +439,11 @@ class _Reader:
         visit = state.waiting_at
         if visit is not None and visit.mode in self.rules.sockets[visit.socket].any_text:
             step = _forced_final(self.rules, state, self.session.prompt)
-            self._forced(ev.RefinementFinal(about=about(self.rules, visit), ts=event.ts), step)
+            self._apply_forced(ev.RefinementFinal(about=about(self.rules, visit), ts=event.ts), step)
 
     # -- the end, and going on after it -------------------------------------------------
 
-    def _again(self, event: ev.CastRetried | ev.LimitRaised) -> None:
+    def _continue(self, event: ev.CastRetried | ev.LimitRaised) -> None:
         state = self.session.state
         if isinstance(event, ev.CastRetried) and state.status not in ("waiting", "held") and state.at is not None:
             failure = state.failure._replace(blocked=None) if state.failure else None
@@ -453,60 +453,60 @@ class _Reader:
             return
         transition = recovery.retry if isinstance(event, ev.CastRetried) else recovery.raise_limit
         try:
-            self._forced(event, transition(self.rules, state))
+            self._apply_forced(event, transition(self.rules, state))
         except MateriaError as error:
-            self._note(f"the recording continued, although this engine would stop: {error.what}")
+            self._add_message(f"the recording continued, although this engine would stop: {error.what}")
 
-    def _end(self, event: ev.CastEnd) -> None:
+    def _apply_end(self, event: ev.CastEnd) -> None:
         state = self.session.state
         if event.usage and not state.usage.tokens:
             state = state._replace(usage=_reference_usage(event.usage))
         if event.ok is not True:
-            self._failed(event, state)
+            self._apply_failure(event, state)
             return
         if state.status == "ready":
             step = entering.enter(self.rules, state)
             if step.state.status == "complete":
-                self._forced(event, step)
+                self._apply_forced(event, step)
                 return
-            if not self.free:
-                self._differs("ended", step)
+            if not self.may_differ:
+                self._diverge("ended", step)
         elif state.status != "complete":
-            self._differs("ended", None)
-        self._forced(event, Transition(state._replace(status="complete", next=None, failure=None)))
+            self._diverge("ended", None)
+        self._apply_forced(event, Transition(state._replace(status="complete", next=None, failure=None)))
 
-    def _failed(self, event: ev.CastEnd, state: CastState) -> None:
+    def _apply_failure(self, event: ev.CastEnd, state: CastState) -> None:
         message = "the recording contains no reason" if event.error is None else event.error
         if event.kind == recovery.ABORTED or (event.kind is None and message.strip().lower() == "aborted"):
             if state.status in ("ready", "waiting", "held"):
                 ended = event.replace(kind=recovery.ABORTED, error=message)
-                self._forced(ended, recovery.abort(state, message))
+                self._apply_forced(ended, recovery.abort(state, message))
         elif state.status == "waiting":
-            self._failed_visit(event, state, message)
+            self._fail_visit(event, state, message)
         elif state.status == "ready":
-            self._failed_between(event, state, message)
+            self._fail_between(event, state, message)
 
-    def _failed_visit(self, event: ev.CastEnd, state: CastState, message: str) -> None:
+    def _fail_visit(self, event: ev.CastEnd, state: CastState, message: str) -> None:
         """End the cast as failed in a visit that waits for an output.
 
         The refused output is included if it is recorded.
         """
-        if event.kind is None and self._refused_last(event, state):
+        if event.kind is None and self._apply_refused(event, state):
             state = self.session.state
             if state.failure is not None:
                 known = state._replace(failure=state.failure._replace(message=message))
-                self._forced(event, Transition(known))
+                self._apply_forced(event, Transition(known))
                 return
-            self._differs(f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None)
+            self._diverge(f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None)
         socket = state.at.socket if state.at else None
         hint = event.hint if event.hint is not None else "run retry to repeat the visit"
-        failure = Failure(event.kind if event.kind is not None else self._kind(), message, socket, hint)
+        failure = Failure(event.kind if event.kind is not None else self._failure_kind(), message, socket, hint)
         if state.status == "waiting":
-            self._forced(event, recovery.fail(self.rules, state, failure))
+            self._apply_forced(event, recovery.fail(self.rules, state, failure))
         else:
-            self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
+            self._apply_forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
-    def _refused_last(self, event: ev.CastEnd, state: CastState) -> bool:
+    def _apply_refused(self, event: ev.CastEnd, state: CastState) -> bool:
         """Apply the refused output with which a recorded cast failed; return False if it is not recorded.
 
         The reference engine stores only the last output of a visit. If another event names the file, the file contains
@@ -515,7 +515,7 @@ class _Reader:
         visit = state.at
         if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:
             return False
-        if (self.command and self._kind() != "invalid_output") or _turn_failed(self.recovery):
+        if (self.command and self._failure_kind() != "invalid_output") or _turn_failed(self.recovery):
             return False
         name = output_name(visit.socket, visit.visit, visit.item.key if visit.item else None)
         if name in self.named:
@@ -528,23 +528,23 @@ class _Reader:
         step = outputs.output(self.rules, state._replace(at=last), text, None, self.session.prompt, artifact=name)
         first = step.events[0]
         assert isinstance(first, ev.Output)  # noqa: S101 - what an output leads to begins with it
-        self._forced(first.replace(text=text, artifact=name, ts=event.ts), step)
+        self._apply_forced(first.replace(text=text, artifact=name, ts=event.ts), step)
         return True
 
-    def _failed_between(self, event: ev.CastEnd, state: CastState, message: str) -> None:
+    def _fail_between(self, event: ev.CastEnd, state: CastState, message: str) -> None:
         socket = state.at.socket if state.at else None
         if not self.budget:
             step = entering.enter(self.rules, state)
             if step.state.status == "failed":
-                self._forced(event, step)
+                self._apply_forced(event, step)
                 return
-            if not self.free:
-                self._differs(f"failed ({message})", step, message)
+            if not self.may_differ:
+                self._diverge(f"failed ({message})", step, message)
         kind = event.kind or ("budget" if self.budget else "recorded_failure")
         failure = Failure(kind, message, socket, "read the recorded reason")
-        self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
+        self._apply_forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
-    def _kind(self) -> str:
+    def _failure_kind(self) -> str:
         if self.command is not None:
             if self.command.timed_out:
                 return "utility_timeout"
@@ -555,17 +555,17 @@ class _Reader:
             return "recorded_failure"
         return "agent_error" if _turn_failed(self.recovery) else "repair_exhausted"
 
-    def _differs(self, recorded: str, step: Transition | None, error: str = "") -> None:
+    def _diverge(self, recorded: str, step: Transition | None, error: str = "") -> None:
         number = max(len(self.session.steps), 1)
         why = our_reason(self.session, step, error)
         self.done.differences.append(Difference(number, recorded, our_route(self.session, step), why))
 
-    def _note(self, about: object) -> None:
+    def _add_message(self, about: object) -> None:
         message = " ".join(str(about).split())
         self.done.messages.append(f"Step {len(self.session.steps)}: {message}.".replace("..", "."))
 
 
-def start_of(lines: Sequence[JournalLine]) -> ev.CastStart:
+def start_event(lines: Sequence[JournalLine]) -> ev.CastStart:
     """Return the start event in a journal; without one, a start event without fields."""
     data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
     event = from_json("cast_start", data, lenient=True)

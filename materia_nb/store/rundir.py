@@ -49,10 +49,10 @@ from materia_nb.platform import Handle, call_later, computing
 from materia_nb.store.files import (
     CAST_ID,
     DiskError,
+    before_first_record,
     disk,
     json_bytes,
     locked,
-    nothing_recorded,
     to_bytes,
 )
 
@@ -169,7 +169,7 @@ def location_of(path: Path) -> dict[str, JSON]:
     return {"host": socket.gethostname(), "user": os.getuid(), "directory": str(path.resolve())}
 
 
-@nothing_recorded()
+@before_first_record()
 def new_run_dir(root: Path) -> Path:
     """Create the run directory of a new cast. Its name is the cast id, which is the UTC time (R29).
 
@@ -229,8 +229,8 @@ def is_cast_id(name: str) -> bool:
 _HEAD: Final = re.compile(
     rb'^  "(status|steps|journalBytes|journalLink|cost|unpriced)": "?([\w.+-]+)"?,?$', re.MULTILINE
 )
-_LONGEST_HEAD: Final = 1 << 20
-_SOON_S: Final = 0.5
+_MAX_HEAD_BYTES: Final = 1 << 20
+_WRITE_DELAY_S: Final = 0.5
 _ENTRIES_AT_ONCE: Final = 500
 """Number of manifest entries per write."""
 
@@ -253,7 +253,7 @@ class ArtifactWriter:
         """Write the steps of ``session`` within a second."""
         self._session = session
         if self._timer is None:
-            self._timer = call_later(_SOON_S, self._write_steps)
+            self._timer = call_later(_WRITE_DELAY_S, self._write_steps)
 
     def has_written(self, session: Session) -> bool:
         """Return True if all files of ``session`` were written."""
@@ -261,7 +261,7 @@ class ArtifactWriter:
 
     def mark_written(self, session: Session) -> None:
         """Mark all files of ``session`` as written."""
-        self._since, self._written = _reached(session), session
+        self._since, self._written = _next_steps(session), session
 
     def now(self, session: Session, mark: Mark) -> None:
         """Write all files of ``session``, including manifest and usage; ``mark`` is the end of its journal."""
@@ -308,10 +308,10 @@ def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[st
             if prompts:
                 write_prompt(files, rules, step, part.prefix)
             _write_step(files, rules, step, part.prefix)
-    return _reached(session)
+    return _next_steps(session)
 
 
-def _reached(session: Session) -> Mapping[str, int]:
+def _next_steps(session: Session) -> Mapping[str, int]:
     return {part.prefix: max(len(part.steps) - 1, 0) for part in parts_of(session)}
 
 
@@ -328,7 +328,7 @@ def manifest_head(path: Path) -> dict[str, str]:
     """
     try:
         with open_for_reading(path / "manifest.json") as handle:
-            fields = _HEAD.findall(os.pread(handle, _LONGEST_HEAD, 0))
+            fields = _HEAD.findall(os.pread(handle, _MAX_HEAD_BYTES, 0))
     except OSError:
         return {}
     return {name.decode(): value.decode() for name, value in fields}
@@ -429,11 +429,11 @@ def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
             artifact = folder + context_name(step.socket, step.visit, step.item_key, step.branch)
             yield {**about, "kind": "context", "artifact": artifact, "timestamp": step.started}
         for turn in step.turns:
-            kind = _kind(socket_rules, turn.mode)
+            kind = _artifact_kind(socket_rules, turn.mode)
             yield {**about, "kind": kind, "artifact": turn.artifact, "timestamp": step.ended}
 
 
-def _kind(socket_rules: SocketRules, mode: str) -> str:
+def _artifact_kind(socket_rules: SocketRules, mode: str) -> str:
     if mode == "draft":
         return "socket_refinement"
     return "socket_work" if mode in socket_rules.works else "socket_output"
@@ -459,7 +459,7 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
     report: dict[str, Any] = {
         "tokens": {"input": total.input, "output": total.output, "total": total.tokens, **total.apart()},
         "cost": {"total": total.cost},
-        **_missing(total),
+        **_missing_counts(total),
     }
     for group, usages in groups.items():
         report[group] = {key: _usage(Usage().plus(*used)) for key, used in usages.items()}
@@ -468,16 +468,16 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
 
 def _usage(usage: Usage) -> Mapping[str, JSON]:
     counted = {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
-    return {**counted, **usage.apart(), **_missing(usage)}
+    return {**counted, **usage.apart(), **_missing_counts(usage)}
 
 
-def _missing(usage: Usage) -> dict[str, JSON]:
+def _missing_counts(usage: Usage) -> dict[str, JSON]:
     """Return the numbers of turns with unknown usage and of turns with unknown price, if they are not 0 (R56)."""
     missing = {"uncounted": usage.uncounted, "unpriced": usage.unpriced}
     return {name: count for name, count in missing.items() if count}
 
 
-_LONGEST: Final = 1_000
+_MAX_CONTEXT_BYTES: Final = 1_000
 
 
 def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
@@ -490,7 +490,7 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
     Returns:
         The path with links resolved, or None if it does not exist or lies outside the folder.
     """
-    if not text.strip() or len(text) > _LONGEST:
+    if not text.strip() or len(text) > _MAX_CONTEXT_BYTES:
         return None
     for folder in folders:
         try:
@@ -512,10 +512,10 @@ def missing_evidence(naming: HandoffProtocol, reading: Reading | None, project: 
     if reading is None or not reading.accepted or not isinstance(reading.value, dict):
         return []
     named = dict.fromkeys(naming.artifacts(reading.value))
-    return [text for text in named if text.strip() and not _is_there(text.strip(), project, run_dir)]
+    return [text for text in named if text.strip() and not _exists(text.strip(), project, run_dir)]
 
 
-def _is_there(text: str, project: Path, run_dir: Path) -> bool:
+def _exists(text: str, project: Path, run_dir: Path) -> bool:
     if "://" in text or find_evidence(text, (project, run_dir)) is not None:
         return True
     try:

@@ -38,7 +38,7 @@ _PLAIN_OPTIONS: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
 _in_place_lock: Final = threading.RLock()
 
 
-KEEP_BYTES: Final = 1_048_576
+MAX_CAPTURED: Final = 1_048_576
 """Maximum number of bytes captured of stdout, and of stderr (R23)."""
 
 
@@ -51,7 +51,7 @@ class Capture(NamedTuple):
         skip_lines: lines with this beginning are neither captured nor counted.
     """
 
-    start: int = KEEP_BYTES
+    start: int = MAX_CAPTURED
     end: int = 0
     skip_lines: bytes = b""
 
@@ -173,8 +173,8 @@ _KILL_AFTER_S: Final = 1.0
 """Seconds from SIGTERM to SIGKILL (R23)."""
 
 _PIPE_GRACE_S: Final = 0.2  # maximum time to read the rest of the pipes after the command has ended
-_CHECK_S: Final = 0.05  # interval of checks for an end or a stop, which pipes may not report
-_SHORTEST_S: Final = 5e-5  # first pause while the command is about to end
+_POLL_S: Final = 0.05  # interval of checks for an end or a stop, which pipes may not report
+_FIRST_POLL_S: Final = 5e-5  # first pause while the command is about to end
 _COLLECT_S: Final = 5.0  # maximum time to wait for a killed command
 _CHUNK: Final = 65_536  # capacity of a pipe
 
@@ -220,25 +220,25 @@ class ProcessGroup:
         # Unlike select and epoll, poll has no limit on descriptor numbers and uses no descriptor itself.
         self._selector = selectors.PollSelector()
 
-    def until_end(self, timeout_s: float | None) -> None:
+    def run_to_end(self, timeout_s: float | None) -> None:
         """Exchange data with the command until it ends, is stopped, or exceeds its time limit."""
         now = time.monotonic()
         deadline = math.inf if timeout_s is None else now + timeout_s
         self._open_pipes()
         # A command usually ends a few microseconds after it closes both outputs. Before that, checks can be rare.
-        pause, check_at, is_closing = _CHECK_S, now + _CHECK_S, False
+        pause, check_at, is_closing = _POLL_S, now + _POLL_S, False
         while True:
             if self._interrupts.count or (self._stop is not None and self._stop.is_set()):
                 self.stopped = True
                 return
             if not self._open_outputs and not is_closing:
-                pause, check_at, is_closing = _SHORTEST_S, now, True
+                pause, check_at, is_closing = _FIRST_POLL_S, now, True
             now = time.monotonic()
             if now >= check_at:
                 if self._has_ended():
                     return
                 check_at = now + pause
-                pause = min(2 * pause, _CHECK_S)
+                pause = min(2 * pause, _POLL_S)
             if now >= deadline:
                 self.timed_out = True
                 return
@@ -313,12 +313,12 @@ class ProcessGroup:
         """Send SIGTERM to the group, then SIGKILL after one second or after another interrupt."""
         interrupts = self._interrupts.count
         self._signal_group(signal.SIGTERM)
-        until, pause = time.monotonic() + _KILL_AFTER_S, _SHORTEST_S
+        until, pause = time.monotonic() + _KILL_AFTER_S, _FIRST_POLL_S
         while (left := until - time.monotonic()) > 0 and self._interrupts.count == interrupts:
             if self.child.poll() is not None and not self._signal_group(0):
                 return
             self._exchange(min(pause, left))
-            pause = min(2 * pause, _CHECK_S)
+            pause = min(2 * pause, _POLL_S)
         self._signal_group(signal.SIGKILL)
 
     def _has_ended(self) -> bool:
@@ -341,10 +341,10 @@ class ProcessGroup:
         return True
 
 
-STDERR_SUMMARY: Final = 800
+STDERR_CHARS: Final = 800
 """Maximum length of the summary of stderr in a message, in characters (R23)."""
 
-_COMMAND_SHOWN: Final = 300
+_COMMAND_CHARS: Final = 300
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 
 
@@ -414,7 +414,7 @@ class ProcessResult:
     @property
     def command(self) -> str:
         """The command as one shortened line in shell syntax."""
-        return summarize(shlex.join(self.argv), _COMMAND_SHOWN)
+        return summarize(shlex.join(self.argv), _COMMAND_CHARS)
 
     @classmethod
     def not_started(cls, argv: Sequence[str], reason: str, seconds: float = 0.0) -> Self:
@@ -455,7 +455,7 @@ def run_process(
         KeyboardInterrupt: the main thread was interrupted; the group has already ended.
     """
     if not platform.PROCESSES:
-        return _in_place(argv, stdin, cwd, capture)
+        return _run_in_place(argv, stdin, cwd, capture)
     start_time = time.perf_counter()
     with WakingInterrupts() as interrupts:
         try:
@@ -473,15 +473,15 @@ def run_process(
             return _not_started(argv, cwd, error, time.perf_counter() - start_time)
         run = ProcessGroup(child, stdin, capture, interrupts, stop)
         try:
-            run.until_end(timeout_s)
+            run.run_to_end(timeout_s)
         finally:
             run.end_group()
-    code, signal_name = _ending(child.returncode)
+    code, signal_name = _ending_of(child.returncode)
     result = _result(argv, start_time, code, run.stdout, run.stderr)
     return replace(result, signal=signal_name, timed_out=run.timed_out, stopped=run.stopped)
 
 
-def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, capture: Capture) -> ProcessResult:
+def _run_in_place(argv: Sequence[str], stdin: bytes, cwd: Path, capture: Capture) -> ProcessResult:
     """Run a Python script or ``-c`` code in the current process; any other command fails to start."""
     script = _python_script(argv)
     if script is None:
@@ -528,7 +528,7 @@ def summarize(text: str, limit: int) -> str:
     return line[:head] + gap + line[len(line) - (limit - head - len(gap)) :]
 
 
-def _ending(returncode: int | None) -> tuple[int | None, str | None]:
+def _ending_of(returncode: int | None) -> tuple[int | None, str | None]:
     if returncode is None or returncode >= 0:
         return returncode, None
     try:

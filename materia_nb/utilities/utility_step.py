@@ -23,7 +23,7 @@ from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout.config_files import read_config, write_config
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.topology import SHIPPED_SCRIPTS, script_file
-from materia_nb.utilities.process import KEEP_BYTES, STDERR_SUMMARY, ProcessResult, run_process, summarize
+from materia_nb.utilities.process import MAX_CAPTURED, STDERR_CHARS, ProcessResult, run_process, summarize
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 SCRIPT_FOLDER: Final = "utilities"
@@ -31,7 +31,7 @@ SCRIPT_FOLDER: Final = "utilities"
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
-_HASH_SHOWN: Final = 8
+_HASH_CHARS: Final = 8
 
 
 class ScriptCopy(NamedTuple):
@@ -56,7 +56,7 @@ def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
     for folder in folders:
         path: Path | None = folder / name
         if name in SHIPPED_SCRIPTS and (folder / MANIFEST).exists():
-            path = _copy(folder, _manifest(folder).get(name), _hash(_packaged(name)))
+            path = _copy_path(folder, _manifest(folder).get(name), _hash(_read_packaged(name)))
         if path is not None and path.is_file():
             return path.absolute()
     return PACKAGED / name if name in SHIPPED_SCRIPTS else None
@@ -69,9 +69,9 @@ def copies(folder: Path) -> list[ScriptCopy]:
 
 
 def _read_copy(folder: Path, name: str, entry: JSON) -> ScriptCopy:
-    packaged = _hash(_packaged(name))
+    packaged = _hash(_read_packaged(name))
     original = as_object(entry).get("sha256")
-    path = _copy(folder, entry, original) or folder / name
+    path = _copy_path(folder, entry, original) or folder / name
     try:
         current = _hash(read_plain(path, follow=True))
     except OSError:
@@ -103,21 +103,21 @@ def synchronize(folder: Path) -> bool:
 
 def _write_copy(folder: Path, name: str, entry: JSON) -> JSON:
     """Write a copy of the current script unless there is a copy; return the manifest entry of the copy."""
-    content = _packaged(name)
+    content = _read_packaged(name)
     new = _hash(content)
-    copy = _copy(folder, entry, new)
+    copy = _copy_path(folder, entry, new)
     if copy is not None and copy.is_file():
         return entry
     path = folder / name
     if path.exists() and _hash(read_plain(path, follow=True)) not in {new, as_object(entry).get("sha256")}:
-        path = folder / f"{PurePath(name).stem}.{new[:_HASH_SHOWN]}.py"
+        path = folder / f"{PurePath(name).stem}.{new[:_HASH_CHARS]}.py"
     # A file whose name contains the hash of this script is an earlier copy that a person may have changed.
     if path.name == name or not path.exists():
         replace_file(path, content)
     return {"file": path.name, "sha256": new}
 
 
-def _copy(folder: Path, entry: JSON, current: JSON) -> Path | None:
+def _copy_path(folder: Path, entry: JSON, current: JSON) -> Path | None:
     """Return the path of the copy in a manifest entry; None if the hash of the copied script is not ``current``."""
     fields = as_object(entry)
     name = fields.get("file")
@@ -134,7 +134,7 @@ def _manifest(folder: Path) -> Object:
         return {}
 
 
-def _packaged(name: str) -> bytes:
+def _read_packaged(name: str) -> bytes:
     return read_plain(PACKAGED / name, follow=True)
 
 
@@ -148,7 +148,7 @@ INTERPRETERS: Final = frozenset({"python", "python3", "node", "bash", "sh", "rub
 _SHIPPED_KIND: Final = "shippedUtility"
 
 # After one of these options, the next argument is code, a module or a mode, not a script file.
-_CODE_FOLLOWS: Final = frozenset({"-", "-c", "-e", "-m", "-p", "-s", "--eval", "--print", "eval"})
+_CODE_OPTIONS: Final = frozenset({"-", "-c", "-e", "-m", "-p", "-s", "--eval", "--print", "eval"})
 
 
 def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list[str]:
@@ -168,13 +168,13 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
     if materia.command:
         return _with_absolute_paths(materia.command, materia.owner)
     if materia.script is not None:
-        return _shipped(materia, utilities)
-    raise _not_runnable(materia, "has neither a command nor a script", 'add "command": ["program", "argument"]')
+        return _shipped_command(materia, utilities)
+    raise _command_error(materia, "has neither a command nor a script", 'add "command": ["program", "argument"]')
 
 
 def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
     """Return the definition of a utility for a config in ``folder``; it still runs the files in ``owner`` (R24)."""
-    command = _argv(definition)
+    command = _command_of(definition)
     if owner == folder or not command:
         return dict(definition)
     pairs = zip(command, _with_absolute_paths(command, owner), strict=True)
@@ -184,7 +184,7 @@ def moved_definition(definition: Mapping[str, JSON], owner: Path | None, folder:
 
 def with_absolute_paths(definition: Mapping[str, JSON], owner: Path | None) -> dict[str, JSON]:
     """Return the definition of a utility with absolute paths instead of paths relative to its config (R24)."""
-    command = _argv(definition)
+    command = _command_of(definition)
     return {**definition, "command": _with_absolute_paths(command, owner)} if command else dict(definition)
 
 
@@ -196,7 +196,7 @@ def missing_program(definition: Mapping[str, JSON], owner: Path | None, project:
         owner: the directory of its config file, which is searched first (R24).
         project: the working directory of the utility.
     """
-    argv = _argv(with_absolute_paths(definition, owner))
+    argv = _command_of(with_absolute_paths(definition, owner))
     if not argv:
         return None
     program = argv[0]
@@ -211,7 +211,7 @@ def missing_program(definition: Mapping[str, JSON], owner: Path | None, project:
     return None
 
 
-def _argv(definition: Mapping[str, JSON]) -> list[str]:
+def _command_of(definition: Mapping[str, JSON]) -> list[str]:
     """Return the command of a definition; empty if it is missing or invalid."""
     command = as_list(definition.get("command"))
     return command if all(isinstance(argument, str) for argument in command) else []
@@ -232,7 +232,7 @@ def _script_index(argv: Sequence[str]) -> int | None:
     if PurePath(argv[0]).name not in INTERPRETERS:
         return None
     for index, argument in enumerate(argv[1:], start=1):
-        if argument in _CODE_FOLLOWS:
+        if argument in _CODE_OPTIONS:
             return None
         if not argument.startswith("-") and argument != "run":  # deno run x.ts
             return index
@@ -249,24 +249,24 @@ def _existing_file(owner: Path, name: str) -> Path | None:
         return None
 
 
-def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
+def _shipped_command(materia: Materia, utilities: Sequence[Path]) -> list[str]:
     script = materia.script or {}
     kind, name = script.get("kind"), script.get("name")
     if kind != _SHIPPED_KIND:
-        raise _not_runnable(materia, f"has a script of an unknown kind: {kind!r}", f'use the kind "{_SHIPPED_KIND}"')
+        raise _command_error(materia, f"has a script of an unknown kind: {kind!r}", f'use the kind "{_SHIPPED_KIND}"')
     # Only a file name is allowed, so that a config cannot name files outside the script directories.
     file_name = script_file(name)
     if file_name is None:
-        raise _not_runnable(materia, f"has an invalid script name: {name!r}", 'use a file name such as "detect-vcs.py"')
+        raise _command_error(materia, f"names the invalid script {name!r}", 'use a file name such as "detect-vcs.py"')
     path = find_script(file_name, utilities)
     if path is None:
         names = {path.name for folder in utilities if folder.is_dir() for path in folder.glob("*.py")}
         message = f"names the shipped script {file_name!r}, which does not exist"
-        raise _not_runnable(materia, message, did_you_mean(file_name, sorted({*SHIPPED_SCRIPTS, *names})))
+        raise _command_error(materia, message, did_you_mean(file_name, sorted({*SHIPPED_SCRIPTS, *names})))
     return [sys.executable or "python3", str(path)]
 
 
-def _not_runnable(materia: Materia, reason: str, hint: str) -> MateriaError:
+def _command_error(materia: Materia, reason: str, hint: str) -> MateriaError:
     return MateriaError(
         f"Utility {materia.id!r} {reason}",
         where=f"materia.{materia.id}",
@@ -328,7 +328,7 @@ def run_utility(
         process = _redacted(run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop))
     kind, ending = process.failure("utility", f"{timeout_ms} ms") or (None, f"ended with {process.ending}")
     subject = "The command" if kind is None else f"The command of {document.get('socketId') or 'the utility'}"
-    summary = "; ".join([f"{subject} {ending}: {process.command or '(none)'}", *_traces(process, artifacts)])
+    summary = "; ".join([f"{subject} {ending}: {process.command or '(none)'}", *_output_notes(process, artifacts)])
     return UtilityResult(process, process.stdout.decode(errors="replace"), kind, summary)
 
 
@@ -347,7 +347,7 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
         "stderrArtifact": artifacts[1],
         "stdoutTruncated": process.stdout_truncated,
         "stderrTruncated": process.stderr_truncated,
-        "maxBytes": KEEP_BYTES,
+        "maxBytes": MAX_CAPTURED,
         "seconds": round(process.seconds, 6),
     }
     if process.start_error is not None:
@@ -367,14 +367,14 @@ def _redacted(process: ProcessResult) -> ProcessResult:
     )
 
 
-def _traces(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
+def _output_notes(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
     """Return texts for a failure message: a summary of stderr, and the names of the output files (R23)."""
     if not process.started:
         return []
     files = zip(("stdout", "stderr"), artifacts, strict=True)
     return [
         *(["it ran inside this kernel, without a time limit"] if process.in_place else []),
-        f"stderr: {summarize(process.stderr.decode(errors='replace'), STDERR_SUMMARY) or '(empty)'}",
+        f"stderr: {summarize(process.stderr.decode(errors='replace'), STDERR_CHARS) or '(empty)'}",
         *(f"{name} saved in {path}" for name, path in files if path),
     ]
 

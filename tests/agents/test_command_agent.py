@@ -11,7 +11,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import AgentError, CommandAgent, Message
-from materia_nb.agents.command_agent import whole_request
+from materia_nb.agents.command_agent import request_text
 
 
 def agent(code: str, **more) -> CommandAgent:
@@ -42,7 +42,7 @@ def test_later_turns_get_the_conversation(turn):
         conversation=(Message("user", "do"), Message("assistant", "done")),
     )
     assert agent(ECHO).answer(later).text == "## User\n\ndo\n\n## Assistant\n\ndone\n\n## User\n\nagain"
-    assert whole_request(turn) == turn.prompt
+    assert request_text(turn) == turn.prompt
 
 
 def test_command_runs_in_the_project_or_the_given_directory(turn, tmp_path):

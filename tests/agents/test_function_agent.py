@@ -24,7 +24,7 @@ from materia_nb.agents import (
     Usage,
     agent_from,
 )
-from materia_nb.agents.background import SHARED
+from materia_nb.agents.background import SHARED_LOOP
 from materia_nb.platform import Stop
 
 TURN = Turn(
@@ -271,7 +271,7 @@ class TestCoroutines:
 
     def test_closed_event_loop_is_replaced(self):
         ask(slow_echo)
-        SHARED.close()
+        SHARED_LOOP.close()
         assert ask(slow_echo) == "again"
 
 

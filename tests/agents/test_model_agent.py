@@ -17,9 +17,18 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents import ModelAgent, agent_from
 from materia_nb.agents import model_requests as requests
-from materia_nb.agents.interface import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
+from materia_nb.agents.interface import (
+    AgentError,
+    ApprovalRequest,
+    CallEvent,
+    Message,
+    TextEvent,
+    ToolCall,
+    Usage,
+    UsageEvent,
+)
 from materia_nb.agents.model_agent import ready_models
-from materia_nb.agents.model_turn import INVALID, MAX_ARGUMENTS_CHARS, MAX_CALLS, ToolCalls
+from materia_nb.agents.model_turn import INVALID_ARGUMENTS, MAX_ARGUMENTS_CHARS, MAX_CALLS, ToolCalls
 from materia_nb.agents.tools import choose_tools
 from materia_nb.cast import open_cast
 from materia_nb.handoff.runtime_rules import Approval
@@ -77,7 +86,7 @@ def test_streamed_text_is_reported_on_the_calling_thread():
 
     with serving(says("a", "b", "c")) as server:
         agent(server).answer(turn(tell=tell))
-    assert heard == [Said("a", fresh=True), Said("b"), Said("c")]
+    assert heard == [TextEvent("a", fresh=True), TextEvent("b"), TextEvent("c")]
     assert threads == {threading.get_ident()}
 
 
@@ -292,7 +301,7 @@ def test_tools_of_the_materia_run_and_are_reported(tmp_path):
     assert (reply.text, reply.meta["rounds"]) == ("done", 1)
     assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["read", "grep", "find", "ls"]
     assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]
-    assert [type(one) for one in heard] == [Said, Spent, Called, Said]
+    assert [type(one) for one in heard] == [TextEvent, UsageEvent, CallEvent, TextEvent]
     assert heard[3].fresh
 
 
@@ -343,7 +352,7 @@ def test_unknown_tool_is_reported_once_and_other_tools_are_offered(tmp_path):
     heard = Heard()
     with serving(calls(("ls", {})), says("x")) as server:
         agent(server).answer(turn(heard, tools=("raed", "ls"), project=tmp_path))
-    assert heard.notes == ["Build names tools that do not exist: raed; did you mean 'read'?"]
+    assert heard.notes == ["Build names unknown tools: raed; did you mean 'read'?"]
     assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["ls"]
 
 
@@ -374,12 +383,12 @@ def test_usage_of_an_answer_is_reported_before_its_tools_run(tmp_path):
 
     def tell(one):
         told.append(one)
-        if isinstance(one, Called):
+        if isinstance(one, CallEvent):
             raise SystemExit  # as if the process were ended
 
     with serving(calls(("ls", {}))) as server, pytest.raises(SystemExit):
         agent(server).answer(turn(tell=tell, tools="readOnly", project=tmp_path))
-    assert [type(one) for one in told] == [Spent, Called]
+    assert [type(one) for one in told] == [UsageEvent, CallEvent]
     assert told[0].usage == Usage(10, 5, None)
 
 
@@ -435,7 +444,7 @@ def test_overlong_arguments_are_neither_run_nor_stored(tmp_path):
         assert len(json.dumps(server.asked[-1])) < 10_000
     (call,) = heard.calls
     assert (call.ok, "at most 1,048,576 characters" in call.result) == (False, True)
-    assert (list(call.args), len(call.args[INVALID]) < 2_000) == ([INVALID], True)
+    assert (list(call.args), len(call.args[INVALID_ARGUMENTS]) < 2_000) == ([INVALID_ARGUMENTS], True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -448,7 +457,7 @@ def test_changing_call_waits_for_approval_while_other_calls_run(tmp_path):
     with serving(*script) as server:
         made = agent(server)
         asking = made.answer(turn(heard, tools="coding", project=tmp_path))
-        assert isinstance(asking, Asking)
+        assert isinstance(asking, ApprovalRequest)
         (wanted,) = asking.calls
         assert (wanted.tool, wanted.args, wanted.result) == ("bash", {"command": "touch made"}, None)
         assert [one.tool for one in heard.calls] == ["ls"]
@@ -508,7 +517,7 @@ def test_deceptive_command_or_path_needs_approval_although_its_tool_is_allowed(t
         asking = agent(server).answer(
             turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash", "edit", "write"}))
         )
-    assert isinstance(asking, Asking)
+    assert isinstance(asking, ApprovalRequest)
     assert [call.args for call in asking.calls] == [args]
     assert list(tmp_path.iterdir()) == []
 
@@ -531,10 +540,10 @@ def test_approval_lets_its_exact_command_run_once(tmp_path):
         made = agent(server)
         fields = {"tools": "coding", "project": tmp_path, "approval": approval}
         asking = made.answer(turn(heard, **fields))
-        assert isinstance(asking, Asking)
+        assert isinstance(asking, ApprovalRequest)
         assert (tmp_path / "made").read_text() == "x\n"
         # Going on with the same turn does not bring the approval back.
-        assert isinstance(made.answer(turn(Heard(), calls=(*heard.calls, *asking.calls), **fields)), Asking)
+        assert isinstance(made.answer(turn(Heard(), calls=(*heard.calls, *asking.calls), **fields)), ApprovalRequest)
     assert (tmp_path / "made").read_text() == "x\n"
 
 
@@ -553,7 +562,7 @@ def test_setting_the_clock_back_does_not_prolong_an_approval(tmp_path, monkeypat
         )
         wall[0] -= set_back
         steady[0] += seconds
-        done, pending = calls_of_turn.settle([call])
+        done, pending = calls_of_turn.run_calls([call])
         assert (bool(done), bool(pending)) == (may_run, not may_run)
 
 
@@ -562,7 +571,7 @@ def test_approval_does_not_cover_a_different_command(tmp_path, other):
     approval = Approval("P-" + "0" * 32, "echo x >> made", 2.0**60)
     with serving(calls(("bash", {"command": other}))) as server:
         answer = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, approval=approval))
-    assert isinstance(answer, Asking)
+    assert isinstance(answer, ApprovalRequest)
     assert not (tmp_path / "made").exists()
 
 
@@ -723,12 +732,12 @@ def test_interrupt_during_a_stream_cancels_the_request():
     with serving(slow) as server:
         child = subprocess.Popen([sys.executable, "-c", CHILD, server.url], cwd=root, stdout=subprocess.PIPE, text=True)
         try:
-            assert child.stdout.readline() == "told Said\n"
+            assert child.stdout.readline() == "told TextEvent\n"
             child.send_signal(signal.SIGINT)
             out, _ = child.communicate(timeout=LONG_S)
         finally:
             child.kill()
-        assert out == "told Spent\ninterrupted\n", "what it cost is not known, and counted as that (R56)"
+        assert out == "told UsageEvent\ninterrupted\n", "what it cost is not known, and counted as that (R56)"
         assert child.returncode == 0
         assert slow.gone.wait(LONG_S)
 

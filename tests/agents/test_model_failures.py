@@ -11,7 +11,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.interface import Said, Usage
+from materia_nb.agents.interface import TextEvent, Usage
 from materia_nb.errors import scrubbed
 from model_helpers import Heard, agent, failed, turn
 from model_server import LONG_S, Slow, breaks_off, calls, completion, declines, refuses, says, serving, whole
@@ -163,7 +163,7 @@ def test_unstreamed_reply_is_accepted(tmp_path):
     assert (reply.text, reply.thinking, reply.meta["finish"]) == ("Hello.", "so", "stop")
     assert reply.usage == Usage(10, 5, None)
     assert heard.spent == [Usage(10, 5, None)]
-    assert [said.text for said in heard.of(Said)] == ["I look.", "<think>so</think>Hello."]
+    assert [said.text for said in heard.of(TextEvent)] == ["I look.", "<think>so</think>Hello."]
 
 
 def test_truncated_unstreamed_reply_is_marked_as_truncated():
@@ -282,7 +282,7 @@ def test_each_retry_of_a_request_is_reported():
         "no connection to openai:tiny; trying again",
     ]
     assert heard.notes[0].endswith("in 0.002 s (2 of 4)"), "as the provider asked"
-    assert [(one.text, one.fresh) for one in heard.of(Said)] == [("lost", True), ("there", True)]
+    assert [(one.text, one.fresh) for one in heard.of(TextEvent)] == [("lost", True), ("there", True)]
     assert len({json.dumps(asked) for asked in server.asked}) == 1, "the same is asked again"
 
 

@@ -18,7 +18,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Message
 from materia_nb.agents.command_agent import PRESETS, JsonOutput, ProgramAnswer, preset_agent, read_aider
-from materia_nb.agents.interface import Spent, Usage
+from materia_nb.agents.interface import Usage, UsageEvent
 
 DATA = Path(__file__).parents[1] / "data" / "programs"
 USED = {
@@ -95,7 +95,7 @@ class TestEachPreset:
             preset_agent(f"command:{name}").answer(turn.reporting_to(heard.append))
         assert caught.value.kind == "agent_exit"
         known = {"claude": Usage(9, 0, 0.001, 0), "pi": Usage(0, 0, 0, 0)}
-        assert heard == [Spent(known.get(name, Usage(None, None)))]
+        assert heard == [UsageEvent(known.get(name, Usage(None, None)))]
 
     def test_error_on_stderr_is_reported_in_one_line_with_the_provider_message(self, stand_in, turn):
         stand_in("gemini", "", 144, stderr=printed("gemini-stderr"))
@@ -142,7 +142,7 @@ class TestEachPreset:
         with pytest.raises(AgentError, match=r"error_max_turns|not JSON") as caught:
             preset_agent("command:claude").answer(turn.reporting_to(heard.append))
         assert caught.value.kind == "malformed"
-        assert heard == [Spent(used)]
+        assert heard == [UsageEvent(used)]
 
     def test_usage_totals_of_a_cast_are_the_sums_of_all_programs(self, stand_in, tmp_path):
         for name in USED:

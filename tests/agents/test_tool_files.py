@@ -287,11 +287,11 @@ def test_edit_keeps_line_endings(box, project, text, old, new, then):
     assert now == then
 
 
-LINES = st.lists(st.sampled_from(["a", "b", "ab", ""]), min_size=1, max_size=8)
+DEFAULT_LINES = st.lists(st.sampled_from(["a", "b", "ab", ""]), min_size=1, max_size=8)
 FEW = st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=2)
 
 
-@given(lines=LINES, old=FEW, new=LINES, end=st.sampled_from(["\n", "\r\n"]), every=st.booleans())
+@given(lines=DEFAULT_LINES, old=FEW, new=DEFAULT_LINES, end=st.sampled_from(["\n", "\r\n"]), every=st.booleans())
 def test_edit_has_the_same_result_with_any_line_endings(tmp_path_factory, lines, old, new, end, every):
     folder = tmp_path_factory.mktemp("edit")
     plain, old_text, new_text = "\n".join(["z", *lines, "z"]), "\n".join(old), "\n".join(new)
@@ -304,7 +304,12 @@ def test_edit_has_the_same_result_with_any_line_endings(tmp_path_factory, lines,
     assert (folder / "a.txt").read_bytes() == wanted.replace("\n", end).encode()
 
 
-@given(lines=LINES, new=LINES, crlf=st.lists(st.booleans(), min_size=8, max_size=8), place=st.integers(0, 7))
+@given(
+    lines=DEFAULT_LINES,
+    new=DEFAULT_LINES,
+    crlf=st.lists(st.booleans(), min_size=8, max_size=8),
+    place=st.integers(0, 7),
+)
 def test_lines_outside_an_edit_keep_their_line_endings(tmp_path_factory, lines, new, crlf, place):
     folder = tmp_path_factory.mktemp("edit")
     place %= len(lines)

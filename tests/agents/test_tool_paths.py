@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from materia_nb.agents.tools import file_tools
 from materia_nb.agents.tools.file_tools import Toolbox
-from materia_nb.agents.tools.search import NotPlain, open_plain
+from materia_nb.agents.tools.search import NotPlainFile, open_plain
 
 CANARY = "a canary that sings outside"
 
@@ -266,7 +266,7 @@ def test_pipes_and_sockets_are_refused_without_blocking(places, monkeypatch, too
 def test_devices_are_not_opened():
     folder = os.open("/dev", os.O_RDONLY)
     try:
-        with pytest.raises(NotPlain):
+        with pytest.raises(NotPlainFile):
             open_plain("null", folder)
     finally:
         os.close(folder)

@@ -168,7 +168,7 @@ def test_very_deep_tree_is_searched(box, project, monkeypatch):
 
 
 def test_search_with_a_catastrophic_expression_is_stopped_and_returns_earlier_matches(box, project, monkeypatch):
-    monkeypatch.setattr(file_tools, "SECONDS", 0.7)
+    monkeypatch.setattr(file_tools, "SEARCH_TIMEOUT_S", 0.7)
     (project / "a.txt").write_text("xxy\n" + "x" * 5_000 + "\n")
     result = box.call("grep", CATASTROPHE)
     assert not result.ok
@@ -246,4 +246,4 @@ def test_search_program_refuses_to_run_in_another_folder(box, project):
         ).returncode
         for folder in (project / "src", project)
     ]
-    assert codes == [0, search.MOVED]
+    assert codes == [0, search.FOLDER_REPLACED]

@@ -18,7 +18,7 @@ AGENT = f"""
 import time
 from dataclasses import replace
 from pathlib import Path
-from materia_nb.agents import Asking, Called, Noted, Reply, Said, ToolCall, Usage
+from materia_nb.agents import ApprovalRequest, CallEvent, NoteEvent, Reply, TextEvent, ToolCall, Usage
 
 COMMAND = "make widget  # {HOSTILE}"
 
@@ -28,16 +28,16 @@ class Coder:
     def answer(self, turn):
         decided = [call for call in turn.calls if call.decided]
         if decided:
-            turn.tell(Called(replace(decided[0], result="made")))
+            turn.tell(CallEvent(replace(decided[0], result="made")))
             return Reply("It is " + ("built." if decided[0].decided == "once" else "not built."), Usage(900, 80))
-        turn.tell(Noted("429 from the model; trying again in 1 s (1 of 4)"))
-        turn.tell(Called(ToolCall(id="1", tool="read", args={{"path": "Makefile"}}, result="widget: ...")))
+        turn.tell(NoteEvent("429 from the model; trying again in 1 s (1 of 4)"))
+        turn.tell(CallEvent(ToolCall(id="1", tool="read", args={{"path": "Makefile"}}, result="widget: ...")))
         reason = "I have read the Makefile, and I will build the widget {HOSTILE} now."
         for word in reason.split(" "):
-            turn.tell(Said(word + " "))
+            turn.tell(TextEvent(word + " "))
         while not Path("go on").exists():
             time.sleep(0.01)
-        return Asking((ToolCall(id="2", tool="bash", args={{"command": COMMAND}}, round=2, said=reason),))
+        return ApprovalRequest((ToolCall(id="2", tool="bash", args={{"command": COMMAND}}, round=2, said=reason),))
 
 wb.agent("Build", Coder())
 """

@@ -26,7 +26,7 @@ wb.agent("Narrate", lambda: "told")
 """
 JUDGED = "print([step.item_label for step in wb.current.steps if step.socket == 'Socket-3' and step.output])"
 APPROVES = """
-from materia_nb.agents.interface import Asking, Called, Reply, ToolCall
+from materia_nb.agents.interface import ApprovalRequest, CallEvent, Reply, ToolCall
 ran = []
 class Smith:
     name = "smith"
@@ -35,11 +35,11 @@ class Smith:
         for call in turn.calls:
             if call.id not in done:
                 ran.append(call.args["command"])
-                turn.tell(Called(ToolCall(id=call.id, tool="bash", args=call.args, round=call.round, result="done", decided=call.decided)))
+                turn.tell(CallEvent(ToolCall(id=call.id, tool="bash", args=call.args, round=call.round, result="done", decided=call.decided)))
                 done.add(call.id)
         for number, command in enumerate(["cat a.txt", "rm -r a", "rm -r b", "rm -r c", "rm -r d", "rm -r e"]):
             if f"c{number}" not in done:
-                return Asking((ToolCall(id=f"c{number}", tool="bash", args={"command": command}, round=number + 1),))
+                return ApprovalRequest((ToolCall(id=f"c{number}", tool="bash", args={"command": command}, round=number + 1),))
         return Reply("x")
 wb = __import__("materia_nb").Workbench(".")
 wb.agent("Answer", Smith())

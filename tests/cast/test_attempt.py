@@ -10,7 +10,7 @@ import cast_helpers as h
 from builders import asks, at, config, edge
 from magics_helpers import run, text
 from materia_nb import Workbench
-from materia_nb.agents import Asking, Called, Reply, Spent, ToolCall, Usage
+from materia_nb.agents import ApprovalRequest, CallEvent, Reply, ToolCall, Usage, UsageEvent
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 
@@ -140,9 +140,9 @@ def test_attempts_never_run_changing_tools_without_approval(at_eval):
 
         def answer(self, turn):
             given.append(turn.allowed)
-            turn.tell(Called(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
-            turn.tell(Spent(Usage(5, 0)))
-            return Asking((call,))
+            turn.tell(CallEvent(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
+            turn.tell(UsageEvent(Usage(5, 0)))
+            return ApprovalRequest((call,))
 
     at_eval.approvals.allow("write")
     (one,) = at_eval.attempt(agents=[Writer()])
@@ -157,7 +157,7 @@ def test_work_and_handoff_turns_are_one_attempt_with_its_tools(tmp_path):
 
     def worker(turn):
         if turn.kind == "work":
-            turn.tell(Called(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
+            turn.tell(CallEvent(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
             return "done"
         return {"satisfied": True}
 

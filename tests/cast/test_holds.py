@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cast_helpers as h
-from materia_nb.agents.interface import Called, ToolCall
+from materia_nb.agents.interface import CallEvent, ToolCall
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.text import graph_text
@@ -346,7 +346,7 @@ def test_r44_used_approval_does_not_return(tmp_path):
     call = ToolCall(id="1", tool="bash", args={"command": "rm -rf build"}, result="done")
 
     def used(turn):
-        turn.tell(Called(call))
+        turn.tell(CallEvent(call))
         raise KeyboardInterrupt
 
     again.agents.set("Check", used)

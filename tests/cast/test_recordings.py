@@ -8,7 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb import Workbench
-from materia_nb.agents.interface import AgentError, Asking, Called, Reply, Spent, ToolCall, Usage
+from materia_nb.agents.interface import AgentError, ApprovalRequest, CallEvent, Reply, ToolCall, Usage, UsageEvent
 from materia_nb.cast import open_cast
 from materia_nb.cast.exports import RECORDING_FORMAT, agent_of, recording_of
 from materia_nb.errors import MateriaError
@@ -31,7 +31,7 @@ class Model:
             good = json.dumps({"workItems": h.items("a", "b")})
             return Reply(good if turn.kind == "repair" else "no plan", usage, {"model": "m-1"})
         if turn.materia_id == "Build" and not turn.calls:
-            turn.tell(Called(READ))
+            turn.tell(CallEvent(READ))
         return Reply(h.NO if turn.materia_id == "Check" and turn.visit == 1 else h.YES, usage)
 
 
@@ -86,10 +86,10 @@ def test_recorded_approvals_are_not_requested_again(wb, tmp_path):
     class Asks(Model):
         def answer(self, turn):
             if turn.materia_id == "Build" and not turn.calls:
-                return Asking((call,))
+                return ApprovalRequest((call,))
             if turn.calls and turn.calls[0].result is None:
                 done = ToolCall(id="1.1", tool="bash", args=call.args, result="made", decided="once")
-                turn.tell(Called(done))
+                turn.tell(CallEvent(done))
             return super().answer(turn)
 
     first = wb.cast("do it", agents={"*": Asks()})
@@ -111,7 +111,7 @@ class Lines:
     def answer(self, turn):
         line = self.lines.pop(0)
         if line is None:
-            turn.tell(Spent(Usage(2, 1, 0.5)))
+            turn.tell(UsageEvent(Usage(2, 1, 0.5)))
             raise AgentError("gone", kind="transport")
         return Reply(line, Usage(10, 0, 0.0))
 

@@ -7,7 +7,17 @@ import json
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Said, Spent, ToolCall, Usage
+from materia_nb.agents.interface import (
+    AgentError,
+    ApprovalRequest,
+    CallEvent,
+    NoteEvent,
+    Reply,
+    TextEvent,
+    ToolCall,
+    Usage,
+    UsageEvent,
+)
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 
@@ -27,21 +37,21 @@ class Toolsmith:
     def answer(self, turn):
         self.turns.append(turn)
         if not turn.calls:
-            turn.tell(Noted("429 from the server; trying again in 1 s (1 of 3)"))
-            turn.tell(Called(READ))
+            turn.tell(NoteEvent("429 from the server; trying again in 1 s (1 of 3)"))
+            turn.tell(CallEvent(READ))
         if self.fail:
             self.fail = False
-            turn.tell(Spent(Usage(10, 1)))
+            turn.tell(UsageEvent(Usage(10, 1)))
             raise AgentError("The server is gone", kind="transport", hint="resend")
         calls = {call.id: call for call in turn.calls}
         if (make := calls.get("2.1")) is None:
             if "bash" not in turn.allowed:
-                turn.tell(Spent(Usage(5, 2, 0.5)))
-                return Asking((MAKE,))
+                turn.tell(UsageEvent(Usage(5, 2, 0.5)))
+                return ApprovalRequest((MAKE,))
             make = MAKE
         if make.result is None:
             make = ToolCall(id=make.id, tool="bash", args=make.args, round=2, result="made", decided=make.decided)
-            turn.tell(Called(make))
+            turn.tell(CallEvent(make))
         return Reply(make.result, Usage(3, 1))
 
 
@@ -232,8 +242,8 @@ def test_streamed_text_is_notified_and_not_stored(tmp_path):
 
         def answer(self, turn):
             for text in ("on", "ce", " more"):
-                turn.tell(Said(text))
-            turn.tell(Said("again", fresh=True))
+                turn.tell(TextEvent(text))
+            turn.tell(TextEvent("again", fresh=True))
             self.tell = turn.tell
             return Reply("again")
 
@@ -243,7 +253,7 @@ def test_streamed_text_is_notified_and_not_stored(tmp_path):
     cast.step()
     assert heard == ["on", "once", "once more", "again", ""]
     assert cast.now.saying == ""
-    agent.tell(Called(READ))
+    agent.tell(CallEvent(READ))
     assert not cast.steps[0].calls, "a turn that is over can tell nothing any more"
     stop()
     assert "once more" not in (cast.run_dir / "events.jsonl").read_text()
@@ -253,7 +263,7 @@ def test_interrupt_between_calls_continues_after_them(tmp_path):
     class Slow(Toolsmith):
         def answer(self, turn):
             if not turn.calls:
-                turn.tell(Called(READ))
+                turn.tell(CallEvent(READ))
                 raise KeyboardInterrupt
             return super().answer(turn)
 
@@ -271,7 +281,7 @@ def test_calls_are_in_the_conversation_of_the_next_turn(tmp_path):
     class Sloppy(Toolsmith):
         def answer(self, turn):
             if turn.kind == "work":
-                turn.tell(Called(READ))
+                turn.tell(CallEvent(READ))
                 return Reply("no JSON")
             self.turns.append(turn)
             return Reply('{"satisfied": true}')
@@ -297,7 +307,7 @@ def test_call_that_was_started_is_not_run_again_after_a_crash(tmp_path):
             (call,) = [one for one in turn.calls if one.id == "2.1"] or [None]
             if call is not None and call.decided and call.result is None:
                 begun = ToolCall(id="2.1", tool="bash", args=call.args, round=2, result="cut", ok=False, decided="once")
-                turn.tell(Called(begun))
+                turn.tell(CallEvent(begun))
                 ran.append(call)
                 raise KeyboardInterrupt
             return super().answer(turn)
@@ -318,9 +328,9 @@ def test_result_of_a_call_replaces_its_started_entry(tmp_path):
         name = "twice"
 
         def answer(self, turn):
-            turn.tell(Called(ToolCall(id="1", tool="write", result="begun", ok=False)))
-            turn.tell(Called(READ))
-            turn.tell(Called(ToolCall(id="1", tool="write", result="written")))
+            turn.tell(CallEvent(ToolCall(id="1", tool="write", result="begun", ok=False)))
+            turn.tell(CallEvent(READ))
+            turn.tell(CallEvent(ToolCall(id="1", tool="write", result="written")))
             return Reply("done")
 
     cast = start(tmp_path, Twice())
@@ -392,7 +402,7 @@ def test_listener_that_removes_itself_and_fails_does_not_fail_the_step(tmp_path)
         name = "talker"
 
         def answer(self, turn):
-            turn.tell(Said("x"))
+            turn.tell(TextEvent("x"))
             return Reply("said")
 
     cast = start(tmp_path, Talker())

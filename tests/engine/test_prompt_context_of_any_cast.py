@@ -46,7 +46,7 @@ PROMPTS = [
 """What an author may write; a socket that goes over other items may find nothing in it."""
 
 
-class Said(NamedTuple):
+class TextEvent(NamedTuple):
     """The handoff of a step, as the test knows it."""
 
     step: int
@@ -145,7 +145,9 @@ class PromptContext:
             if isinstance(said, dict):
                 at = step.after.at if step.after is not None else self.state.at
                 title = None if at is None or at.item is None else title_of(at.item)
-                self.said.append(Said(step.number, step.socket, title, said.get("satisfied"), said.get("context", "")))
+                self.said.append(
+                    TextEvent(step.number, step.socket, title, said.get("satisfied"), said.get("context", ""))
+                )
 
     def edit(self):
         """Change the list, set a value, set the handoffs, correct the output, or go back."""

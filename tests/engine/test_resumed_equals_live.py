@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cast_helpers as h
-from materia_nb.agents.interface import Asking, Called, Noted, Reply, Spent, ToolCall, Usage
+from materia_nb.agents.interface import ApprovalRequest, CallEvent, NoteEvent, Reply, ToolCall, Usage, UsageEvent
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.engine.events import Output, OutputEdited, from_json
 from materia_nb.engine.evolve import evolve
@@ -72,15 +72,15 @@ class Anybody:
         if self.how == "person":
             return None
         if self.how in {"tool", "fail"} and not turn.calls:
-            turn.tell(Noted("trying again"))
-            turn.tell(Called(ToolCall(id="1", tool="read", args={"path": "a"}, result="text")))
-            turn.tell(Spent(Usage(3, 1)))
+            turn.tell(NoteEvent("trying again"))
+            turn.tell(CallEvent(ToolCall(id="1", tool="read", args={"path": "a"}, result="text")))
+            turn.tell(UsageEvent(Usage(3, 1)))
         if self.how == "fail":
             raise RuntimeError("gone")
         if self.how == "interrupt":
             raise KeyboardInterrupt
         if self.how == "tool" and "bash" not in turn.allowed and not any(call.decided for call in turn.calls):
-            return Asking((ToolCall(id="2", tool="bash", args={"command": "make"}),))
+            return ApprovalRequest((ToolCall(id="2", tool="bash", args={"command": "make"}),))
         return Reply(self.text, Usage(1, 2, 0.5), {"n": 1})
 
 

@@ -20,7 +20,7 @@ from materia_nb.store import journal, rundir
 CALLS = (
     "materia_nb.store.files CastLock.__init__",
     "materia_nb.store.files CastLock.release",
-    "materia_nb.store.journal Journal.mend",
+    "materia_nb.store.journal Journal.repair_end",
     "materia_nb.store.rundir RunDir.write",
     "materia_nb.store.file_snapshots git",
 )
@@ -78,7 +78,7 @@ def _run(told: int, at: int | None, of: str, act: Callable[..., Any], args: tupl
 
     gc.freeze()  # else locks that the parent had dropped are released here, at any moment
     _reached[:] = [reach]
-    rundir._SOON_S = 3_600  # else a thread writes some of the files, sooner or later
+    rundir._WRITE_DELAY_S = 3_600  # else a thread writes some of the files, sooner or later
     for call in CALLS:
         module, path = call.split()
         *owners, name = path.split(".")

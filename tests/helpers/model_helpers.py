@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.interface import AgentError, Called, Noted, Said, Spent, Turn
+from materia_nb.agents.interface import AgentError, CallEvent, NoteEvent, TextEvent, Turn, UsageEvent
 from model_server import ModelServer
 
 
@@ -18,20 +18,20 @@ class Heard(list[Any]):
 
     @property
     def said(self) -> list[str]:
-        return [one.text for one in self.of(Said)]
+        return [one.text for one in self.of(TextEvent)]
 
     @property
     def notes(self) -> list[str]:
-        return [one.text for one in self.of(Noted)]
+        return [one.text for one in self.of(NoteEvent)]
 
     @property
     def calls(self) -> list[Any]:
         """Return the finished calls; a call that changes something is also reported when it begins."""
-        return list({one.call.id: one.call for one in self.of(Called)}.values())
+        return list({one.call.id: one.call for one in self.of(CallEvent)}.values())
 
     @property
     def spent(self) -> list[Any]:
-        return [one.usage for one in self.of(Spent)]
+        return [one.usage for one in self.of(UsageEvent)]
 
 
 def turn(heard: Heard | None = None, **fields: Any) -> Turn:

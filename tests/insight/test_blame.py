@@ -1,4 +1,4 @@
-"""``blame`` finds the step, the answer and the rule that set a value in the state."""
+"""The step, answer and rule that gave a value of the state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes in explore and odds: routes, chances, and the time that more lanes save."""
+"""Lanes before a cast: routes, odds, and the time that more lanes would save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The usage of a cast by socket, materia or item."""
+"""Where time and money went."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 from magics_helpers import line, text
-from materia_nb.agents.interface import Reply, Spent, Usage
+from materia_nb.agents.interface import Reply, Usage, UsageEvent
 from materia_nb.cast.views.tables import SpentView
 from materia_nb.errors import MateriaError
 
@@ -36,7 +36,7 @@ def test_usage_by_socket_adds_up_to_the_usage_of_the_cast(paid):
 
 def test_usage_of_failed_tries_is_counted_once(tmp_path):
     def tries(turn):
-        turn.tell(Spent(Usage(5, 5)))
+        turn.tell(UsageEvent(Usage(5, 5)))
         return Reply("at last", Usage(1, 2))
 
     cast = h.start(tmp_path, h.chain_config(1), tries)

@@ -18,21 +18,21 @@ def path(tmp_path):
 def test_quests_are_added_under_numbers_that_are_not_used_again(path):
     assert read_board(path) == Board()
     for request in ("one", "two"):
-        change_board(path, lambda board, request=request: board.adding(request, "T"))
-    board = change_board(path, lambda board: board.having(board.quests[:1]))
-    board = change_board(path, lambda board: board.adding("three", None))
+        change_board(path, lambda board, request=request: board.with_quest(request, "T"))
+    board = change_board(path, lambda board: board.with_fields(board.quests[:1]))
+    board = change_board(path, lambda board: board.with_quest("three", None))
     assert [(quest.id, quest.request, quest.loadout) for quest in board.quests] == [
         ("Q-1", "one", "T"),
         ("Q-3", "three", None),
     ]
     assert read_board(path) == board
     assert (board.next, board.quests[0].status) == (4, "pending")
-    assert Board(quests=(Quest(id="Q-7", request="x"),)).adding("y", None).quests[-1].id == "Q-8"
+    assert Board(quests=(Quest(id="Q-7", request="x"),)).with_quest("y", None).quests[-1].id == "Q-8"
 
 
 def test_fields_of_later_versions_are_kept(path):
     path.write_text('{"version": 1, "next": 2, "colour": "red", "quests": [{"id": "Q-1", "prompt": "r", "x": 1}]}')
-    change_board(path, lambda board: board.having((board.quests[0].having(status="done"),)))
+    change_board(path, lambda board: board.with_fields((board.quests[0].with_fields(status="done"),)))
     kept = json.loads(path.read_text())
     assert (kept["colour"], kept["quests"][0]["x"], kept["quests"][0]["status"]) == ("red", 1, "succeeded")
 
@@ -98,7 +98,7 @@ def test_board_of_the_reference_engine_is_read_and_kept(path):
         ("do it (failed)", "failed", None, "no"),
         ("do it (blocked)", "failed", None, "no"),
     ]
-    change_board(path, lambda board: board.adding("ours", "T"))
+    change_board(path, lambda board: board.with_quest("ours", "T"))
     written = json.loads(path.read_text())
     assert written["quests"][:4] == THEIRS["quests"]
     assert {name: written[name] for name in ("version", "createdAt", "runner")} == {
@@ -136,11 +136,11 @@ def test_every_status_is_written_in_the_form_of_the_reference_engine(path):
         {"status": "failed", "cast": cast, "note": "no"},
     )
     for _ in states:
-        change_board(path, lambda board: board.adding(" two\nlines", None))
+        change_board(path, lambda board: board.with_quest(" two\nlines", None))
     board = change_board(
         path,
-        lambda board: board.having(
-            tuple(quest.having(**state) for quest, state in zip(board.quests, states, strict=True))
+        lambda board: board.with_fields(
+            tuple(quest.with_fields(**state) for quest, state in zip(board.quests, states, strict=True))
         ),
     )
     document = json.loads(path.read_text())
@@ -153,9 +153,9 @@ def test_every_status_is_written_in_the_form_of_the_reference_engine(path):
 
 
 def test_quest_that_the_reference_engine_changed_has_its_new_status(path):
-    change_board(path, lambda board: board.adding("ours", None))
+    change_board(path, lambda board: board.with_quest("ours", None))
     waiting = {"status": "waiting", "cast": "2026-11-28T04-00-00-000Z"}
-    change_board(path, lambda board: board.having((board.quests[0].having(**waiting),)))
+    change_board(path, lambda board: board.with_fields((board.quests[0].with_fields(**waiting),)))
     document = json.loads(path.read_text())
     document["quests"][0] |= {"status": "succeeded", "updatedAt": STAMP}
     path.write_text(json.dumps(document))

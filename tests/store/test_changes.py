@@ -67,7 +67,7 @@ def test_relative_project_path_gives_the_same_snapshot(tmp_path, monkeypatch):
 
 
 def test_oversized_project_has_no_list_of_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "MOST_FILES", 3)
+    monkeypatch.setattr(files, "MAX_PROJECT_FILES", 3)
     assert changed(tmp_path, lambda: (tmp_path / "a").write_text("1")) == ("a",)
     for name in "bcd":
         (tmp_path / name).write_text("1")

@@ -381,5 +381,5 @@ def test_unreadable_journal_is_a_clear_error(tmp_path, monkeypatch):
         with pytest.raises(DiskError) as caught:
             journal.wake()
     assert caught.value.where == str(journal.path)
-    assert journal.rests
+    assert journal.is_released
     cast.close()

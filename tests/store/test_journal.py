@@ -180,7 +180,7 @@ def test_two_torn_lines_at_the_same_offset_are_both_preserved(tmp_path):
         path.write_bytes(part)
         contents = read_journal(path)
         journal = Journal(path, contents=contents)
-        aside = journal.mend(contents)
+        aside = journal.repair_end(contents)
         journal.close()
         assert aside.read_bytes() == part
     assert len(list(tmp_path.glob("events.torn-*"))) == 2
@@ -282,7 +282,7 @@ def test_step_is_encoded_only_for_its_lines_and_its_manifest_row(tmp_path):
 def test_interrupts_during_a_write_and_its_repair_leave_session_and_journal_equal(count, tmp_path, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(3), lambda: "x")
     cast.step()
-    write, cut, interrupts = journal_module.write_all, Journal._cut, iter([True] * count)
+    write, cut, interrupts = journal_module.write_all, Journal._truncate, iter([True] * count)
 
     def write_then_interrupt(handle, block):
         write(handle, block)
@@ -295,7 +295,7 @@ def test_interrupts_during_a_write_and_its_repair_leave_session_and_journal_equa
         cut(self)
 
     monkeypatch.setattr(journal_module, "write_all", write_then_interrupt)
-    monkeypatch.setattr(Journal, "_cut", interrupt_or_cut)
+    monkeypatch.setattr(Journal, "_truncate", interrupt_or_cut)
     with pytest.raises(KeyboardInterrupt):
         cast.step()
     assert cast.run() == "complete"

@@ -153,10 +153,10 @@ def test_project_changes_match_the_snapshot(tmp_path, monkeypatch):
         ("nowhere", files.take_snapshot(tmp_path / "nowhere", casts)),
     ]
     for most in range(10, 18):
-        monkeypatch.setattr(files, "MOST_FILES", most)
+        monkeypatch.setattr(files, "MAX_PROJECT_FILES", most)
         seen = files.take_snapshot(project, casts)
         shown.append((f"at most {most}", seen if seen is None else str(len(seen))))
-    monkeypatch.setattr(files, "MOST_CHANGED", 1)
+    monkeypatch.setattr(files, "MAX_CHANGED_FILES", 1)
     shown.append(("named", files.changed_files({}, before)))
     shown_texts.matches("store-project", shown)
 
@@ -187,10 +187,10 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
         ),
         ("mark", lambda: journal.mark.size),
         ("rest", journal.rest),
-        ("rests", lambda: journal.rests),
+        ("released", lambda: journal.is_released),
         ("nobody now", lambda: lock_owner(run)),
         ("wake", journal.wake),
-        ("awake", lambda: journal.rests),
+        ("awake", lambda: journal.is_released),
         ("close", journal.close),
         ("closed", lambda: journal.append([line])),
         ("read", lambda: [str(one) for one in read_journal(run / "events.jsonl").lines]),
@@ -219,7 +219,7 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
                             str(len(found.lines)),
                             *(
                                 f"{name}: {getattr(found, name)}"
-                                for name in ("end", "torn", "unended", "reached", "broken", "linked")
+                                for name in ("end", "torn", "lacks_line_break", "reached", "broken", "linked")
                             ),
                         ]
                     )
@@ -229,7 +229,7 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
         (run / "events.jsonl").write_bytes(whole + more)
         contents = read_journal(run / "events.jsonl", lenient=True)
         mended = Journal(run / "events.jsonl", CastLock(run), contents=contents)
-        aside = mended.mend(contents)
+        aside = mended.repair_end(contents)
         mended.append([line])
         mended.close()
         found = read_journal(run / "events.jsonl", lenient=True)
@@ -579,7 +579,7 @@ def test_quest_boards_match_the_snapshot(tmp_path):
         path.write_text(text)
         shown += tried(
             (f"board {text[:60]}", lambda: read_board(path)),
-            ("more", lambda: change_board(path, lambda board: board.adding("s", "T"))),
+            ("more", lambda: change_board(path, lambda board: board.with_quest("s", "T"))),
         )
         with suppress(OSError):
             shown.append(("kept", path.read_text()[:2000]))
@@ -730,7 +730,7 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
         ),
     )
     whole = FileSnapshots(project, casts, "three", ignored=True)
-    shown.append(("ignored too", sorted(one.decode() for one in whole.listing())))
+    shown.append(("ignored too", sorted(one.decode() for one in whole.walk_files())))
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 3)
     shown += tried(("too many", lambda: whole.take(None)))
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 99)

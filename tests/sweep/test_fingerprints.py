@@ -1,4 +1,4 @@
-"""A sweep distinguishes agents by their readable parts, and never reuses the results of an opaque agent."""
+"""A sweep distinguishes agents by everything visible of them, and reuses no result of an opaque one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Ob:
         return str(self.what)
 
 
-class Called:
+class CallEvent:
     __slots__ = ("what",)
 
     def __init__(self, what):
@@ -76,14 +76,14 @@ def asked_by(turn, what):
 
 
 def written(text, **names):
-    """Run the source code of a cell and return the variables that it defines."""
+    """Run the source of a cell and return its names."""
     names |= {"__name__": "__main__"}
     exec(text, names)  # noqa: S102 - our own
     return names
 
 
 def helped_by(what):
-    """Return a function that calls another function through a global variable."""
+    """Return a function that calls another by a global name."""
     return written(f"def helper(): return {what!r}\ndef answer(turn): return helper()\n")["answer"]
 
 
@@ -104,7 +104,7 @@ CHANGES = [
     with_default,
     with_keyword,
     Ob,
-    Called,
+    CallEvent,
     Inner,
     helped_by,
     reads_a_global,
@@ -124,7 +124,7 @@ def test_a_changed_agent_has_another_fingerprint(make):
     assert one.opaque == ()
 
 
-@pytest.mark.parametrize("make", [closed_over, with_default, Ob, Called, reads_a_global])
+@pytest.mark.parametrize("make", [closed_over, with_default, Ob, CallEvent, reads_a_global])
 def test_a_sweep_runs_the_cast_of_a_changed_agent_again_and_reports_it(wb, make):
     def swept(what):
         return wb.sweep(requests="rain", agents={"a": {"*": make(what)}}, checks=[lambda outputs: outputs["Do"] != ""])
@@ -137,7 +137,7 @@ def test_a_sweep_runs_the_cast_of_a_changed_agent_again_and_reports_it(wb, make)
 
 
 class Connected:
-    """An agent with a part that cannot be fingerprinted."""
+    """An object without a value of its own."""
 
     name = "connected"
 
@@ -273,7 +273,7 @@ def test_cyclic_values_have_a_fingerprint():
 
 
 def test_fingerprints_are_equal_in_another_kernel(tmp_path):
-    """Fingerprints do not depend on the hash seed or on memory addresses."""
+    """They contain no hash seed and no address."""
     script = f"""
 import sys
 sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}

@@ -23,7 +23,7 @@ from file_kernels import AsyncFileKernelManager
 from magics_helpers import line, new_shell
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Reply
-from materia_nb.agents.interface import Called, Noted, ToolCall
+from materia_nb.agents.interface import CallEvent, NoteEvent, ToolCall
 from materia_nb.cast.exports import recording_of
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.errors import MateriaError, redact_library_logs
@@ -96,9 +96,9 @@ class Named:
 
 
 def tells(turn):
-    turn.tell(Noted(bad("note")))
+    turn.tell(NoteEvent(bad("note")))
     said = bad("call")
-    turn.tell(Called(ToolCall(id="1", tool="bash", args={"command": said}, said=said, result=said)))
+    turn.tell(CallEvent(ToolCall(id="1", tool="bash", args={"command": said}, said=said, result=said)))
     return Reply(bad("output"), meta={"model": bad("meta"), "x": bad("meta")}, thinking=bad("thinking"), cut=bad("cut"))
 
 
@@ -297,7 +297,7 @@ CELLS = (
     """
 import json, logging, os
 import materia_nb
-from materia_nb.agents.interface import Noted
+from materia_nb.agents.interface import NoteEvent
 from materia_nb.errors import redact_library_logs
 
 key = os.environ["CANARY_LOG_API_KEY"]
@@ -305,7 +305,7 @@ key = os.environ["CANARY_LOG_API_KEY"]
 def leaks(turn):
     redact_library_logs()
     logging.getLogger("mcp.client.stdio").error("Failed to parse %s", key, exc_info=ValueError(key))
-    turn.tell(Noted(json.dumps(key)))
+    turn.tell(NoteEvent(json.dumps(key)))
     if turn.materia_index:
         raise ConnectionError(key)
     return json.dumps({"context": key})

@@ -13,7 +13,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb import platform
-from materia_nb.agents.background import SHARED
+from materia_nb.agents.background import SHARED_LOOP
 from materia_nb.agents.interface import AgentError
 from materia_nb.utilities.process import NO_PROCESSES, Capture, run_process
 
@@ -125,9 +125,9 @@ def test_agents_that_block_are_refused_without_threads(bare):
         await asyncio.get_running_loop().create_future()
 
     async def page():
-        assert SHARED.run(quick()) == "answer"
+        assert SHARED_LOOP.run(quick()) == "answer"
         with pytest.raises(AgentError, match="this kernel has no threads"):
-            SHARED.run(slow())
+            SHARED_LOOP.run(slow())
 
     asyncio.run(page())
 

@@ -13,7 +13,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import AgentError, CommandAgent, ModelAgent, Reply
-from materia_nb.agents.interface import Called, Noted, ToolCall
+from materia_nb.agents.interface import CallEvent, NoteEvent, ToolCall
 from materia_nb.agents.tools import file_tools
 from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.cast.views.status import status_view
@@ -94,8 +94,8 @@ def test_only_partial_keys_at_a_cut_are_redacted():
 @pytest.mark.parametrize("end", ["beginning", "end"])
 @pytest.mark.parametrize("shown", [9, len(KEY) // 2, len(KEY) - 1])
 def test_key_at_the_cut_of_a_command_output_is_redacted(project, shown, end):
-    before = file_tools.SHELL_KEPT - shown if end == "beginning" else 3 * file_tools.SHELL_KEPT
-    after = 3 * file_tools.SHELL_KEPT if end == "beginning" else file_tools.SHELL_KEPT - shown
+    before = file_tools.SHELL_CAPTURED - shown if end == "beginning" else 3 * file_tools.SHELL_CAPTURED
+    after = 3 * file_tools.SHELL_CAPTURED if end == "beginning" else file_tools.SHELL_CAPTURED - shown
     code = f"import os; print('x' * {before} + os.environ['OPENAI_API_KEY'] + 'y' * {after}, end='')"
     text = Toolbox(project).call("bash", {"command": f'{sys.executable} -S -c "{code}"'}).text
     assert "bytes left out" in text
@@ -189,8 +189,8 @@ def test_no_output_of_a_function_contains_a_key(tmp_path):
         raise ConnectionError(f"401 for https://host/?key={KEY}")
 
     def tells(turn):
-        turn.tell(Noted(f"with {KEY}"))
-        turn.tell(Called(ToolCall(id="1", tool="bash", args={"command": f"curl {KEY}"}, said=KEY, result=KEY)))
+        turn.tell(NoteEvent(f"with {KEY}"))
+        turn.tell(CallEvent(ToolCall(id="1", tool="bash", args={"command": f"curl {KEY}"}, said=KEY, result=KEY)))
         return Reply(f"used {KEY}", meta={"key": KEY})
 
     for agent, status in ((fails, "failed"), (tells, "complete")):

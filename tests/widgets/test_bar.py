@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.interface import Asking, Reply, ToolCall, Usage
+from materia_nb.agents.interface import ApprovalRequest, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast
 from materia_nb.widgets.base import Activity
 from materia_nb.widgets.cast_slices import bar_state
@@ -20,7 +20,7 @@ class Asks:
     name = "asks"
 
     def answer(self, turn):
-        return Reply("made", Usage(3, 2, 0.5)) if turn.calls else Asking((CALL,))
+        return Reply("made", Usage(3, 2, 0.5)) if turn.calls else ApprovalRequest((CALL,))
 
 
 def bar(cast, activity=IDLE):
@@ -29,7 +29,7 @@ def bar(cast, activity=IDLE):
     return state["tone"], state["words"], {name for name, can in state["can"].items() if can}
 
 
-GOING = {"run", "abort"}
+GOING = {"step", "run", "abort"}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def cast(tmp_path):
 
 
 def test_bar_of_an_idle_cast_shows_its_status(cast):
-    assert bar(cast) == ("ready", "ready · Plan is next", {"run"}), "nothing can be aborted yet"
+    assert bar(cast) == ("ready", "ready · Plan is next", GOING)
     cast.step(ask=False)
     assert bar(cast) == ("paused", "paused · Plan", GOING)
     cast.breakpoints.add("Socket-3")
@@ -54,12 +54,13 @@ def test_bar_of_an_idle_cast_shows_its_status(cast):
     cast.step(ask=False)
     assert bar(cast) == ("wants", "Your turn: Check", {"abort"})
     state = bar_state(cast.now, IDLE)
-    assert state["why"].startswith("it is your turn")
+    assert state["why"]["step"].startswith("it is your turn")
+    assert state["why"]["pause"] == "nothing runs"
     assert (state["asks"], state["undo"], state["counts"][:7]) == (None, False, "3 steps")
     cast.reply(h.YES)
     cast.run()
     assert bar(cast) == ("done", "done", set())
-    assert bar_state(cast.now, IDLE)["why"] == "the cast is complete"
+    assert bar_state(cast.now, IDLE)["why"]["run"] == "the cast is complete"
     cast.close()
     assert bar(open_cast(cast.run_dir)) == ("gone", "complete · read-only", set())
 
@@ -72,7 +73,7 @@ def test_bar_of_a_running_cast_shows_a_requested_stop(cast):
     aborting = Activity(busy=True, aborting=True)
     assert bar(cast, aborting) == ("aborting", "Aborting: Build", {"leave"})
     state = bar_state(cast.now, busy)
-    assert (state["why"], state["busy"]) == ("a step is running", True)
+    assert (state["why"]["step"], state["busy"]) == ("a step is running", True)
 
 
 def test_bar_asks_for_approval(tmp_path):
@@ -92,7 +93,7 @@ def test_bar_asks_for_approval(tmp_path):
 def test_long_command_cannot_be_approved_in_the_bar(tmp_path):
     class Long(Asks):
         def answer(self, turn):
-            return Asking((ToolCall(id="1", tool="bash", args={"command": "x" * 500}),))
+            return ApprovalRequest((ToolCall(id="1", tool="bash", args={"command": "x" * 500}),))
 
     cast = h.start(tmp_path, h.one_config(), Long())
     cast.run()

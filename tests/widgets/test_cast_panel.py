@@ -15,7 +15,7 @@ from builders import at
 from magics_helpers import cell, line, new_shell
 from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
-from materia_nb.agents.interface import AgentError, Asking, Noted, Said, ToolCall
+from materia_nb.agents.interface import AgentError, ApprovalRequest, NoteEvent, TextEvent, ToolCall
 from materia_nb.cast import open_cast
 from materia_nb.cast.repairs import FAILURE_KINDS
 from materia_nb.errors import MateriaError
@@ -117,7 +117,7 @@ def test_cast_is_run_through_page_messages(cast, make):
     say(panel, "run")
     done(panel)
     assert panel.front.bar["tone"] == "done"
-    assert not panel.front.bar["can"]["run"]
+    assert not panel.front.bar["can"]["step"]
 
 
 def test_second_click_during_a_step_is_refused_with_a_reason(bench, cast, make):
@@ -446,7 +446,9 @@ class Asks:
     def answer(self, turn):
         decided = [call for call in turn.calls if call.decided]
         if not decided and "bash" not in turn.allowed:
-            return Asking((ToolCall(id="1", tool="bash", args={"command": f"echo {HOSTILE}"}, said="I will look."),))
+            return ApprovalRequest(
+                (ToolCall(id="1", tool="bash", args={"command": f"echo {HOSTILE}"}, said="I will look."),)
+            )
         return Reply(decided[0].result or "ran" if decided else "ran unasked")
 
 
@@ -491,8 +493,8 @@ def test_text_calls_and_notes_are_shown_while_the_agent_works(tmp_path, make):
         name = "talks"
 
         def answer(self, turn):
-            turn.tell(Noted("asked again after 429"))
-            turn.tell(Said("thinking about it"))
+            turn.tell(NoteEvent("asked again after 429"))
+            turn.tell(TextEvent("thinking about it"))
             told.set()
             go_on.wait(30)
             return Reply("done")
@@ -767,7 +769,7 @@ def test_run_stopped_at_a_refused_output_is_at_a_breakpoint(bench, make):
     said = iter(["no JSON", {"satisfied": True}])
     bench.agent("Maintain", lambda: next(said))
     cast = bench.cast("x")
-    cast.breakpoints.add("Socket-4", kind="refused")
+    cast.breakpoints.add("Socket-4", refused=True)
     panel = make(cast)
     say(panel, "run")
     done(panel)
@@ -851,7 +853,7 @@ def test_hostile_text_is_sent_as_text(project, make):
     cast.run()
     panel = make(cast)
     cast.edit.state({**cast.state, "\u202e": "\x1b[31m"})
-    for tab in ("answer", "why", "state", "about"):  # a prompt can be edited, so it is as it is
+    for tab in ("answer", "why", "state", "calls", "about"):  # a prompt can be edited, so it is as it is
         shown = content(panel, tab)
         for node in shown.get("nodes", ()):
             del node["path"]  # only sent back, never shown
@@ -995,8 +997,12 @@ def test_step_is_disabled_with_a_reason_while_a_person_is_asked(bench, cast, mak
     say(panel, "step")
     done(panel)
     assert panel.front.bar["tone"] == "wants"
-    assert not panel.front.bar["can"]["run"]
-    assert "your turn" in panel.front.bar["why"]
+    assert not panel.front.bar["can"]["step"]
+    assert "your turn" in panel.front.bar["why"]["step"]
+    assert (panel.front.bar["can"]["run"], panel.front.bar["why"]["run"]) == (
+        False,
+        panel.front.bar["why"]["step"],
+    )
 
 
 def test_waiting_badge_leads_to_the_waiting_socket(bench, cast, make):
@@ -1103,7 +1109,7 @@ def test_each_waiting_lane_can_be_answered(make, tmp_path):
     panel.cast.run()
     panel.refresh()
     assert panel.front.bar["words"] == "Your turn: ui · Check"
-    assert not panel.front.bar["can"]["run"], "nobody else can go on"
+    assert not panel.front.bar["can"]["step"], "nobody else can go on"
     assert ["lanes", "Lanes 2"] in panel.front.surface["tabs"]
     assert "built Part 2" in json.dumps(panel.front.inspector)
     assert "no lane 'nobody'" in say(panel, "lane", lane="nobody")
@@ -1408,7 +1414,7 @@ def test_tool_calls_are_approved_and_denied_per_lane(tmp_path, make):
             decided = [call for call in turn.calls if call.decided]
             if decided or "bash" in turn.allowed:
                 return Reply(f"{turn.lane}: {decided[0].decided if decided else 'unasked'}")
-            return Asking((ToolCall(id="1", tool="bash", args={"command": "true"}),))
+            return ApprovalRequest((ToolCall(id="1", tool="bash", args={"command": "true"}),))
 
     streams = {"ui": [0], "api": [1], "docs": [2, 3]}
     cast = h.start(tmp_path, streams_config(3), stream_agents(streams, Build=Builder()))

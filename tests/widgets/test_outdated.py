@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 import cast_scenes
-from materia_nb.agents.interface import Asking, Called, Reply, ToolCall
+from materia_nb.agents.interface import ApprovalRequest, CallEvent, Reply, ToolCall
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 from materia_nb.widgets.cast_panel import CastPanel
@@ -184,11 +184,11 @@ class Smith:
             if call.result is None:
                 self.ran.append((call.args["command"], call.decided))
                 done.append(ToolCall(id=call.id, tool="bash", args=call.args, round=call.round, result="done"))
-                turn.tell(Called(done[-1]))
+                turn.tell(CallEvent(done[-1]))
         number = self.visits - 1 + len(done)
         if number < len(self.commands) and len(done) < len(self.commands) - self.visits + 1:
             args = {"command": self.commands[number]}
-            return Asking((ToolCall(id=f"call_{len(done)}", tool="bash", args=args, round=len(done) + 1),))
+            return ApprovalRequest((ToolCall(id=f"call_{len(done)}", tool="bash", args=args, round=len(done) + 1),))
         return Reply("x")
 
 

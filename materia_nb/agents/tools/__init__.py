@@ -109,10 +109,10 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"
 
 
-SHELL_SECONDS: Final = 120
+SHELL_TIMEOUT_S: Final = 120
 """Default time limit of a command, in seconds."""
 
-LINES: Final = 1_000
+DEFAULT_LINES: Final = 1_000
 """Default maximum number of lines that ``read`` returns."""
 
 

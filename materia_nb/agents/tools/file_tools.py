@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from materia_nb.agents.tools import (
-    LINES,
+    DEFAULT_LINES,
     MAX_RESULT_CHARS,
-    SHELL_SECONDS,
+    SHELL_TIMEOUT_S,
     TOOLS,
     Refused,
     Tool,
@@ -57,16 +57,16 @@ _ROOM: Final = MAX_RESULT_CHARS - 500  # leaves room for the notes
 
 def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Return lines of a text file, limited by the arguments and by the maximum length of a result."""
-    offset, limit = args.get("offset", 1), args.get("limit", LINES)
+    offset, limit = args.get("offset", 1), args.get("limit", DEFAULT_LINES)
     with open_path(work, args["path"]) as target, target.open_file() as file:
         lines: list[str] = []
         room, scanned, number = _ROOM, 0, 0
         for head, size in _lines(file):
-            work.go_on()
+            work.check_stopped()
             number += 1
             scanned += size
             if b"\0" in head:
-                raise binary(target, os.fstat(file.fileno()).st_size)
+                raise binary_error(target, os.fstat(file.fileno()).st_size)
             if number >= offset:
                 lines.append(_line_shown(head, size))
                 room -= len(lines[-1]) + 1
@@ -76,7 +76,7 @@ def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
             lines.pop()
         more = bool(file.read(1))
     if not lines:
-        raise Refused(_too_far(target, offset, number, more=more))
+        raise Refused(_offset_problem(target, offset, number, more=more))
     last = offset + len(lines) - 1
     if last < number or more:
         lines.append(f"(lines {offset:,}-{last:,}; continue with offset {last + 1})")
@@ -89,7 +89,7 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List the entries of a directory, sorted by name."""
     with (
         open_path(work, args.get("path") or ".") as target,
-        target.opened_folder() as folder,
+        target.open_folder() as folder,
         os.scandir(folder) as entries,
     ):
         listed = sorted(islice(entries, _MAX_ENTRIES + 1), key=lambda entry: entry.name)
@@ -100,7 +100,7 @@ def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
 
 
-def binary(target: OpenPath, size: int) -> Refused:
+def binary_error(target: OpenPath, size: int) -> Refused:
     """Return the error for a file that is not text."""
     return Refused(f"{target.shown} is binary ({size:,} bytes): it contains NUL bytes.")
 
@@ -122,7 +122,7 @@ def _line_shown(head: bytes, size: int) -> str:
     return f"{line}… [a line of {size:,} bytes; the rest is omitted]"
 
 
-def _too_far(target: OpenPath, offset: int, total: int, *, more: bool) -> str:
+def _offset_problem(target: OpenPath, offset: int, total: int, *, more: bool) -> str:
     if not total:
         return f"{target.shown} is empty."
     if more:
@@ -143,10 +143,10 @@ def _entry_line(entry: os.DirEntry[str], folder: int) -> str:
     return f"{named(entry.name)} ({kind})"
 
 
-SECONDS: Final = 20
+SEARCH_TIMEOUT_S: Final = 20
 """Time limit of a search, in seconds."""
 
-_PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__file__).resolve())]
+_SEARCH_PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__file__).resolve())]
 """The search program, isolated: neither the project nor the environment can change what Python imports."""
 
 _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$", re.MULTILINE)
@@ -188,35 +188,35 @@ def _search(work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, g
         "folder": [status.st_dev, status.st_ino],
     }
     ended = run_process(
-        _PROGRAM,
+        _SEARCH_PROGRAM,
         stdin=json.dumps(request).encode(),
         cwd=work.path.joinpath(*parts),
-        timeout_s=SECONDS,
+        timeout_s=SEARCH_TIMEOUT_S,
         stop=work.stop,
     )
     output = readable(ended.stdout.decode(errors="surrogateescape")).rstrip("\n")
     if pattern is not None:
-        output = _LINE.sub(_whole_keys, output)
-    problem = _problem(ended)
+        output = _LINE.sub(_redacted_line, output)
+    problem = _search_problem(ended)
     return ToolResult("\n".join(filter(None, [output, problem])), ok=not problem)
 
 
-def _whole_keys(line: re.Match[str]) -> str:
+def _redacted_line(line: re.Match[str]) -> str:
     """Return a line of the results without keys, including keys that are cut off at the end of the excerpt."""
     return line["at"] + scrubbed_part(line["text"], start=True, end=True) + line["more"]
 
 
-def _problem(ended: ProcessResult) -> str:
+def _search_problem(ended: ProcessResult) -> str:
     """Return the reason why a search was not completed, or an empty string."""
     if ended.ok:
         return ""
     if ended.stopped:
         return "The cast was stopped."
     if ended.timed_out:
-        return f"(stopped after {SECONDS} s: use a simpler pattern or a narrower path)"
+        return f"(stopped after {SEARCH_TIMEOUT_S} s: use a simpler pattern or a narrower path)"
     message = named(ended.stderr.decode(errors="replace"))
     known = {
-        search.MOVED: "The directory was replaced during the search; nothing was searched.",
+        search.FOLDER_REPLACED: "The directory was replaced during the search; nothing was searched.",
         search.BAD_PATTERN: f"The pattern is not a regular expression: {message} (write \\ before a character to match it literally).",
     }
     return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {message}")
@@ -236,12 +236,12 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         _check_target(target)
         before = "new" if target.status is None else f"{target.status.st_size:,} bytes before"
         if target.status is not None:
-            data = _encoded(_in_form_of(target, text), "content")
+            data = _encoded(_in_format_of(target, text), "content")
         replace_file(target.name, data, sync=True, folder=target.folder)
         return ToolResult(f"{target.shown} is written: {len(data):,} bytes ({before}).", ok=True)
 
 
-def _in_form_of(target: OpenPath, text: str) -> str:
+def _in_format_of(target: OpenPath, text: str) -> str:
     """Return text with the byte order mark and the CR LF line endings of the file that it replaces."""
     with target.open_file() as file:
         old = file.read(MAX_WRITTEN_BYTES)
@@ -322,7 +322,7 @@ def _text_of(target: OpenPath) -> str:
     if len(data) > MAX_WRITTEN_BYTES:
         raise Refused(f"{target.shown} has {size:,} bytes; files up to {MAX_WRITTEN_BYTES:,} can be edited.")
     if b"\0" in data:
-        raise binary(target, size)
+        raise binary_error(target, size)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -341,31 +341,31 @@ def _encoded(text: str, name: str) -> bytes:
     return data
 
 
-SHELL_KEPT: Final = MAX_RESULT_CHARS // 4 - 100
+SHELL_CAPTURED: Final = MAX_RESULT_CHARS // 4 - 100
 """Maximum size of the captured beginning of an output, and of its captured end, in bytes."""
 
 
 def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Run a command with bash, or with sh if bash is not installed."""
-    seconds = args.get("timeout_s", SHELL_SECONDS)
+    seconds = args.get("timeout_s", SHELL_TIMEOUT_S)
     ended = run_process(
         # -- since a command may begin with a hyphen
         [shutil.which("bash") or "sh", "-c", "--", args["command"]],
         stdin=b"",
         cwd=work.path,
         timeout_s=seconds,
-        capture=Capture(SHELL_KEPT, SHELL_KEPT),
+        capture=Capture(SHELL_CAPTURED, SHELL_CAPTURED),
         stop=work.stop,
     )
     parts = [
-        _how_it_ended(ended, seconds),
+        _ending(ended, seconds),
         _output("stdout", ended.stdout, ended.stdout_end, ended.stdout_bytes),
         _output("stderr", ended.stderr, ended.stderr_end, ended.stderr_bytes),
     ]
     return ToolResult("\n".join(filter(None, parts)), ok=ended.ok)
 
 
-def _how_it_ended(ended: ProcessResult, seconds: float) -> str:
+def _ending(ended: ProcessResult, seconds: float) -> str:
     if not ended.started:
         return f"The command could not be started: {ended.start_error}."
     if ended.timed_out:
@@ -389,7 +389,7 @@ def _output(name: str, start: bytes, end: bytes, size: int) -> str:
 
 # -- the toolbox ---------------------------------------------------------------------------------
 
-_RUN: Final = {tool.__name__: tool for tool in (read, grep, find, ls, bash, edit, write)}
+_RUNNERS: Final = {tool.__name__: tool for tool in (read, grep, find, ls, bash, edit, write)}
 
 
 class Toolbox:
@@ -432,6 +432,6 @@ class Toolbox:
         if name not in TOOLS:
             raise Refused(f"The tool {named(name)!r} does not exist: {did_you_mean(name, TOOLS)}")
         arguments = check_arguments(TOOLS[name], args)
-        self._work.go_on()
+        self._work.check_stopped()
         with self._files if name in ("edit", "write") else nullcontext():
-            return _RUN[name](self._work, arguments)
+            return _RUNNERS[name](self._work, arguments)

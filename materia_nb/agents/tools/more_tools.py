@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, get_type_hints
 
 from materia_nb import platform
-from materia_nb.agents.background import CALLERS, BackgroundLoop, run_abandonable
+from materia_nb.agents.background import CALLER_LOOP, BackgroundLoop, run_abandonable
 from materia_nb.agents.interface import AgentError
 from materia_nb.agents.tools import (
     SCOPES,
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
     from mcp.types import Tool as Offered
 
-_STREAM_S: Final = 300.0
+_STREAM_TIMEOUT_S: Final = 300.0
 """Time limit for a silent HTTP stream of a server, in seconds."""
-CONNECT_S: Final = 30.0
+CONNECT_TIMEOUT_S: Final = 30.0
 """Time limit until a server has listed its tools, in seconds."""
-_CALL_S: Final = 120.0
+_CALL_TIMEOUT_S: Final = 120.0
 """Default time limit of a call, in seconds."""
 _MAX_TOOLS: Final = 128
 """Maximum number of tools of one server."""
@@ -58,7 +58,7 @@ _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,100}")
 _VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 _MAX_DESCRIPTION_CHARS: Final = 4_000
 _MAX_SCHEMA_CHARS: Final = 50_000
-_END_S: Final = 8.0  # the library ends an unresponsive server after four seconds
+_STOP_TIMEOUT_S: Final = 8.0  # the library ends an unresponsive server after four seconds
 _STDERR_CHARS: Final = 500
 
 # -- functions ---------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def describe_arguments(
 def _call_function(function: Callable[..., Any], arguments: Mapping[str, Any], stop: threading.Event | None) -> object:
     def work() -> object:
         value = function(**arguments)
-        return CALLERS.get().run(value, stop) if inspect.isawaitable(value) else value
+        return CALLER_LOOP.get().run(value, stop) if inspect.isawaitable(value) else value
 
     return work() if inspect.iscoroutinefunction(function) else run_abandonable(work, stop)
 
@@ -177,7 +177,7 @@ def _result_text(value: object) -> str:
 # -- finding tools -----------------------------------------------------------------------------
 
 
-def is_known(name: str, more: MoreTools) -> bool:
+def is_known_tool(name: str, more: MoreTools) -> bool:
     """Return True if a name is the name of a function tool, or begins with the name of a server. Starts no server."""
     return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
 
@@ -204,17 +204,17 @@ class ToolFinder:
         """
         if name in self._more.functions:
             return [self._more.functions[name]]
-        if not is_known(name, self._more):
+        if not is_known_tool(name, self._more):
             return []
         server = name.partition(".")[0]
         if server not in self._tools:
-            self._tools[server] = {tool.name: tool for tool in self._offered(server)}
+            self._tools[server] = {tool.name: tool for tool in self._server_tools(server)}
         offered = self._tools[server]
         return list(offered.values()) if name == f"{server}.*" else [offered[name]] if name in offered else []
 
-    def _offered(self, server: str) -> Iterator[Tool]:
+    def _server_tools(self, server: str) -> Iterator[Tool]:
         spec = as_object(self._more.servers[server])
-        held = _open_server(server, spec, self._project, self._cast, self._stop)
+        held = _get_server(server, spec, self._project, self._cast, self._stop)
         allowed = as_list(spec.get("allow"))
         for number, offered_tool in enumerate(held.offered):
             if number == _MAX_TOOLS:
@@ -229,12 +229,12 @@ class ToolFinder:
                 dict(offered_tool.input_schema),
                 changes=True,
                 free=offered_tool.name in allowed or "*" in allowed,
-                run=self._run_of(server, spec, offered_tool.name),
+                run=self._tool_runner(server, spec, offered_tool.name),
             )
 
-    def _run_of(self, server: str, spec: Mapping[str, JSON], tool: str) -> Run:
+    def _tool_runner(self, server: str, spec: Mapping[str, JSON], tool: str) -> Run:
         def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
-            held = _open_server(server, spec, self._project, self._cast, stop)  # a new server if it has ended
+            held = _get_server(server, spec, self._project, self._cast, stop)  # a new server if it has ended
             return _LOOP.run(held.call(tool, dict(args)), stop)
 
         return run
@@ -268,12 +268,10 @@ async def _end_servers(cast: str | None) -> None:
     mine = [_OPEN.pop(key) for key in tuple(_OPEN) if cast in (None, key[0])]
     tasks = [server.end() for server in mine]
     if tasks:
-        await asyncio.wait(tasks, timeout=_END_S)
+        await asyncio.wait(tasks, timeout=_STOP_TIMEOUT_S)
 
 
-def _open_server(
-    name: str, spec: Mapping[str, JSON], project: Path, cast: str, stop: threading.Event | None
-) -> _Server:
+def _get_server(name: str, spec: Mapping[str, JSON], project: Path, cast: str, stop: threading.Event | None) -> _Server:
     """Return the server of a cast; start or connect it if necessary."""
     if find_spec("mcp") is None:
         hint = 'pip install "materia-nb[mcp]"'
@@ -294,7 +292,7 @@ def _open_server(
 
 async def _open_on_loop(key: tuple[str, ...], spec: Mapping[str, JSON]) -> _Server:
     held = _OPEN.get(key)
-    if held is None or not held.works():
+    if held is None or not held.is_usable():
         if not _OPEN:
             atexit.unregister(close_servers)
             atexit.register(close_servers)
@@ -318,9 +316,9 @@ class _Server:
         self.offered: list[Offered] = []
         self._over = asyncio.Event()
         self._client: Client | None = None
-        self._task = self._loop.create_task(self._hold())
+        self._task = self._loop.create_task(self._keep_open())
 
-    def works(self) -> bool:
+    def is_usable(self) -> bool:
         """Return True if the server is running or starting."""
         return self._loop is asyncio.get_running_loop() and not self._task.done() and not self._over.is_set()
 
@@ -329,18 +327,18 @@ class _Server:
         self._over.set()
         return self._task
 
-    async def _hold(self) -> None:
+    async def _keep_open(self) -> None:
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
             try:
                 async with AsyncExitStack() as stack:
-                    async with asyncio.timeout(CONNECT_S):
+                    async with asyncio.timeout(CONNECT_TIMEOUT_S):
                         self._client = await stack.enter_async_context(await self._make_client(stack, stderr))
                         self.offered = await _list_tools(self._client)
                     self.ready.set_result(None)
                     await self._over.wait()
             except Exception as error:  # noqa: BLE001 - what servers, transports and the library raise
                 if not self.ready.done():
-                    self.ready.set_exception(_server_error(self._name, _cause(error), _stderr_tail(stderr)))
+                    self.ready.set_exception(_server_error(self._name, _error_cause(error), _stderr_tail(stderr)))
                     self.ready.exception()  # retrieved, so that asyncio does not log an error that nobody awaits
             finally:
                 self._over.set()
@@ -351,9 +349,9 @@ class _Server:
         from mcp.client.stdio import stdio_client
         from mcp.client.streamable_http import streamable_http_client
 
-        seconds = (self._spec.get("timeoutMs") or _CALL_S * 1000) / 1000
+        seconds = (self._spec.get("timeoutMs") or _CALL_TIMEOUT_S * 1000) / 1000
         if (url := self._spec.get("url")) is not None:
-            waits = httpx2.Timeout(CONNECT_S, read=_STREAM_S)
+            waits = httpx2.Timeout(CONNECT_TIMEOUT_S, read=_STREAM_TIMEOUT_S)
             http = httpx2.AsyncClient(headers=_fill_variables(self._name, self._spec.get("headers")), timeout=waits)
             await stack.enter_async_context(http)
             return Client(
@@ -383,8 +381,8 @@ class _Server:
                 return ToolResult(f"The server {self._name} has ended; the next call restarts it.", ok=False)
             return ToolResult(f"{self._name} refused the call: {error.message}", ok=False)
         except Exception as error:  # noqa: BLE001 - transports and checks of results raise all sorts
-            return ToolResult(f"The call of {self._name} failed: {_cause(error)}", ok=False)
-        return ToolResult(_text_of(result), ok=not result.is_error)
+            return ToolResult(f"The call of {self._name} failed: {_error_cause(error)}", ok=False)
+        return ToolResult(_content_text(result), ok=not result.is_error)
 
 
 async def _list_tools(client: Client) -> list[Offered]:
@@ -396,7 +394,7 @@ async def _list_tools(client: Client) -> list[Offered]:
     return tools
 
 
-def _text_of(result: CallToolResult) -> str:
+def _content_text(result: CallToolResult) -> str:
     """Return a result as text, with a placeholder for other content."""
     parts = []
     for block in result.content:
@@ -430,13 +428,13 @@ def _fill_text(server: str, text: JSON) -> str:
     return _VARIABLE.sub(put, str(text))
 
 
-def _cause(error: BaseException) -> str:
+def _error_cause(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, AgentError):
         return error.what
     if isinstance(error, TimeoutError):
-        return f"it did not respond within {CONNECT_S:g} s"
+        return f"it did not respond within {CONNECT_TIMEOUT_S:g} s"
     return named_error(error) if isinstance(error, Exception) else type(error).__name__
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
 
 from materia_nb.agents.tools import Refused, named
-from materia_nb.agents.tools.search import RECORD, NotPlain, open_plain
+from materia_nb.agents.tools.search import RUN_FILES, NotPlainFile, open_plain
 from materia_nb.errors import close_match
 
 _Purpose: TypeAlias = Literal["look", "change", "make"]
@@ -27,18 +27,18 @@ _MAX_PATH_BYTES: Final = 4_096  # bytes of a path on Linux
 _MAX_DEPTH: Final = 100  # every folder of the path is held open
 _MAX_LINKS: Final = 40
 _NAMES_COMPARED: Final = 2_000
-_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PROTECTED: Final = {
     **dict.fromkeys((".git", ".hg", ".svn", ".jj"), "belongs to version control"),
     ".pi": "belongs to the config and the casts of this project",
     "notebook-utilities": "holds the scripts that utilities run",
 }
 """Files and folders that the file tools never change, because their contents run without approval."""
-_EXCHANGED: Final = "was replaced while it was being opened"
-_REASONS: Final = {
+_REPLACED: Final = "was replaced while it was being opened"
+_ERROR_REASONS: Final = {
     errno.ENOENT: "does not exist",
-    errno.ENOTDIR: _EXCHANGED,
-    errno.ELOOP: _EXCHANGED,
+    errno.ENOTDIR: _REPLACED,
+    errno.ELOOP: _REPLACED,
     errno.EACCES: "may not be opened (permission denied)",
     errno.ENAMETOOLONG: "has a name that is too long",
 }
@@ -52,7 +52,7 @@ class Workspace:
         self.stop = stop
         self._spellings = [_names(str(project.absolute())), _names(str(self.path))]
 
-    def go_on(self) -> None:
+    def check_stopped(self) -> None:
         """Raise Refused if the cast must stop."""
         if self.stop is not None and self.stop.is_set():
             raise Refused("The cast was stopped.")
@@ -106,12 +106,12 @@ class OpenPath:
         """
         try:
             return os.fdopen(open_plain(self.name, self.folder), "rb")
-        except NotPlain:
+        except NotPlainFile:
             kind = "a directory; list it with ls" if self.is_folder else "not a plain file"
             raise Refused(f"{self.shown} is {kind}.") from None
 
     @contextmanager
-    def opened_folder(self) -> Iterator[int]:
+    def open_folder(self) -> Iterator[int]:
         """Open the directory and yield its handle.
 
         Raises:
@@ -151,7 +151,7 @@ def open_path(work: Workspace, path: str, purpose: _Purpose = "look") -> Iterato
             trail.go_back()
         if not isinstance(error, OSError):
             raise
-        reason = _REASONS.get(error.errno or 0, f"cannot be used: {error.strerror or error}")
+        reason = _ERROR_REASONS.get(error.errno or 0, f"cannot be used: {error.strerror or error}")
         raise Refused(f"{named(path)} {reason}.") from error
     finally:
         if trail is not None:
@@ -170,9 +170,9 @@ class _PathWalker:
 
     def follow(self, path: str) -> OpenPath:
         links = 0
-        todo = deque(self._parts(path))
-        while todo:
-            name = todo.popleft()
+        names_left = deque(self._parts(path))
+        while names_left:
+            name = names_left.popleft()
             if name == "..":
                 if not self._names:
                     raise _outside_error(path)
@@ -186,8 +186,8 @@ class _PathWalker:
                 target = os.readlink(name, dir_fd=self._handles[-1])
                 if target.startswith("/"):
                     self.go_back()
-                todo.extendleft(reversed(self._parts(target, link=path)))
-            elif todo:
+                names_left.extendleft(reversed(self._parts(target, link=path)))
+            elif names_left:
                 self._enter(name, status)
             else:
                 return OpenPath(self._handles[-1], name, (*self._names, name), status)
@@ -239,7 +239,7 @@ class _PathWalker:
             raise
         self._names.append(name)
         self._made.append(status is None)
-        if self._purpose != "look" and all(os.access(file, os.F_OK, dir_fd=self._handles[-1]) for file in RECORD):
+        if self._purpose != "look" and all(os.access(file, os.F_OK, dir_fd=self._handles[-1]) for file in RUN_FILES):
             raise Refused(f"{named('/'.join(self._names))} is the record of a cast, which must stay as it was written.")
 
     def _leave(self) -> None:
@@ -272,7 +272,7 @@ def _check_text(path: str) -> None:
         raise Refused(
             f"{named(path)}: ~ is not expanded; paths start at the project (write ./~ for a file of that name)."
         )
-    if _ADDRESS.match(path):
+    if _URL.match(path):
         raise Refused(f"{named(path)} is an address; give a path in the project.")
 
 

@@ -40,10 +40,10 @@ SKIPPED: Final = frozenset(
 )
 """Directories that are skipped, unless the search begins in them."""
 
-RECORD: Final = frozenset({"events.jsonl", "config.resolved.json"})
+RUN_FILES: Final = frozenset({"events.jsonl", "config.resolved.json"})
 """Files of a run directory; a directory that contains all of them is skipped."""
 
-MOVED, BAD_PATTERN = 3, 4
+FOLDER_REPLACED, BAD_PATTERN = 3, 4
 """Exit codes: the directory was replaced; the pattern is not a regular expression."""
 
 BLOCK: Final = 65_536
@@ -53,7 +53,7 @@ _LINE_SHOWN: Final = 300
 _BEFORE_MATCH: Final = 100
 
 
-class NotPlain(OSError):
+class NotPlainFile(OSError):
     """The path does not lead to a plain file, but for example to a directory or a device."""
 
 
@@ -64,7 +64,7 @@ def open_plain(name: str, folder: int) -> int:
     may have been replaced.
 
     Raises:
-        NotPlain: the path is not a plain file.
+        NotPlainFile: the path is not a plain file.
         OSError: the file cannot be opened; ELOOP if a link replaced it after the first check.
     """
     _check_plain(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
@@ -79,10 +79,10 @@ def open_plain(name: str, folder: int) -> int:
 
 def _check_plain(mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise NotPlain
+        raise NotPlainFile
 
 
-def pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def line_pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers, from 1.
 
     A line longer than :data:`BLOCK` is split into several pieces.
@@ -152,13 +152,13 @@ class Search:
                     return True
                 file.seek(0)
                 done = 0
-                for number, piece in pieces(file):
+                for number, piece in line_pieces(file):
                     line = piece.rstrip(b"\r\n").decode(errors="surrogateescape")
                     if number != done and (match := pattern.search(line)):
                         done = number
                         if not self._write(f"{self._path(parts)}:{number}: {_excerpt(line, match)}"):
                             return False
-        except NotPlain:
+        except NotPlainFile:
             pass
         except OSError:
             self._unread += 1
@@ -172,7 +172,7 @@ class Search:
                 folders.clear()
                 yield parts, handle, [], [self._only]
                 return
-            if parts and RECORD.issubset(files):
+            if parts and RUN_FILES.issubset(files):
                 folders.clear()
                 continue
             links = {name for name in folders if _is_link(name, handle)}
@@ -231,7 +231,7 @@ def main() -> int:
     request = json.load(sys.stdin)
     folder = os.fstat(os.open(".", os.O_RDONLY))
     if [folder.st_dev, folder.st_ino] != request["folder"]:
-        return MOVED
+        return FOLDER_REPLACED
     search = Search(request)
     if request["pattern"] is None:
         search.find()

@@ -46,7 +46,7 @@ from materia_nb.engine.state import Usage
 from materia_nb.errors import counted
 from materia_nb.handoff.base import Issue, Pointer, Reading, Section
 from materia_nb.insight.estimate import format_seconds, format_work_time, step_time, work_time
-from materia_nb.store.file_snapshots import FOLDERS
+from materia_nb.store.file_snapshots import WORK_FOLDERS
 from materia_nb.store.rundir import file_within
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     files = sorted(
         path.relative_to(cast.run_dir)
         for path in cast.run_dir.rglob("*")
-        if path.is_file() and path.relative_to(cast.run_dir).parts[0] not in FOLDERS
+        if path.is_file() and path.relative_to(cast.run_dir).parts[0] not in WORK_FOLDERS
     )
     pointers = [(path.parts[0], Pointer(path.as_posix(), path.as_posix())) for path in files[:_MOST_FILES]]
     return [*blocks, Heading("Artifacts"), Table(("what", "file"), pointers)] if pointers else blocks

@@ -32,7 +32,7 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_NOT_IGNORED
 from materia_nb.store import file_snapshots
 from materia_nb.store.catalogue import CastEntry
-from materia_nb.store.file_snapshots import REPOSITORY, Change
+from materia_nb.store.file_snapshots import GIT_FOLDER, Change
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -263,7 +263,7 @@ class FilesView(Shown):
 
     @property
     def _git_dir(self) -> Path:
-        return self._cast.run_dir.parent / REPOSITORY
+        return self._cast.run_dir.parent / GIT_FOLDER
 
     def _files(self, step: int) -> StepFiles:
         # Those of a lane are numbered from where it began.
@@ -378,7 +378,7 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
     of_cast = cast is not now and cast.engine.lane is None
     then = files_after(now.session, number) if of_cast and now.session.steps else None
     if then is not None and now.session.files is not None:
-        changed = changes(now.run_dir.parent / REPOSITORY, now.session.files, then)
+        changed = changes(now.run_dir.parent / GIT_FOLDER, now.session.files, then)
         names = _first_names([change.path for change in changed], len(changed))
         if changed and now.writable:
             blocks.append(

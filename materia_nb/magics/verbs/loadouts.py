@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from materia_nb.agents.command_agent import COMMAND_PREFIX
-from materia_nb.agents.interface import AGENT_CELL
+from materia_nb.agents.interface import AGENT_CELL_PREFIX
 from materia_nb.agents.model_agent import ModelAgent, suggest_model
 from materia_nb.agents.notebook_agents import is_model
 from materia_nb.cast.library import Loadouts
@@ -264,7 +264,7 @@ def _agent(
     example='%materia pin Detect-VCS {"state": {"vcs": "git"}}\n%materia pin --off Detect-VCS',
 )
 def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = False, visit: int | None = None) -> Any:
-    """Set a fixed answer for a socket or materia, in this cast and later casts; a pinned utility starts no process.
+    """Set a fixed answer for a socket or materia, in this cast and later ones; a pinned utility starts no process.
 
     Args:
         name: a socket or materia, also a utility; if left out, the pins are listed
@@ -288,7 +288,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
 
 
 def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
-    """Return the model agent for ``model NAME`` or ``NAME``, with the options before and after the name."""
+    """Return the agent for ``[model] NAME``, with the options given before and after the name."""
     first, _, rest = text.partition(" ")
     if first == "model" and is_model("".join(rest.split()[:1])):
         text = rest
@@ -312,7 +312,7 @@ def _function(name: str, body: str, names: Any) -> Any:
         source = "async " + source
     definitions: dict[str, Any] = {}
     try:
-        exec(compile(source, f"{AGENT_CELL}{name}>", "exec"), names, definitions)  # noqa: S102 - the person's own cell
+        exec(compile(source, f"{AGENT_CELL_PREFIX}{name}>", "exec"), names, definitions)  # noqa: S102 - the person's own cell
     except SyntaxError as error:
         raise MateriaError(
             f"The body of the agent is not Python: {error.msg}.",
