@@ -389,8 +389,8 @@ GALLERY_HEAD = f"""\
 <!-- Generated from materia_nb/gallery/ by `{COMMAND}`: change the cards, not this file. -->
 # The gallery
 
-Eleven patterns to build on and ten classic mistakes to diagnose. Each has a small loadout, answers for a cast of it, points to
-look at, and tests that keep it unchanged.
+Start a loadout from one of eleven patterns, or diagnose ten classic mistakes. Each card has a small loadout, answers for a
+cast of it, points to look at, and tests.
 
 ```ipython
 %load_ext materia_nb
@@ -398,8 +398,7 @@ look at, and tests that keep it unchanged.
 %materia gallery critic-loop
 ```
 
-The first magic lists them with their pictures; the second writes the card as a notebook next to yours, `critic-loop.ipynb`,
-to run and change. An existing file is not overwritten. In Python:
+The second command writes the card as a notebook next to yours, `critic-loop.ipynb`, to run and change. In Python:
 
 ```python
 import materia_nb
@@ -409,12 +408,19 @@ card = wb.gallery()["critic-loop"]
 wb.load(card.document)
 cast = wb.cast(card.request, agents={{"*": card.answers}})
 assert cast.run() == "complete"
-assert len(wb.gallery().of("mistake")) == 10
+for step in cast.steps:
+    print(step.socket, step.output)
 ```
 
-`card.cases` are its test files: one for the cast above, and one for each way in which it can end, written by
-[`explore`](before-you-run.md#explore); a mistake also has one for the same answers after the fix.
-`pytest --pyargs materia_nb.gallery` runs all of them, and the notebook of a card writes them again.
+```text
+Socket-1 Come to our party!
+Socket-2 {{"satisfied":false,"context":"It says neither when nor where."}}
+Socket-1 Come to our party on 3 July, at 6 in the garden.
+Socket-2 {{"satisfied":true}}
+```
+
+The tests of a card (`card.cases`) cover this cast and each of its endings. `pytest --pyargs materia_nb.gallery` runs all
+tests.
 """
 
 

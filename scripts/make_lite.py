@@ -41,7 +41,7 @@ KERNEL_NEEDS: Final = ("comm", "ipykernel", "ipython", "jedi", "micropip", "pipl
 """What the kernel asks for when it starts, besides what materia-nb needs."""
 
 RUNTIME: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
-CONTENTS: Final = ("*.ipynb", "loadouts/*.json", "recordings/*.json")
+CONTENTS: Final = ("*.ipynb", "*.py", "loadouts/*.json", "recordings/*.json")
 
 
 class Wheel(NamedTuple):

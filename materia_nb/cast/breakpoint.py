@@ -24,9 +24,10 @@ from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes
 
-BreakKind: TypeAlias = Literal[
-    "before", "after", "edge", "refused", "not_satisfied", "changed", "same_again", "empty_answer", "every"
-]
+OutputKind: TypeAlias = Literal["after", "refused", "not_satisfied", "same_again", "empty_answer"]
+"""An event of a socket's output at which a breakpoint stops a run."""
+OUTPUT_KINDS: Final[tuple[OutputKind, ...]] = get_args(OutputKind)
+BreakKind: TypeAlias = Literal["before", "edge", "changed", "every", OutputKind]
 """The event at which a breakpoint stops a run."""
 _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("before", "after"), frozenset({"socket"})),

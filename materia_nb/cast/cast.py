@@ -85,7 +85,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def breakpoints(self) -> CastBreakpoints:
-        """The breakpoints: ``cast.breakpoints.add("Socket-3", after=True)``, ``cast.breakpoints.watch("plan.approved")``."""
+        """The breakpoints: ``cast.breakpoints.add("Socket-3", kind="after")``, ``cast.breakpoints.watch("plan.approved")``."""
         stops = self.runner.stops
         assert isinstance(stops, CastBreakpoints)  # noqa: S101 - see __init__
         return stops

@@ -9,9 +9,10 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from materia_nb.cast.breakpoint import (
     FILE,
-    BreakKind,
+    OUTPUT_KINDS,
     Breakpoint,
     BreakpointSet,
+    OutputKind,
     condition_of,
     path_segments,
     read_breakpoints,
@@ -19,7 +20,7 @@ from materia_nb.cast.breakpoint import (
 )
 from materia_nb.cast.runner import Runner
 from materia_nb.engine.state import Unit
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.loadout.graph import END, Graph, Socket
 
 Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"]
@@ -29,7 +30,6 @@ OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", 
 """The reason why a run stops, for each status in which a cast does not continue by itself."""
 BreakpointEdit: TypeAlias = Callable[[Sequence[Breakpoint]], Iterable[Breakpoint]]
 """A function that returns the new breakpoints for the stored ones."""
-_OUTPUT_KINDS: Final[tuple[BreakKind, ...]] = ("after", "refused", "not_satisfied", "same_again", "empty_answer")
 
 
 class Breakpoints:
@@ -66,17 +66,13 @@ class EditableBreakpoints(BreakpointSet, ABC):
         """Create editable breakpoints for casts of ``graph``."""
         self._graph = graph
 
-    def add(  # noqa: PLR0913 - one argument for each thing to stop at
+    def add(
         self,
         socket: str | None = None,
         condition: str | None = None,
         *,
-        after: bool = False,
+        kind: OutputKind | None = None,
         edge: int | str | None = None,
-        refused: bool = False,
-        not_satisfied: bool = False,
-        same_again: bool = False,
-        empty_answer: bool = False,
         nth: int | None = None,
         lane: str | None = None,
     ) -> None:
@@ -85,34 +81,32 @@ class EditableBreakpoints(BreakpointSet, ABC):
         Examples::
 
             cast.breakpoints.add("Socket-3")
-            cast.breakpoints.add("Socket-3", after=True, nth=3)
+            cast.breakpoints.add("Socket-3", kind="after", nth=3)
             cast.breakpoints.add("Socket-4", edge=2)
             cast.breakpoints.add("Socket-4", edge="end")
-            cast.breakpoints.add(refused=True)
-            cast.breakpoints.add("Socket-4", "steps > 20", not_satisfied=True)
+            cast.breakpoints.add(kind="refused")
+            cast.breakpoints.add("Socket-4", "steps > 20", kind="not_satisfied")
 
         Args:
             socket: the socket; may be left out for events of outputs, which then apply to any socket.
             condition: stop only if this condition holds, such as ``state.score < 3``; see ``condition_of`` in
                 ``materia_nb.cast.breakpoint``. To stop at a function of the cast, use ``cast.run(until=function)``.
-            after: stop after the socket.
+            kind: stop ``after`` the socket; or when its output is ``refused``, before the repair turn; when it is
+                ``not_satisfied``; when it is the ``same_again`` as for an earlier visit with the same item (R64); or when it
+                is an ``empty_answer``: accepted after a refusal, with far less in it than the refused output (R64).
             edge: stop when this edge of the socket is taken: its number, from 1, or a target socket or ``end``.
                 A loop that is skipped because its list is empty takes no edge.
-            refused: stop when its output is refused, before the repair turn.
-            not_satisfied: stop when its output says that it is not satisfied.
-            same_again: stop when its output equals that of an earlier visit for the same item (R64).
-            empty_answer: stop when an output was accepted after a refusal and has far less in it than the refused one (R64).
             nth: stop only the n-th time in a cast, or in each lane; the condition does not affect the count.
             lane: stop only in the lane of this name.
 
         Raises:
-            MateriaError: there is no such socket (``unknown_socket``) or edge, several events are given (``usage``), or the
-                text is not a condition (``bad_condition``).
+            MateriaError: there is no such socket (``unknown_socket``), edge or kind, both an edge and a kind are given
+                (``usage``), or the text is not a condition (``bad_condition``).
         """
         where = None if condition is None else str(condition)
         if where is not None:
             condition_of(where)
-        breakpoint_ = self._condition_spec(socket, edge, (after, refused, not_satisfied, same_again, empty_answer))
+        breakpoint_ = self._condition_spec(socket, edge, kind)
         self._put(breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=where))
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
@@ -155,20 +149,14 @@ class EditableBreakpoints(BreakpointSet, ABC):
         socket: str | None = None,
         path: str | None = None,
         *,
-        after: bool = False,
+        kind: OutputKind | None = None,
         edge: int | str | None = None,
-        refused: bool = False,
-        not_satisfied: bool = False,
-        same_again: bool = False,
-        empty_answer: bool = False,
     ) -> None:
         """Remove all breakpoints of a socket or path, or the one that :meth:`add` makes with the same arguments.
 
         Without arguments, remove all breakpoints.
         """
-        flags = (after, refused, not_satisfied, same_again, empty_answer)
-        one_event = any(flags) or edge is not None
-        described = self._condition_spec(socket, edge, flags) if one_event else None
+        described = None if kind is None and edge is None else self._condition_spec(socket, edge, kind)
         watched = None if path is None else ".".join(path_segments(path))
 
         def is_removed(breakpoint_: Breakpoint) -> bool:
@@ -209,17 +197,13 @@ class EditableBreakpoints(BreakpointSet, ABC):
     def change(self, edit: BreakpointEdit) -> None:
         """Replace the stored breakpoints by those that ``edit`` returns for them."""
 
-    def _condition_spec(self, socket: str | None, edge: int | str | None, flags: Sequence[bool]) -> Breakpoint:
-        """Return the breakpoint for the arguments of :meth:`add`; ``flags`` correspond to ``_OUTPUT_KINDS``."""
-        kinds: dict[BreakKind, bool] = {**dict(zip(_OUTPUT_KINDS, flags, strict=True)), "edge": edge is not None}
-        chosen: list[BreakKind] = [kind for kind, is_set in kinds.items() if is_set] or ["before"]
-        if len(chosen) > 1:
-            raise MateriaError(
-                f"A breakpoint stops at one event, not at {' and '.join(chosen)}.",
-                hint="add a breakpoint for each event",
-                kind="usage",
-            )
-        breakpoint_ = Breakpoint(chosen[0], socket, edge)
+    def _condition_spec(self, socket: str | None, edge: int | str | None, kind: OutputKind | None) -> Breakpoint:
+        """Return the breakpoint for the arguments of :meth:`add`."""
+        if kind is not None and edge is not None:
+            message = f"A breakpoint stops at one event, not at {kind} and edge."
+            raise MateriaError(message, hint="add a breakpoint for each event", kind="usage")
+        needs_one_of(kind or "after", OUTPUT_KINDS, f"There is no kind of breakpoint {kind!r}.", "usage")
+        breakpoint_ = Breakpoint(kind or ("before" if edge is None else "edge"), socket, edge)
         self._require_place(breakpoint_)
         return breakpoint_
 

@@ -343,7 +343,7 @@ class Workbench(DryBench):
 
         They are stored in a file of the project for the next kernel. To change one cast only, use ``cast.breakpoints``::
 
-            wb.breakpoints.add("Socket-3", after=True)
+            wb.breakpoints.add("Socket-3", kind="after")
         """
         return self.casts.breakpoints()
 
@@ -358,7 +358,7 @@ class Workbench(DryBench):
         pins: Mapping[str, object] | None = None,
         files: FilesWord | None = None,
     ) -> Cast:
-        """Start a cast of the chosen loadout. Continue it with step or run; a notebook also shows panels with buttons.
+        """Start a cast of the chosen loadout. Continue it with step or run.
 
         Args:
             request: the request; prompts and utilities read it.

@@ -1,1 +1,1 @@
-"""The engine: immutable state, pure transitions, recorded decisions, prompts."""
+"""The engine: decides what a cast does next and assembles the prompts, with pure functions on immutable state."""

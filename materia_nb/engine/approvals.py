@@ -1,4 +1,7 @@
-"""Commands of a person about tool calls and held agents: approve, deny, answer, decide. Each returns events."""
+"""Commands of a person about tool calls and about an agent that holds the cast: approve, deny, answer, decide.
+
+Each command returns events.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.runtime_rules import Approval, ApprovalRequest, answer_note
 
 _READING: Final = ("read", "grep", "find", "ls")
-"""The project's tools that only read. They never ask for approval."""
+"""Names of the built-in tools that only read the project. They never need approval."""
 ASKING: Final = ("bash", "edit", "write")
-"""The project's tools that ask for approval unless the cast allows them."""
+"""Names of the built-in tools that need approval for each call unless the cast allows the tool."""
 
 FOLDER: Final = "folder:"
-"""Prefix of an allowed folder outside the project (P8)."""
+"""Prefix of a permission to work in one folder outside the project, such as ``folder:/data`` (P8)."""
 
 
 def decide_calls(
@@ -35,7 +38,8 @@ def decide_calls(
 ) -> Events:
     """Approve or deny the waiting tool calls.
 
-    ``meant`` are the calls that the person saw; if other calls wait now, raise MateriaError (``not_asked``).
+    ``meant`` are the calls that the person saw. If other calls wait now, the command raises MateriaError
+    (``not_asked``).
     """
     asking_calls = asking(session)
     if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
@@ -66,14 +70,14 @@ def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
 
 
 def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Events:
-    """Replace the set of tools that need no approval. Return no event if the set is unchanged."""
+    """Replace the set of tools that run without approval. Return no event if the set does not change."""
     if tools == session.allowed:
         return ()
     return (ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts),)
 
 
 def ask_again(rules: Rules, session: Session, ts: int) -> Events:
-    """Revoke the tool permissions granted before a resume, and ask again about tool calls already decided."""
+    """Revoke the tool permissions of a resumed cast, and ask again about tool calls that a person decided before."""
     events: list[ev.Event] = []
     if session.allowed:
         events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))
@@ -85,7 +89,7 @@ def ask_again(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
-    """Answer the agent that holds the cast. A blank answer is refused."""
+    """Send a person's answer to the agent that holds the cast. A blank answer is refused."""
     answer_text: object = text  # a notebook may pass a value of any type
     if not isinstance(answer_text, str) or not answer_text.strip():
         raise MateriaError("The answer is blank.", hint="write an answer", kind="usage")
@@ -131,7 +135,7 @@ def _answer_approval(
 
 
 def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int) -> Events:
-    """Accept the held output with a person's verdict, target socket, or both."""
+    """Accept the held output with a person's decision: a verdict, a target socket, or both."""
     visit = held_visit(session.state)
     artifact = session.steps[-1].artifact
     step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
@@ -146,21 +150,17 @@ def asking(session: Session) -> tuple[ToolCall, ...]:
 
 
 def asking_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that may ask for approval: ``ASKING`` and the other tools that materia name.
-
-    Tools that only read are left out.
-    """
+    """Return the tools that can ask for approval: ``ASKING`` and the tools of the loadout that do not only read."""
     scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
     named = (name for names in scopes if not isinstance(names, str) for name in names)
     return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))
 
 
 def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
-    """Return the named tools as a set; ``all`` means the tools in ``ASKING``.
+    """Return the named tools as a set; ``all`` means all tools in ``ASKING``.
 
-    Raise MateriaError (``unknown_tool``) for a tool that never asks for approval.
-
-    ``folder:/a/path`` stands for working in that folder, outside the project (P8).
+    The name ``folder:/a/path`` is the permission to work in that folder, outside the project (P8). Raises MateriaError
+    (``unknown_tool``) for a tool that never asks for approval.
     """
     known = asking_tools(rules)
     names = frozenset(ASKING) if set(tools) == {"all"} else frozenset(tools)

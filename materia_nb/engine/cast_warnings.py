@@ -1,6 +1,6 @@
-"""Warnings on a complete cast: about its route (R45, R46) and its outputs (R64).
+"""Warnings about a complete cast: about its route (R45, R46) and its outputs (R64).
 
-Differences between the route of a recorded cast and the route that this engine takes are described here too.
+The module also describes where the recorded route of a cast differs from the route that this engine takes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _Said: TypeAlias = frozenset[tuple[str, str]]
 
 FEWER: int = 10
-"""Factor by which a field must be shorter than in a refused answer to count as emptied."""
+"""Minimum factor by which a field shrinks between a refused and the accepted answer to count as emptied."""
 
 
 class CastWarning(NamedTuple):
@@ -73,7 +73,10 @@ class CastWarning(NamedTuple):
 
 
 def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
-    """Return the warnings on a complete cast, those on its lanes last (R45); empty if the cast is not complete."""
+    """Return the warnings about a complete cast, warnings about its lanes last (R45).
+
+    Return nothing if the cast is not complete.
+    """
     if session.state.status != "complete":
         return ()
     story = (decision for step in session.steps for decision in (step.entry, step.decision))
@@ -106,7 +109,7 @@ def _of_lanes(rules: Rules, session: Session) -> Iterator[CastWarning]:
 
 
 def latest_repeats(rules: Rules, session: Session) -> bool:
-    """Return True if the latest step repeats an earlier visit of its socket, as in :func:`repeats`."""
+    """Return True if the latest step repeats the output or reason of an earlier visit, see :func:`repeats`."""
     latest = session.steps[-1]
     of_socket = [step for step in session.steps if step.at.socket == latest.at.socket]
     alike = [step for step in of_socket if session.edits or step.item_key == latest.item_key]
@@ -190,7 +193,7 @@ def _spoken(rules: Rules, session: Session) -> Iterator[CastWarning]:
 def _of_the_way(
     rules: Rules, decisions: Iterable[Decision], item_of: Callable[[Decision], ItemId | None]
 ) -> tuple[CastWarning, ...]:
-    """Return the warnings that follow from the decisions of a complete cast, in one pass.
+    """Return the warnings about the route of a complete cast, in one pass over its decisions.
 
     Args:
         rules: the rules of the cast.
@@ -228,7 +231,7 @@ def _of_the_way(
 
 
 def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
-    """Yield a warning if the cast ended with items left because its last socket has no edge (R3)."""
+    """Yield a warning if the cast ended before the end of a list, because the last socket has no edge (R3)."""
     last = session.steps[-1].decision if session.steps else None
     if last is None or last.by != "implied end" or last.exhausted or last.socket is None:
         return
@@ -244,9 +247,10 @@ def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
 def _never_worked_on(
     rules: Rules, session: Session, decisions: Sequence[Decision], counted_cursor: str | None
 ) -> Iterator[CastWarning]:
-    """Yield a warning for each list entry that no visit worked on (R46, R67), in loops that were entered or edited.
+    """Yield a warning for each list entry that no visit worked on, in loops that were entered or edited (R46, R67).
 
-    The items left at ``counted_cursor`` are counted by another warning. An inner list is checked for each outer item (R34).
+    The items after ``counted_cursor`` are left out, because another warning counts them. An inner list is checked once
+    for each outer item (R34).
     """
     state, edited = session.state, {path for edit in session.edits for path in edit.lists}
     skipped_sockets = (skip.socket for decision in decisions for skip in decision.passed if not skip.empty)
@@ -269,8 +273,9 @@ def _unvisited(
 ) -> Iterator[tuple[Item, str]]:
     """Yield the items of a list that no visit worked on, each with the reason.
 
-    An item before the cursor counts as worked on, unless it was skipped or its list was replaced. In these two cases,
-    and after the cursor, a visit must have had an equal item, or one with the same title, at this index.
+    An item before the cursor counts as worked on, unless it was skipped or its list was replaced. For skipped items,
+    replaced lists and items after the cursor, the visits decide. An item counts as worked on if a visit at its index
+    had an equal item, or an item with the same title.
     """
     state, cursor = session.state, walk.iterator.cursor
     outer = () if outer_item is None else places(outer_item.id)
@@ -294,7 +299,7 @@ def _unvisited(
 
 
 def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[Item | None, list[JSON], bool]]:
-    """Yield each list of ``walk`` with its outer item, if any (R34), and True if that item was replaced."""
+    """Yield each list that ``walk`` iterates over, its outer item or None (R34), and True if that item was replaced."""
     state, cursor = session.state, walk.iterator.cursor
     items = [item for step in session.steps if (item := step.at.item) is not None]
     outers = {item.outer for item in items if item.cursor == cursor} | {state.within.get(cursor, ())}
@@ -314,10 +319,11 @@ def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[
 def _list_within(
     rules: Rules, session: Session, walk: Walk, outer: tuple[Place, ...], steps: Sequence[StepRecord]
 ) -> Iterator[tuple[Item, list[JSON], bool]]:
-    """Yield an outer item with its inner list, and True if the outer item was replaced; nothing if the item is gone.
+    """Yield an outer item, its inner list, and True if the outer item was replaced.
 
-    The list is that of the last visit that worked on it, since assignments to it end with the outer item. If a person edited
-    lists, or the outer item was replaced since, it is the list that the outer item holds now.
+    Yield nothing if the item was removed. Usually this is the list of the last visit that worked on it, because the
+    outer item's assignments to it end with that item. If a person edited lists, or the outer item was replaced, this
+    is the list in the current outer item.
     """
     inner_steps = [step for step in steps if step.at.item is not None and step.at.item.outer == outer]
     outer_shown = None
@@ -350,9 +356,9 @@ def _list_within(
 
 
 def _visited_identities(session: Session, cursor: str, outer: tuple[Place, ...]) -> Mapping[int, set[str]]:
-    """Return the identities of the items that visits worked on, by their index in the list of a cursor.
+    """Return the identities of the items that visits worked on, grouped by their index in the list of a cursor.
 
-    An edit may move an inner item, so after edits the visits inside all outer items count, at any index.
+    An edit can move inner items. After an edit, visits inside every outer item count, at any index.
     """
     visited: defaultdict[int, set[str]] = defaultdict(set)
     anywhere: set[str] = set()
@@ -369,7 +375,7 @@ def _identities(entry: JSON) -> set[str]:
 
 
 def _unanswered(rules: Rules, decision: Decision) -> CastWarning | None:
-    """Return the warning that an output was not satisfied and nothing acted on it, or None."""
+    """Return a warning if an output was not satisfied and no edge, exit or person reacted to it; otherwise None."""
     if decision.result is not Result.NO or decision.by in ("person", "detour", "return", "failure"):
         return None
     chosen = decision.chosen
@@ -417,7 +423,7 @@ def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: se
 
 
 def _only_behind(rules: Rules, loop: str) -> tuple[str, ...]:
-    """Return the sockets that can be reached from the entry only through the exits of a loop."""
+    """Return the sockets that the entry reaches only through the exits of a loop."""
     sockets_behind = _from_entry(rules) - _from_entry(rules, loop)
     return tuple(socket for socket in rules.graph.sockets if socket in sockets_behind)
 
@@ -466,7 +472,7 @@ class Difference:
 
 
 def our_route(session: Session, step: Transition | None) -> str:
-    """Return a description of the engine's next action.
+    """Return a description of this engine's next action.
 
     ``step`` is the transition into the next socket, or None if no socket was entered.
     """
@@ -482,7 +488,7 @@ def our_route(session: Session, step: Transition | None) -> str:
 
 
 def our_reason(session: Session, step: Transition | None, recorded_error: str = "") -> str:
-    """Return the engine's reason for its route; ``recorded_error`` is the error that ended the recording."""
+    """Return the reason for this engine's route. ``recorded_error`` is the error that ended the recorded cast."""
     state = step.state if step else session.state
     if state.failure is not None:
         return state.failure.message
@@ -509,7 +515,10 @@ def _choice(decision: Decision) -> str:
 
 
 def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | None:
-    """Return the reason for a stop at a limit that this engine counts differently (R18) or lacks (R21), or None."""
+    """Return why the recorded cast stopped at a limit and this engine does not; None for other recorded errors.
+
+    This engine counts some limits differently (R18) and does not have others (R21).
+    """
     error = recorded_error.lower()
     if "visit limit" in error:
         return "visits are counted here but never limited"

@@ -1,4 +1,7 @@
-"""Completion of a socket with an accepted output: state, assignments, advance, next socket (R2, R10, R11, R14, R20)."""
+"""Completion of a socket after an accepted output: state, assignments, advance and the choice of the next socket.
+
+The order is fixed by rules R2, R10, R11, R14 and R20.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +126,10 @@ def fail(
     events: tuple[Event, ...] = (),
     reading: Reading | None = None,
 ) -> Transition:
-    """Take the edge for a failed visit and pass the reason to its target (R60), or stop the cast if no edge matches."""
+    """Follow the ``failed`` edge of a failed visit and pass the reason to its target (R60).
+
+    Stop the cast if no edge matches.
+    """
     socket_rules = rules.sockets[visit.socket]
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)
@@ -155,7 +161,7 @@ def _go_on(
 
 
 def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
-    """Number the side events of an output and return them (R39). Side events of a refused output are marked (R53)."""
+    """Return the side events of an output, numbered (R39). Side events of a refused output are marked (R53)."""
     before = draft.side_event_count
     draft.side_event_count += len(reading.events)
     of_visit, refused = about(rules, visit), not reading.accepted or None
@@ -166,7 +172,7 @@ def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple
 
 
 def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Reading) -> None:
-    """Apply the fields of an output to the state, before assignments and advance (R10, R17)."""
+    """Store the fields of an output in the state, before assignments and advance (R10, R17)."""
     draft.last_output = text if socket_rules.socket.is_utility else text.strip()
     draft.last_socket, draft.last_artifact = socket_rules.socket.id, draft.artifact
     result = Result.of(reading.satisfied)
@@ -193,7 +199,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
 
 
 def _canonical(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
-    """Return the data with a utility's state patch and the generated work items (R10)."""
+    """Return the state's data after an output, with a utility's state patch and the generated work items (R10)."""
     value, socket = reading.value, socket_rules.socket
     changed: dict[str, JSON] = {}
     if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):
@@ -241,7 +247,7 @@ def _assign(
 def _advance(
     socket_rules: SocketRules, advance: Advance, draft: Draft, item: Item | None, result: Result
 ) -> AdvanceFact:
-    """Move the cursor if the condition matches; return the move, and whether the list is exhausted (R14)."""
+    """Move the cursor if the condition matches. Return the movement, and True if the list is exhausted (R14)."""
     before = draft.cursors.get(advance.cursor, 0)
     iterator = socket_rules.socket.iterator
     if item is not None and iterator is not None and iterator.items == advance.items:
@@ -258,7 +264,7 @@ def _advance(
 def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | None:
     """Return the item that ``advance`` completed, or None if the cursor did not move.
 
-    It is the visit's item, an outer item, or an item of another cursor.
+    The completed item is the item of the visit, one of its outer items, or an item of another cursor.
     """
     if not fact.moved:
         return None
@@ -281,7 +287,7 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
 
 
 def _standing(draft: Draft) -> dict[str, Any]:
-    """Return each maximum of the budget with the current use; tokens and cost are always included."""
+    """Return the maximum and the current use of each limit of the budget. Tokens and cost are always included."""
     mosts = [(bound, bound.most(draft.budget)) for bound in BOUNDS]
     listed = [(bound, maximum) for bound, maximum in mosts if maximum is not None or bound.of in ("tokens", "cost")]
     used = {str(bound.of): bound.used(draft.usage) for bound, _ in listed}
@@ -291,7 +297,7 @@ def _standing(draft: Draft) -> dict[str, Any]:
 def _blind(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
     """Return an event for each limited kind of usage that a turn did not report.
 
-    Each kind is recorded, so that it is reported once.
+    The kinds are stored in the state, so that each kind is reported once.
     """
     reported = {bound.of for bound in draft.blind}
     new = tuple(
@@ -358,7 +364,7 @@ def route(
 
 
 def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
-    """Store the reason for rework (R22) and drop the records of a finished item."""
+    """Store the reason for rework (R22), and remove the records of a finished item."""
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
     if reworked and (item is None or item.id != done):
@@ -380,7 +386,7 @@ def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, ch
 
 
 def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
-    """Return the failure that a utility reported and that no edge or exit handles (R48), or None."""
+    """Return the failure that a utility reported, or None if an edge or exit handles the failure (R48)."""
     value = draft.last_json
     if unrouted.result is not Result.NO or not isinstance(value, dict):
         return None
@@ -430,7 +436,7 @@ def start_detour(
     events: tuple[Event, ...],
     reading: Reading | None,
 ) -> Transition:
-    """Continue at the target of ``decision``, and return to ``back`` after that socket is completed.
+    """Continue at the detour, the target of ``decision``, and return to ``back`` after the detour is completed.
 
     Detours have the same limit as edges outside items.
     """

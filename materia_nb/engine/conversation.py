@@ -1,4 +1,4 @@
-"""The conversation with agents: prompt parts, messages, tool calls, handoffs, and the reasons for rework."""
+"""Records of the conversation with agents: messages, tool calls, side events, handoffs and the reasons for rework."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _Role: TypeAlias = Literal["user", "assistant"]
 Decided: TypeAlias = Literal["once", "always", "denied"]
-"""Decision of a person about a tool call that asked for approval."""
+"""A person's decision about a tool call that asked for approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +29,11 @@ class ToolCall:
         tool: the name of the tool; a model can name a tool that does not exist.
         args: the arguments from the model.
         round: the number of the model's answer in this turn that contains the call, from 1.
-        said: the text of that answer; only its first call has the text.
+        said: the text of that answer, stored with its first call only.
         result: the result for the model, cut to a maximum length; None before the call has run.
         ok: True if the call succeeded.
-        seconds: the duration.
-        decided: the decision of a person; None if no approval was needed.
+        seconds: the duration of the call, in seconds.
+        decided: a person's decision; None if the call needed no approval.
     """
 
     id: str
@@ -53,7 +53,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MateriaEvent:
-    """Side event of an output, from its ``event`` field (R39).
+    """An entry in the ``event`` field of an output, called a side event (R39).
 
     Attributes:
         sequence: the number in the cast, from 1; parallel lanes continue it independently.
@@ -125,7 +125,7 @@ _REASON_CHARS: Final = 900
 RENDERED_CHARS: Final = 2_400
 KEPT: Final = 5
 SCANNED: Final = 500
-"""Maximum number of handoffs that are searched, newest first; it bounds the cost of a step in a long cast."""
+"""Maximum number of handoffs that are searched, newest first. The maximum keeps steps fast in a long cast."""
 
 
 def capture(
@@ -136,7 +136,7 @@ def capture(
     unrouted: Unrouted,
     step: int,
 ) -> tuple[FollowUp, ...]:
-    """Add the reason why ``socket`` sent work back; keep the last five reasons for each item and target."""
+    """Record why ``socket`` sent work back. The last five reasons are stored for each item and target."""
     entry = FollowUp(
         socket.id,
         socket.materia.label,
@@ -152,9 +152,9 @@ def capture(
 
 
 def shown_to(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
-    """Return the reasons to show to ``target``, oldest first, at most 2,400 characters in total.
+    """Return the reasons for rework that ``target`` is shown, oldest first, at most 2,400 characters in total.
 
-    The newest reasons are complete; the oldest shown reason may be cut.
+    The oldest of these reasons may be cut; the others are complete.
     """
     matching = [
         entry
@@ -186,7 +186,7 @@ def _reason(context: str | None, output: str) -> str:
 
 
 def context_of(data: Mapping[str, JSON]) -> str:
-    """Return the text of the handoffs in the state, or an empty string (R10)."""
+    """Return ``context`` of the state, the text of the handoffs, or an empty string (R10)."""
     context = data.get("context")
     return context if isinstance(context, str) and context.strip() else ""
 
@@ -214,7 +214,10 @@ def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
 
 
 def forget_handoffs(draft: Draft, socket: str, item: ItemId | None, *results: Result) -> None:
-    """Remove the handoffs of a socket about an item that have one of these results, among the newest 500."""
+    """Remove a socket's handoffs about an item with one of the given results.
+
+    Only the newest 500 handoffs are searched.
+    """
     entries = draft.handoffs.entries
     older, newer = entries[:-SCANNED], entries[-SCANNED:]
     # A list, since this runs for each item over many entries, and a generator takes three times as long.
@@ -226,9 +229,9 @@ def forget_handoffs(draft: Draft, socket: str, item: ItemId | None, *results: Re
 
 
 def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
-    """Return the records of a context.
+    """Return the handoff records of a context.
 
-    A context that did not come from handoffs becomes one record of unknown origin.
+    A context that was not written by handoffs becomes one record without origin.
     """
     if context == handoffs.text:
         return handoffs.entries
@@ -272,17 +275,17 @@ HEADINGS: Final[Mapping[PartName, str]] = {
     "finalize": "Handing over",
     "return": "What to return",
 }
-"""Heading of each part, by the name that a person uses to edit the part."""
+"""Heading of each prompt part, by the name with which a person edits the part."""
 
 STRING_CHARS: Final = 2_000
 STATE_CHARS: Final = 12_000
 OUTPUT_HEAD, OUTPUT_TAIL, OUTPUT_CHARS = 5_000, 2_500, 8_000
 NOTICE_CHARS: Final = 120
-"""Room for a note about omitted entries, in characters."""
+"""Reserved length for a note about omitted entries, in characters."""
 
 
 def middle(text: str, max_chars: int) -> str:
-    """Cut a text to at most ``max_chars`` characters by removing its middle, with a note about the removed length."""
+    """Shorten a text to at most ``max_chars`` characters: replace its middle with a note about the removed length."""
     if len(text) <= max_chars:
         return text
     notice = f"\n[… {len(text) - max_chars:,} or more characters omitted …]\n"
@@ -293,9 +296,9 @@ def middle(text: str, max_chars: int) -> str:
 
 
 def bounded(text: str, max_chars: int) -> tuple[str, str]:
-    """Return a text, cut in its middle if it is too long, and a note about the cut.
+    """Return a text that is shortened in its middle if it is too long, and a note about the removed length.
 
-    The note is empty for a complete text, and the text is empty if there is no room.
+    The note is empty if the text is complete. The text is empty if ``max_chars`` has no room for it.
     """
     if len(text) <= max_chars:
         return text, ""

@@ -1,7 +1,7 @@
-"""Commands of a cast. Each returns the events that it leads to; :mod:`~materia_nb.engine.evolve` applies them. Pure.
+"""Commands of a cast, as pure functions: each returns events or raises MateriaError to refuse the command.
 
-Each function is one command and raises MateriaError to refuse it. Some refusals come only from evolve, when it applies
-the events. A refused command changes nothing.
+:mod:`~materia_nb.engine.evolve` applies the events, and can still refuse some of them. A refused command changes
+nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from materia_nb.loadout.graph import Budget
 from materia_nb.loadout.vocabulary import WORK_ITEMS
 
 MAX_WARNINGS: Final = 200
-"""Maximum number of warnings in the last event of a cast; the cast object has all warnings."""
+"""Maximum number of warnings in the final event of a cast. The cast object has all warnings."""
 
 
 class Answer(NamedTuple):
@@ -91,7 +91,7 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
-    """Return the events that distribute items to lanes or join the lanes; empty if neither is next."""
+    """Return the events that distribute items to lanes or join the lanes; empty if another socket is next."""
     if (running := lanes_running(session)) is not None:
         return streams.events_of_join(running, ts)
     if (region := streams.region_ahead(rules, session)) is None:
@@ -102,10 +102,12 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any) -> Events:
-    """Run a command in a lane; ``arguments`` end with the time. The budget counts the whole cast (P6).
+    """Run a command in a lane. The last of the ``arguments`` is the time.
+
+    The budget counts the usage of the whole cast (P6).
 
     Raises:
-        MateriaError: no such lane is at work (``unknown_lane``), or what the command raises.
+        MateriaError: no such lane is running (``unknown_lane``), or the command is refused.
     """
     lane, ts = streams.lane_named(session, name), arguments[-1]
     if lane.is_over and lane.status != "failed":
@@ -134,7 +136,7 @@ def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
 
 
 def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
-    """Return the events of an output for the waiting socket, whether it is accepted, refused, held or a draft."""
+    """Return the events of a new output of the waiting socket: accepted, refused, held, or stored as a draft."""
     name = name_of_output(session, ev.SocketComplete)
     step = outputs.output(
         rules,
@@ -173,7 +175,7 @@ def answer(rules: Rules, session: Session, reply: Answer, ts: int) -> Events:
 
 
 def with_missing_evidence(events: Events, paths: tuple[str, ...]) -> Events:
-    """Return the events of an output with an event about files that the output names but that do not exist."""
+    """Return the events of an output, with an additional event if files that the output lists do not exist."""
     first, *rest = events
     assert isinstance(first, ev.Output)  # noqa: S101 - only outputs name files
     return (first, ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts), *rest)
@@ -205,12 +207,12 @@ def retry(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def raise_limit(rules: Rules, session: Session, ts: int) -> Events:
-    """Continue a failed or aborted cast with the exhausted limit raised."""
+    """Raise the exhausted limit and continue a failed or aborted cast."""
     return _continue(rules, session, raise_limit, recovery.raise_limit, ts)
 
 
 def retry_turn(rules: Rules, session: Session, ts: int) -> Events:
-    """Repeat the interrupted turn of an agent; a lane without an interrupted turn retries its socket."""
+    """Repeat the interrupted turn of an agent. A lane without an interrupted turn retries its socket."""
     return _continue(rules, session, _retry_turn_or_socket, recovery.retry_turn, ts)
 
 
@@ -228,9 +230,10 @@ def _continue(
     transition: Callable[[Rules, CastState], Transition],
     ts: int,
 ) -> Events:
-    """Continue a stopped cast by ``transition``.
+    """Return the event that continues a stopped cast, with its transition.
 
-    If it stopped in its lanes, continue each failed lane by ``command``; the schedule does not change (P7).
+    If the cast stopped in its lanes, return the events of ``command`` in each failed lane. The schedule does not
+    change (P7).
     """
     at_work = lanes_at_work(session)
     if at_work is None:
@@ -241,7 +244,7 @@ def _continue(
 
 
 def _continue_lanes(rules: Rules, session: Session, command: Callable[..., Events], ts: int) -> ev.Event:
-    """Return the event that continues a cast which stopped in its lanes; interrupted lanes continue with it."""
+    """Return the event that continues the failed and interrupted lanes of a cast."""
     state = session.state
     if state.status not in ("failed", "aborted"):
         raise MateriaError("The lanes are running.", hint="continue them with run", kind="not_stopped")
@@ -334,12 +337,12 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
 
 
 def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
-    """Record an event that is valid in any session."""
+    """Return an event that is valid in any session, to be recorded."""
     return (event.replace(ts=ts),)
 
 
 def record_in_turn(rules: Rules, session: Session, event: ev.AboutEvent, ts: int) -> Events:
-    """Record an event about the turn of the agent that owes an output."""
+    """Return an event about the waiting agent's turn, to be recorded. Refused if no agent waits."""
     return (event.replace(about=routing.about(rules, waiting(session)), ts=ts),)
 
 
@@ -381,8 +384,8 @@ def edit_items(
 ) -> Events:
     """Replace the work items (R46).
 
-    ``origins`` are their old indexes, found by comparison if None; ``again`` and ``abandon`` are those of
-    :class:`~materia_nb.engine.item_edits.ListEdit`.
+    ``origins`` are the old indexes of the new items; None to find them by comparison. ``again`` and ``abandon`` are
+    explained in :class:`~materia_nb.engine.item_edits.ListEdit`.
     """
     edit.check_items(items)
     old = session.state.data.get(WORK_ITEMS)
@@ -394,7 +397,10 @@ def edit_items(
 def edit_state(
     rules: Rules, session: Session, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit], ts: int
 ) -> Events:
-    """Replace the state's data; lists without an entry in ``list_edits`` are compared item by item."""
+    """Replace the state's data.
+
+    Lists without an entry in ``list_edits`` are compared item by item to find their changes.
+    """
     before = session.state
     _no_lanes(session)
     if before.status == "complete":
@@ -415,7 +421,7 @@ def edit_state(
 
 
 def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Events:
-    """Change one part of the waiting prompt, or of an interrupted prompt, which is then sent again."""
+    """Change one part of the waiting prompt. An interrupted prompt is changed and sent again."""
     state = session.state
     failure = state.failure
     cut_short = state.at if failure is not None and failure.again and state.status != "waiting" else None
@@ -453,7 +459,7 @@ def undo(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def _no_lanes(session: Session) -> None:
-    """Refuse an edit while lanes exist, because the lanes would not see it."""
+    """Refuse an edit while lanes exist, because an edit does not reach the lanes."""
     if (at_work := lanes_at_work(session)) is not None:
         raise MateriaError(
             "The lanes started from an earlier copy of the state, so an edit now would not reach them.",
@@ -492,11 +498,11 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
 def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edits: bool = False) -> Events:
     """Continue from the state after an earlier step, then apply later edits again (R71).
 
-    With ``discard_edits``, the edits are dropped.
+    With ``discard_edits``, later edits are discarded.
 
     Raises:
-        MateriaError: an edit, a corrected output, a changed prompt or a raised limit does not fit the earlier state
-            (``edits_lost``).
+        MateriaError: a later edit, corrected output, changed prompt or raised limit cannot be applied to the earlier
+            state (``edits_lost``).
     """
     back: Events = (ev.CastBack(step=number, ts=ts),)
     if discard_edits or not 0 <= number <= len(session.steps):
@@ -508,7 +514,7 @@ def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edi
 
 
 def _with_edits(rules: Rules, session: Session, events: Events, edits: Sequence[Edit], ts: int) -> Events:
-    """Return ``events`` followed by the events that apply ``edits`` to the state which they lead to."""
+    """Return ``events``, followed by events that apply ``edits`` again to the resulting state."""
     if not edits:
         return events
     after = fold(rules, session, events)
@@ -525,7 +531,10 @@ def _with_edits(rules: Rules, session: Session, events: Events, edits: Sequence[
 
 
 def _edits_lost(description: str, count: int, why: str) -> MateriaError:
-    """Return an error that asks whether to continue without the edits that do not fit the earlier state."""
+    """Return an error about edits that cannot be applied to the earlier state.
+
+    It asks whether to continue without them.
+    """
     more = f" {counted(count, 'edit')} would be lost." if count > 1 else ""
     return MateriaError(
         f"Nothing was changed: {description} does not fit the earlier state.{more}{' ' * bool(why)}{why}",

@@ -1,9 +1,7 @@
-"""Edits of a person between steps: the state, prompts, outputs, going back, labels.
+"""Edits by a person between steps: of the state, prompts, outputs and labels, and going back to an earlier step.
 
-Lists are in ``item_edits``.
-
-An edit is an event like any other. These functions are as pure as the transitions,
-so a journal with edits rebuilds the same states.
+Edits of lists are in ``item_edits``. An edit is recorded as an event, so a journal with edits rebuilds the same
+states.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ _COMPARED: Final = 20_000
 
 
 def check_items(items: JSON) -> None:
-    """Refuse work items that break the rules, with every issue (R9)."""
+    """Refuse work items that break the rules; the error has all issues (R9)."""
     issues = list(item_issues(items, "workItems"))
     if issues:
         raise MateriaError(
@@ -61,7 +59,7 @@ def check_items(items: JSON) -> None:
 
 
 def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
-    """Return the new prompt of a waiting agent after an edit, or None if its turn does not change."""
+    """Return the waiting agent's new prompt after an edit, or None if the prompt does not change."""
     visit = state.at
     if state.status != "waiting" or visit is None or visit.turn or rules.sockets[visit.socket].socket.is_utility:
         return None
@@ -92,7 +90,7 @@ def edit_output(
 
 
 def back_to(earlier: CastState, latest: CastState) -> CastState:
-    """Return the state after an earlier step with the current usage and budget."""
+    """Return the state after an earlier step, with the usage and budget of the latest state."""
     if earlier.status not in ("ready", "complete"):
         raise MateriaError("That step has not finished.", hint="choose an earlier step", kind="back")
     return _with_usage(earlier, latest)
@@ -117,7 +115,7 @@ def edits_since(rules: Rules, session: Session, number: int) -> tuple[Edit, ...]
 
 
 def unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
-    """Return a description of each change newer than step ``number`` that cannot be applied again, oldest first."""
+    """Return descriptions of the changes after step ``number`` that cannot be applied again, oldest first."""
     unfit: list[str] = []
     for record in session.steps[number:]:
         if any(turn.mode == "correction" for turn in record.turns):
@@ -130,16 +128,15 @@ def unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
 
 
 def raised(state: CastState) -> int:
-    """Return the sum of the raised limits. Repair turns are left out, because they belong to one visit."""
+    """Return the sum of the raises of limits, without repair turns, which belong to one visit."""
     return sum(more for key, more in state.extra.items() if key[0] != "repair")
 
 
 def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Apply an edit to other data.
+    """Apply an edit again, to the data of another state.
 
     Raises:
-        MateriaError: a value that the edit changes was different when the edit was made, or the edit abandoned an
-        item (``edit``).
+        MateriaError: a value that the edit replaces is different now, or the edit abandoned an item (``edit``).
     """
     if lost.visit is not None:
         raise MateriaError("The edit abandoned an item that was in progress.", kind="edit")
@@ -153,7 +150,7 @@ def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def _to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return a path up to its first list, because positions in a list have a meaning only in that list."""
+    """Return a path up to its first list, because an index has a meaning only within one version of a list."""
     for depth, key in enumerate(keys):
         if not isinstance(data, dict):
             return tuple(keys[:depth])
@@ -162,7 +159,7 @@ def _to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def changes_in_words(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
-    """Return descriptions of the parts of the state that a patch changes, for an agent (R50)."""
+    """Return descriptions of the values in the state that a patch changes, for an agent's prompt (R50)."""
     keys = dict.fromkeys(str(change["path"]).split("/")[1] for change in patch if "/" in str(change.get("path")))
     names = (key.replace("~1", "/").replace("~0", "~") for key in keys)
     return [
@@ -207,7 +204,10 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
 
 
 def _leads_to(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) -> bool:
-    """Return True if a patch produces ``after``; a patch that moves values between nested lists may not."""
+    """Return True if a patch turns ``before`` into ``after``.
+
+    A patch that moves values between nested lists may fail to.
+    """
     try:
         return same(patched(before, patch), after)
     except MateriaError:
@@ -215,7 +215,7 @@ def _leads_to(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) ->
 
 
 def _below(path: str, change: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a change with its pointers moved from the root to ``path``."""
+    """Return a change with ``path`` put in front of its JSON pointers."""
     return {
         name: path + value.removeprefix("/") if name in ("path", "from") else value for name, value in change.items()
     }
@@ -248,7 +248,10 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
 
 
 def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
-    """Apply a person's state edit. A waiting agent is re-prompted, or its visit ends if its item was removed (R46)."""
+    """Apply a person's edit of the state.
+
+    A waiting agent gets a new prompt. A visit whose item was removed ends (R46).
+    """
     before = session.state
     data = patched(before.data, event.patch)
     list_edits = {path: ListEdit.read(value) for path, value in event.lists.items()}
@@ -281,7 +284,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
 
 
 def _asking_instead(session: Session, prompt: Prompt) -> Session:
-    """Replace the waiting prompt, also in the step record."""
+    """Replace the waiting prompt in the session and in its step record."""
     if prompt is session.prompt:
         return session
     if session.steps and session.steps[-1].prompt is session.prompt:
@@ -345,7 +348,7 @@ def relabelled(
     verdict: str | None,
     by: str,
 ) -> Label:
-    """Return a label with some fields changed; None keeps a field, "" clears it.
+    """Return a label with some fields changed; None leaves a field unchanged, and "" clears it.
 
     Raises:
         MateriaError: an invalid name, tag, note or verdict (``bad_label``).
@@ -364,7 +367,7 @@ def relabelled(
 
 
 def _tags_in(tags: str | Iterable[str]) -> list[str]:
-    """Return the tags; a text may hold several, separated by commas or spaces."""
+    """Return the tags as a list. A text is split at commas and spaces."""
     if isinstance(tags, str):
         return [part for part in re.split(r"[,\s]+", tags) if part]
     return [str(tag).strip() for tag in tags]
@@ -405,4 +408,4 @@ EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]]
     ev.EditUndone: _undone,
     ev.Labelled: _labelled,
 }
-"""Function that applies each of these events, for :func:`materia_nb.engine.evolve.evolve`."""
+"""Function that applies each edit event, by the event class, for :func:`materia_nb.engine.evolve.evolve`."""

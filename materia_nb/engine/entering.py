@@ -1,4 +1,4 @@
-"""Entering the next socket: its item, visit and prompt (R1, R12, R16, R18), and the facts of a turn for its protocol."""
+"""Entering the next socket: its item, visit and prompt (R1, R12, R16, R18), and the turn facts for its protocol."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from materia_nb.loadout.graph import END, Region
 from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, WORK_ITEMS, Result
 
 _MOST_ROUNDS: Final = 3
-"""Maximum number of rounds reported to a protocol if the edge has no ``maxTraversals``."""
+"""Maximum number of rounds of rework that a protocol is told if the edge has no ``maxTraversals``."""
 
 
 def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
@@ -66,7 +66,10 @@ def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
 
 
 def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = False) -> str:
-    """Return the form of the answer with the fields that are allowed in this turn; ``short`` for later turns (R51)."""
+    """Return the instructions for the answer, with the fields that are allowed in this turn.
+
+    ``short`` selects the shorter instructions of later turns (R51).
+    """
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.works:
         return ASKED_LATER
@@ -75,7 +78,7 @@ def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = Fals
 
 
 def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mapping[str, JSON]:
-    """Return the assignment that the agent of a socket receives; empty if its protocol has none."""
+    """Return the protocol's assignment for the agent of a socket; empty if the protocol has no assignments."""
     if "assignment" not in socket_rules.protocol.overridden:
         return {}
     socket = socket_rules.socket
@@ -102,12 +105,12 @@ def learned_from(
 
 
 def agent_id(request: str, socket: str) -> str:
-    """Return the runtime's id of the agent of a socket in a cast: ``a`` and hexadecimal digits."""
+    """Return the id that the runtime gives the agent of a socket in this cast: ``a`` and hexadecimal digits."""
     return "a" + hashlib.sha256(f"{request}\0{socket}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def _rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
-    """Return the number of times that the socket sent work back, and its maximum.
+    """Return how often the socket has sent work back, and how often it may.
 
     Inside an item, cycles are counted if the edge has no ``maxTraversals``.
     """
@@ -180,7 +183,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
 
 
 def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
-    """Return the region of a generator without items, whose exit comes next (P6); None in any other case."""
+    """Return the region of a generator that made no items, whose exit is taken next (P6); otherwise None."""
     region = rules.graph.regions.get(draft.last_socket or "")
     if region is None or draft.lane is not None or target != region.first:
         return None
@@ -198,7 +201,10 @@ def _passed_loops(step: int, passed: list[Passed], target: str) -> Decision:
 
 
 def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition:
-    """End a lane after its last item; a lane that leaves earlier fails, because it would skip items (P6)."""
+    """End a lane after its last item.
+
+    A lane that leaves its loop earlier fails, because the remaining items would be skipped (P6).
+    """
     at = draft.cursors.get(lane.cursor, 0)
     if at not in lane.indexes:
         return _ended(draft, passed)
@@ -248,9 +254,10 @@ def _visit(
 
 
 class EntryPrompt(Prompt):
-    """First prompt of a visit. Reading an attribute enters the socket again and assembles the prompt.
+    """The first prompt of a visit, assembled only when one of its attributes is read.
 
-    A cast stores the prompt of every step, but few prompts are ever read.
+    A cast stores the prompt of every step, but few prompts are ever read. To assemble the prompt, the socket is
+    entered again.
     """
 
     __slots__ = ("_before", "_number", "_rules")
@@ -290,7 +297,7 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
 
 
 def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
-    """Return the prompt that the agent would get if its socket were entered now, or None and the reason."""
+    """Return the prompt that the agent would receive if its socket were entered now; otherwise None and the reason."""
     entered = enter(rules, state._replace(status="ready", next=socket))
     visit = entered.state.at
     if entered.prompt is not None and visit is not None and visit.socket == socket:
@@ -330,7 +337,7 @@ def stop_cast(
     *,
     events: tuple[Event, ...] = (),
 ) -> Transition:
-    """Return the transition that fails the cast; ``events`` come before the end event."""
+    """Return the transition that fails the cast. ``events`` are recorded before the final event."""
     if decision is None:
         result = Result.of_failure(failure.kind) if reading is None else None
         decision = decision_of(visit or draft.at, "failure", None, reading, result=result)

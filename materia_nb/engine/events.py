@@ -1,7 +1,8 @@
-"""Events of a cast, one class each. The fields of a class are the JSON fields of the event in the journal (R29).
+"""The events of a cast, one class each.
 
-:mod:`materia_nb.engine.evolve` applies events to a session. A field that is None or an empty object is left out of
-the JSON. ``about`` stands for the fields that identify the visit.
+The fields of a class are the JSON fields of the event in the journal (R29). A field that is None or an empty object is
+left out of the JSON. The field ``about`` holds the JSON fields that identify the visit.
+:mod:`materia_nb.engine.evolve` applies events to a session.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ VERSION: Final = 2
 """Format version of the events in a journal (R43)."""
 
 About: TypeAlias = Mapping[str, JSON]
-"""``socket``, ``materia``, ``materiaLabel`` and, inside an item, ``itemKey``, ``itemLabel``, ``itemLabelShort``."""
+"""The fields that identify a visit: ``socket``, ``materia``, ``materiaLabel``.
+
+Inside an item also ``itemKey``, ``itemLabel`` and ``itemLabelShort``.
+"""
 
 LaneEnd: TypeAlias = Literal["accepted", "failed", "interrupted"]
 
@@ -34,19 +38,19 @@ OUTPUT_INLINE_BYTES: Final = 65_536
 
 _Kind: TypeAlias = "type[Event]"
 EVENTS: Final[dict[str, _Kind]] = {}
-"""Every event by its type, in the order of this module."""
+"""The class of each event by its type name, in the order of this module."""
 
 
 NEEDED: Final[Any] = object()
-"""Default of a required field."""
+"""Marks a required field: the default value that makes a missing field an error."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class _Recorded:
-    """Base of the events: reads the fields from the annotations of the class and registers the class by its type.
+    """Base class that reads an event's fields from its class annotations and registers the class by its type name.
 
-    An object stores only the fields that it was given; the defaults stay in the class. A frozen dataclass is the same
-    to its users, but sixty of them took a seventh of the time of loading the magics.
+    An object stores only the fields that were passed; the defaults stay in the class. Frozen dataclasses would behave
+    the same, but sixty of them took a seventh of the load time of the magics.
     """
 
     type: ClassVar[str]
@@ -55,7 +59,7 @@ class _Recorded:
     needed: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, *, type: str = "") -> None:  # noqa: A002 - it is the word of the journal
-        """Register the event by its type; a base class has none."""
+        """Register the event class by its type name; a base class has no type name."""
         own = inspect.get_annotations(cls)
         cls.forms = {**cls.forms, **own}
         cls.defaults = {**cls.defaults, **{name: cls.__dict__.get(name, NEEDED) for name in own}}
@@ -65,7 +69,7 @@ class _Recorded:
             EVENTS[type] = cast("_Kind", cls)
 
     def __init__(self, **fields: Any) -> None:
-        """Set the fields; raises TypeError for an unknown field and for a missing one."""
+        """Set the fields. Raises TypeError if a field is unknown or missing."""
         if not (self.needed <= fields.keys() <= self.defaults.keys()):
             missing, more = self.needed - fields.keys(), fields.keys() - self.defaults.keys()
             raise TypeError(f"{type(self).__name__} needs {sorted(missing)} and has no {sorted(more)}")
@@ -146,7 +150,10 @@ class CastStart(Event, type="cast_start"):
 
 
 class CastEnd(Event, type="cast_end"):
-    """The cast ended; it can be retried. ``worked`` is the time in milliseconds of a failed turn."""
+    """The cast ended. A cast that failed can be retried.
+
+    ``worked`` is the working time of a failed turn, in milliseconds.
+    """
 
     ok: bool | None = None
     error: str | None = None
@@ -165,20 +172,23 @@ class CastRetried(AboutEvent, type="cast_recast"):
 
 
 class LimitRaised(AboutEvent, type="cast_revive"):
-    """The cast continues, with the limit that stopped it extended."""
+    """The cast continues, with the exhausted limit raised."""
 
     kind: str = ""
 
 
 class AnsweredByHand(AboutEvent, type="answered_by_hand"):
-    """The socket where the cast stopped waits for a person's answer instead; `after` is the kind of the failure."""
+    """The stopped visit waits for a person's answer instead of its agent or process.
+
+    `after` is the kind of the failure.
+    """
 
     after: str = ""
     by: str = "person"
 
 
 class SocketFailed(VisitEvent, type="socket_failed"):
-    """The agent or process of a visit failed, and the cast continues by its `failed` edge."""
+    """The agent or process of a visit failed, and the cast continues along a `failed` edge."""
 
     kind: str = ""
     error: str = ""
@@ -203,11 +213,11 @@ class CastBack(Event, type="cast_back"):
 
 
 class FilesKept(Event, type="files_kept"):
-    """The project's files were saved as `commit`, after a `step`, a change by a `person`, or going `back`.
+    """The project's files were saved as `commit`: after a `step`, after a `person`'s change, or after going `back`.
 
-    `changed` names at most 200 of the `inAll` changed files; `leftOut` names the files that are too long. With
-    `folder`, the cast continues in that folder of its run directory, and a lane in its own directory. With `problem`,
-    nothing could be saved, for that reason.
+    `changed` has at most 200 of the `inAll` changed files, and `leftOut` has the files that are too large. If `folder`
+    is set, the cast continues in that folder of its run directory, and a lane in its own directory. If `problem` is
+    set, the files could not be saved, for that reason.
     """
 
     step: int = 0
@@ -236,7 +246,7 @@ class LaneStarted(Event, type="lane_started"):
 
 
 class LaneEnded(Event, type="lane_ended"):
-    """A lane was `accepted`, `failed` or `interrupted`; the other fields are those of `cast_end`."""
+    """A lane was `accepted`, `failed` or `interrupted`. The other fields are explained in `cast_end`."""
 
     status: LaneEnd
     error: str | None = None
@@ -247,19 +257,19 @@ class LaneEnded(Event, type="lane_ended"):
 
     @property
     def ok(self) -> bool:
-        """True if the lane was accepted; the same field as in `cast_end`."""
+        """True if the lane was accepted; corresponds to `ok` of `cast_end`."""
         return self.status == "accepted"
 
 
 class StreamsJoined(Event, type="streams_joined"):
-    """All lanes were accepted, and the cast continues after the join with their outputs."""
+    """All lanes were accepted. The cast continues at the join with the outputs of the lanes."""
 
     loop: str
     next: str
 
 
 class StreamsFailed(Event, type="streams_failed"):
-    """Not all lanes were accepted, so the cast fails; the results of all lanes are discarded."""
+    """At least one lane was not accepted, so the cast fails, and the results of all lanes are discarded."""
 
     loop: str
     kind: str
@@ -270,19 +280,19 @@ class StreamsFailed(Event, type="streams_failed"):
 
 
 class SocketStart(VisitEvent, type="socket_start"):
-    """A socket was entered; ``step`` counts the visits of the whole cast."""
+    """A socket was entered; ``step`` is the number of this visit in the cast."""
 
     step: int | None = None
 
 
 class UtilityInput(VisitEvent, type="utility_input"):
-    """A utility started, with the input in this artifact."""
+    """A utility started; this artifact contains its input."""
 
     artifact: str | None = None
 
 
 class UtilityCommand(VisitEvent, type="utility_command"):
-    """The process of a utility ended, or did not start."""
+    """The process of a utility ended, or could not be started."""
 
     command: JSON = None
     code: int | None = None
@@ -302,8 +312,8 @@ class Output(VisitEvent):
     """Base class of output events. ``text`` is the output; a long output is stored in ``artifact`` instead.
 
     ``by`` is the person who answered instead of a failed agent or process. ``thinking`` is the thinking of the agent
-    (R49). ``cut`` is what truncated the output (R52). ``worked`` is the working time in milliseconds, 0 for a
-    person's answer, and absent if unknown (R56).
+    (R49). ``cut`` is the limit that truncated the output (R52). ``worked`` is the working time in milliseconds, 0 for
+    a person's answer, and absent if unknown (R56).
     """
 
     text: str | None = None
@@ -320,7 +330,7 @@ class Output(VisitEvent):
 
 
 class SocketComplete(Output, type="socket_complete"):
-    """An output was accepted; ``detour`` is the socket that runs before this one runs again."""
+    """An output was accepted. ``detour`` is the socket that runs next, before this socket runs again."""
 
     parsed: bool = False
     next: str | None = None
@@ -328,13 +338,13 @@ class SocketComplete(Output, type="socket_complete"):
 
 
 class SocketRefinement(Output, type="socket_refinement"):
-    """A draft arrived."""
+    """An agent returned a draft."""
 
     refinement_turn: int | None = None
 
 
 class SocketWorked(Output, type="socket_worked"):
-    """The work of a socket with `finalize` arrived; its handoff is requested next."""
+    """The agent of a socket with `finalize` finished its work. Its handoff is requested next."""
 
 
 class SocketRefused(Output, type="socket_refused"):
@@ -344,7 +354,7 @@ class SocketRefused(Output, type="socket_refused"):
 
 
 class SocketHeld(Output, type="socket_held"):
-    """The output asks for a person, and is not applied yet."""
+    """An output asks for a person. It is applied after the person has decided."""
 
     action: str = ""
     reason: str = ""
@@ -382,9 +392,10 @@ class RecoveryExhausted(Output, type="same_socket_recovery_exhausted"):
 
 
 class MateriaTold(VisitEvent, type="materia_event"):
-    """An entry of the previous output's `event` field (R39); `sequence` counts from 1, and lanes continue the count.
+    """A side event: an entry in the `event` field of the previous output (R39).
 
-    `refused` is true if the output was refused for another reason (R53).
+    `sequence` is its number in the cast, from 1; lanes continue the numbering. `refused` is true if the output was
+    refused for another reason (R53).
     """
 
     sequence: int
@@ -399,7 +410,7 @@ class ScopeChanged(VisitEvent, type="scope_changed"):
 
 
 class AssignmentFailed(VisitEvent, type="assignment_failed"):
-    """An assignment from the accepted output cannot be carried out, and the cast fails (R54)."""
+    """An assignment from the accepted output failed, so the cast fails (R54)."""
 
     error: str = ""
 
@@ -432,7 +443,10 @@ class BudgetLimit(BudgetEvent, type="budget_limit"):
 
 
 class BudgetBlind(AboutEvent, type="budget_blind"):
-    """The `tokens`, `cost` or `seconds` of a turn are unknown, so the budget cannot count them; once for each (R56)."""
+    """The `tokens`, `cost` or `seconds` of a turn are unknown, so the budget does not count them.
+
+    Reported once for each (R56).
+    """
 
     of: str = "tokens"
 
@@ -447,14 +461,14 @@ class ToolCalled(AboutEvent, type="tool_call"):
 
 
 class ToolAsked(AboutEvent, type="tool_asked"):
-    """The agent waits for a person to decide about these calls; ``worked`` is its working time in milliseconds."""
+    """Tool calls wait for a person's approval. ``worked`` is the agent's working time in milliseconds."""
 
     calls: tuple[ToolCall, ...] = ()
     worked: int | None = None
 
 
 class ToolDecided(AboutEvent, type="tool_decided"):
-    """A person decided `once`, `always` or `denied`; `calls` are the calls to run now."""
+    """A person decided about tool calls: `once`, `always` or `denied`. `calls` are the calls that run now."""
 
     decided: Decided
     calls: tuple[ToolCall, ...] = ()
@@ -462,7 +476,7 @@ class ToolDecided(AboutEvent, type="tool_decided"):
 
 
 class ToolsAllowed(Event, type="tools_allowed"):
-    """The tools that need no approval from now on."""
+    """From now on, these tools run without approval."""
 
     tools: tuple[str, ...] = ()
     by: str = "person"
@@ -475,7 +489,7 @@ class AgentNote(AboutEvent, type="agent_note"):
 
 
 class TurnSpent(AboutEvent, type="turn_spent"):
-    """The usage of a turn without an output: the turn failed, was interrupted, or waits for approval."""
+    """A turn ended without an output, because it failed, was interrupted or waits for approval. Contains its usage."""
 
     usage: Usage
 
@@ -505,7 +519,7 @@ class HoldAnswered(AboutEvent, type="hold_answered"):
 
 
 class ApprovalAnswered(AboutEvent, type="approval_answered"):
-    """A person approved a command, or refused it."""
+    """A person approved or denied a command."""
 
     approval_id: str = ""
     fingerprint: str = ""
@@ -517,7 +531,7 @@ class ApprovalAnswered(AboutEvent, type="approval_answered"):
 
 
 class HoldDecided(AboutEvent, type="hold_decided"):
-    """A person decided instead of the agent, and the held output is accepted."""
+    """A person decided in place of the agent, and the held output is accepted."""
 
     satisfied: bool | None = None
     target: str | None = None
@@ -534,7 +548,7 @@ class BudgetSet(Event, type="budget_set"):
 
 
 class Pinned(Event, type="pinned"):
-    """A person chose what answers a socket or materia (R40): a `text`, a text for each visit, or a `function`."""
+    """A person pinned the answer of a socket or materia (R40): a `text`, a text for each visit, or a `function`."""
 
     name: str
     kind: str
@@ -552,7 +566,7 @@ class Unpinned(Event, type="unpinned"):
 
 
 class SuggestionKept(Event, type="suggestion_kept"):
-    """A person saved a suggestion of that step's agent."""
+    """A person saved a suggestion that the agent of that step made."""
 
     step: int | None = None
     suggestion: JSON = None
@@ -560,7 +574,7 @@ class SuggestionKept(Event, type="suggestion_kept"):
 
 
 class StateEdited(Event, type="state_edited"):
-    """A person changed the state after this step; `lists` are the edits of lists, `said` describes moved items."""
+    """A person changed the state after this step. `lists` has the edits of lists; `said` describes the moved items."""
 
     patch: tuple[Mapping[str, JSON], ...] = ()
     inverse: tuple[Mapping[str, JSON], ...] = ()
@@ -593,7 +607,7 @@ class EditUndone(Event, type="edit_undone"):
 
 
 class Labelled(Event, type="labelled"):
-    """The labels of a step, or with `step` 0 of the cast, after a person's change; `undoes` reverts the last change."""
+    """A person changed the labels of a step, or of the cast if `step` is 0. `undoes` reverts the last change."""
 
     step: int = 0
     branch: int = 0
@@ -625,14 +639,14 @@ OUTPUTS: Final[tuple[type[Output], ...]] = (
     RecoveryStart,
     RecoveryExhausted,
 )
-"""The events of an incoming output."""
+"""The events that record an output of an agent or utility."""
 
 RECOVERY: Final = (RecoveryStart, RecoveryExhausted)
-"""The events of an output that was refused."""
+"""The events that record a refused output."""
 
 
 class Unfit(MateriaError):
-    """An event that cannot follow in the session, because the journal was changed or written by another engine."""
+    """Raised for an event that is impossible in the session: the journal was changed, or another engine wrote it."""
 
     def __init__(self, event: Event, why: str) -> None:
         super().__init__(
@@ -643,13 +657,13 @@ class Unfit(MateriaError):
 
 
 Events: TypeAlias = tuple[Event, ...]
-"""Events of one command, in order."""
+"""The events that one command returns, in order."""
 
 
 class Transition(NamedTuple):
     """Result of a transition: the next state, its events, its decision.
 
-    ``prompt`` is set if an agent must answer, ``reading`` if an output was read. ``before`` is the state in which the
+    ``prompt`` is set if an agent must answer; ``reading`` if an output was read. ``before`` is the state in which the
     transition begins. ``forced`` is True if a recording took this transition but the engine would not.
     """
 
@@ -662,14 +676,17 @@ class Transition(NamedTuple):
     forced: bool = False
 
     def events_from(self, before: CastState, ts: int) -> Events:
-        """Return the events with their time; the first one carries the transition from ``before`` for evolve."""
+        """Return the events with their time.
+
+        The first event carries this transition and the state ``before`` it, for ``evolve``.
+        """
         first, *rest = self.events
         carrying = first.replace(ts=ts, transition=self._replace(before=before))
         return (carrying, *[event.replace(ts=ts) for event in rest]) if rest else (carrying,)
 
 
 class _Form(NamedTuple):
-    """Conversion of one kind of field to JSON and back; ``read`` raises ValueError."""
+    """The conversion of a kind of field to JSON and back. ``read`` raises ValueError for an invalid value."""
 
     write: Callable[[Any], JSON]
     read: Callable[[JSON], Any]
@@ -680,7 +697,7 @@ def _same(value: Any) -> Any:
 
 
 def _is(*types: type) -> Callable[[JSON], Any]:
-    """Return a reader that accepts only values of exactly these types, so that true is not a number."""
+    """Return a reader that accepts only values of exactly these types; for example, true is not a number."""
 
     def read(value: JSON) -> Any:
         if type(value) not in types:
@@ -742,7 +759,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 
 
 class Field(NamedTuple):
-    """One field of an event in the journal: its name in the class, its key in the JSON, and its conversion."""
+    """A field of an event: its attribute name, its JSON key in the journal, and its conversion."""
 
     name: str
     key: str
@@ -764,7 +781,7 @@ def _fields(event: type[Event]) -> dict[str, Field]:
 
 
 FIELDS: Final = {event: _fields(event) for event in EVENTS.values()}
-"""The fields of each event in the journal by their key, without ``ts``, ``transition`` and those of ``about``."""
+"""The fields of each event class by their JSON key, without ``ts``, ``transition`` and the fields in ``about``."""
 _LEFT_OUT: Final = frozenset({"changed_files", "process", "session", "lane"})
 """Fields that are left out of the JSON if they are empty."""
 _ABOUT: Final = frozenset(event for event in EVENTS.values() if "about" in event.forms)

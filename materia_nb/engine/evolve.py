@@ -1,8 +1,8 @@
-"""Application of events to a session, for live casts, resuming, forks, simulation and replay.
+"""Application of events to a session, used by live casts, resuming, forks, simulation and replay.
 
 :func:`evolve` applies one event to a session. An event of a live cast carries its
-:class:`~materia_nb.engine.events.Transition`, so the transition is not computed twice. For an event from a journal,
-it is computed here.
+:class:`~materia_nb.engine.events.Transition`, so the transition is not computed twice. For an event from a journal, it
+is computed here.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def begin_at(state: CastState) -> Session:
 
 
 def evolve(rules: Rules, session: Session, event: Event) -> Session:
-    """Return the session after an event. An event in a lane changes only the session of that lane (P9).
+    """Return the session after an event. An event of a lane changes only the session of that lane (P9).
 
     Raises:
-        Unfit: the event cannot follow.
+        Unfit: the event is impossible in this session.
         MateriaError: a rule refuses the event.
     """
     if event.lane and type(event) not in _OF_LANES:
@@ -60,9 +60,9 @@ def fold(rules: Rules, session: Session, events: Iterable[Event]) -> Session:
 
 
 def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
-    """Return the session as it was right after the last of ``steps``, which start at the first step.
+    """Return the session right after the last of ``steps``, which begin with the first step of the cast.
 
-    Fields that do not follow from steps keep their current values; abandoned steps and undone changes are left out.
+    Fields that do not follow from steps keep their current values. Abandoned steps and undone changes are not kept.
     """
     then = without_later_steps(rules, session, steps)._replace(
         abandoned=(), streams_left=(), kept=(), labels_before=(), asks=0
@@ -90,7 +90,7 @@ def without_approvals(session: Session) -> Session:
 
 
 def _carried(session: Session, event: Event) -> Transition | None:
-    """Return the transition that an event carries, if it starts from the state of this session."""
+    """Return the transition of a live event, or None if it does not start from the state of this session."""
     transition = event.transition
     return transition if transition is not None and transition.before is session.state else None
 
@@ -129,7 +129,7 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
 
 
 def _entered(session: Session, step: Transition, event: Event) -> Session:
-    """Record the visit that was entered, or the end of the cast."""
+    """Record the entered visit or the end of the cast."""
     state, visit = step.state, step.state.at
     if state.status != "waiting" or visit is None:
         return session.forgetting()._replace(state=state, ending=step.decision, noted_before=0, spent=())
@@ -216,7 +216,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
 
 
 def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
-    """Return the transition of the output in an event.
+    """Return the transition that an output event causes.
 
     An output that was recorded as refused stays refused, even if the current rules would accept it.
     """
@@ -235,7 +235,7 @@ def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
 
 
 def _side_events(step: Transition, ts: int, number: int) -> tuple[MateriaEvent, ...]:
-    """Return the side events of a step's output as records (R39)."""
+    """Return records of the side events in a step's output (R39)."""
     return tuple(
         MateriaEvent(
             sequence=event.sequence,
@@ -266,8 +266,8 @@ def _moved(
 ) -> Session:
     """Apply a transition to the latest visit, and other changes to the session.
 
-    ``past`` computes the states of the visit again, if they follow from that turn alone; ``worked`` is the working
-    time in milliseconds.
+    ``past`` computes the states of the visit again, if that turn alone determines them. ``worked`` is the working time
+    in milliseconds.
     """
     state, record = step.state, session.steps.latest
     if turn is None and worked != 0:  # the transition of an output has counted its time already
@@ -338,7 +338,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
 def _again(
     transition: Callable[[Rules, CastState], Transition],
 ) -> Callable[[Rules, Session, Event], Session]:
-    """Return the function that applies a retry or a raised limit by ``transition``.
+    """Return a function that applies a retry or a raised limit with ``transition``.
 
     A complete prompt starts a new conversation.
     """
@@ -423,7 +423,7 @@ def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
 
 
 def _in_all(session: Session, change: Callable[[Session], Session]) -> Session:
-    """Apply a change to the session and to all lanes, because a person's decisions also hold in lanes."""
+    """Apply a change to the session and to all lanes, because a person's decision about tools applies to lanes too."""
     session = change(session)
     if (at_work := lanes_at_work(session)) is not None:
         for lane in at_work.lanes.values():
@@ -463,7 +463,7 @@ def _approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Ses
 
 
 def _resumed(rules: Rules, session: Session, text: str, approval: Approval | None, ts: int) -> Session:
-    """Resume the held agent with a person's answer, and with the approval if it was given (R44)."""
+    """Continue the turn of the held agent with a person's answer and, if the person gave it, the approval (R44)."""
     prompt = session.prompt or session.steps[-1].prompt
     assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
     return _moved(session, outputs.answered(rules, session.state, text, prompt, approval), ts)
@@ -524,7 +524,7 @@ def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
 
 
 def _warned(_: Rules, session: Session, __: ev.BudgetWarning) -> Session:
-    """Mark the budget warning as given; an output that caused the warning has marked it already."""
+    """Record that the budget warning was given. An output that caused the warning has already recorded it."""
     return session if session.state.warned else session._replace(state=session.state._replace(warned=True))
 
 
@@ -537,7 +537,7 @@ def _blind(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
 
 
 def _nothing(_: Rules, session: Session, __: ev.Event) -> Session:
-    """Return the session unchanged: the event repeats another event, or describes only a process."""
+    """Return the session unchanged, because the event repeats another event or only describes a process."""
     return session
 
 
@@ -591,4 +591,4 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ),
 }
 _OF_LANES: Final = (ev.LaneStarted, ev.LaneEnded)
-"""Events about a lane itself, not about work in the lane."""
+"""Event classes about the lanes themselves, not about the work in a lane."""

@@ -1,4 +1,4 @@
-"""Edits of work items: an edited list is ordered so that finished work keeps its place (R46)."""
+"""Edits of work items. In an edited list, finished items stay before the item in progress (R46)."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _NAMED: Final = 5
 
 
 class ListEdit(NamedTuple):
-    """Edit of one list: the origin of each item, the items to repeat, and whether to abandon the current item.
+    """An edit of one list: the origin of each item, the items to repeat, and True if the current item is abandoned.
 
-    ``again`` are indexes in the old list. With ``abandon``, the item in progress is abandoned: removed if the new
-    list lacks it, otherwise kept as skipped.
+    ``again`` are indexes in the old list. With ``abandon``, the item in progress is removed if the new list does not
+    contain it; otherwise it stays as a skipped item.
     """
 
     origins: tuple[int | None, ...]
@@ -68,7 +68,7 @@ class Laid(NamedTuple):
     """Result of an edit: the state, its data, and the edit of each list.
 
     ``data`` is the data for the journal, ``lists`` the edit of each list by its dotted path, and ``said`` a report to
-    the person in sentences.
+    the person, one sentence each.
     """
 
     state: CastState
@@ -78,9 +78,9 @@ class Laid(NamedTuple):
 
 
 def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]) -> Laid:
-    """Return the state with new data, in which every list of an iterator is ordered for the current loop.
+    """Return the state with new data, with the edited lists ordered so that running loops continue correctly.
 
-    Finished items come first in their old order, then the item in progress, then the open items in the given order.
+    Finished items come first in their old order, then the item in progress, then the open items in the new order.
     Cursors, limits and follow-up move with their items (R13).
 
     Args:
@@ -100,7 +100,10 @@ def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits
 
 
 class _Work:
-    """One edit in progress; ``draft`` is the resulting state, ``data`` its data before items are shown again."""
+    """An edit in progress.
+
+    ``draft`` is the resulting state, and ``data`` its data before the current items are shown in it.
+    """
 
     def __init__(self, rules: Rules, before: CastState, draft: Draft, data: Mapping[str, JSON]) -> None:
         self.rules, self.before, self.draft = rules, before, draft
@@ -151,7 +154,7 @@ class _Work:
         return how
 
     def _order(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
-        """Return the indexes of the new list in their final order, and the number of items that the cursor has passed."""
+        """Return the old indexes in the order of the new list, and the number of items that the cursor has passed."""
         self._refuse_removal(walk, old, list_edit)
         finished: list[tuple[int, int]] = []
         working: list[int] = []
@@ -202,7 +205,7 @@ class _Work:
         return f" in {walk.iterator.loop}" if walk.iterator.loop else ""
 
     def _given_up(self, walk: Walk, list_edit: ListEdit) -> int | None:
-        """Return the index of the abandoned item, or None."""
+        """Return the index of the item that the edit abandons, or None."""
         if not list_edit.abandon:
             return None
         at = self.before.cursors.get(walk.iterator.cursor, 0)
@@ -213,7 +216,10 @@ class _Work:
     def _relocate(
         self, walk: Walk, list_edit: ListEdit, kept_count: int | None, given_up: int | None, items: list[JSON]
     ) -> None:
-        """Move the cursor of ``walk`` and its items' records; ``kept_count`` is the position, None to compute it."""
+        """Move the cursor of ``walk`` and the records of its items.
+
+        ``kept_count`` is the new position of the cursor; None to compute it.
+        """
         draft, cursor = self.draft, walk.iterator.cursor
         outer = draft.within.get(cursor, ())  # an edit of an outer list may have moved it
         if cursor in self.before.within and cursor not in draft.within:
@@ -221,7 +227,7 @@ class _Work:
         new_index = {origin: index for index, origin in enumerate(list_edit.origins) if origin is not None}
 
         def moved(walked: tuple[Place, ...]) -> tuple[Place, ...] | None:
-            """Return the new places of an item; None if it was removed or starts again."""
+            """Return the new places of an item; None if the item was removed or is done again."""
             new_places = list(walked)
             for depth, (name, index) in enumerate(walked):
                 if name == cursor and walked[:depth] == outer:
@@ -260,9 +266,9 @@ class _Work:
         _relocate_stop(draft, moved_item)
 
     def _reached(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
-        """Return the index of the first item that another loop has not finished.
+        """Return the index of the first item that another loop over this list has not finished.
 
-        Add a message if later, finished items are worked on again.
+        Report it if finished items after that index must be done again.
         """
         how = [self._stands(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins]
         reached = next((index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how))
@@ -283,7 +289,7 @@ class _Work:
         return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.walk.paths)
 
     def _keep_in_outer(self, path: Path, items: list[JSON]) -> None:
-        """Store an inner list in its outer item too, which is shown at the next entry."""
+        """Store an inner list in its outer item too. The outer item is shown in the state when it is entered again."""
         for depth, (walk, item, _) in enumerate(self.draft.shown):
             alias = next(
                 (alias for alias in walk.paths if path[: len(alias)] == alias and len(path) > len(alias)),
@@ -308,7 +314,7 @@ class _Work:
             return
 
     def _reshow(self, path: Path) -> None:
-        """Show the items of the list with their new keys and values; hide removed items."""
+        """Update the items of the list that the state shows: their keys, values and removal."""
         draft, before = self.draft, self.draft.shown
         if not any(shown_item.walk.list_path == path for shown_item in before):
             return
@@ -338,7 +344,7 @@ class _Work:
     # -- going on after an item was given up ---------------------------------------------------
 
     def _go_on(self, walk: Walk) -> None:
-        """Continue at the entry socket of the loop after its item was abandoned."""
+        """Continue at the entry socket of the loop, because its current item was abandoned."""
         draft, cursor = self.draft, walk.iterator.cursor
         entry = entry_of(self.rules, walk)
         detours = tuple(
@@ -356,7 +362,7 @@ class _Work:
     def _say(
         self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, given_up: int | None
     ) -> None:
-        """Report the abandoned, the repeated and the moved items."""
+        """Add the abandoned, repeated and moved items to the report for the person."""
         if given_up is not None:
             is_kept = given_up in list_edit.origins and given_up not in list_edit.again
             more = "; it stays in the list as skipped" if is_kept else ""
@@ -381,7 +387,7 @@ class _Work:
 
 
 def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> None:
-    """Update the item ids with which a stopped cast continues."""
+    """Update the item ids that a stopped cast needs to continue."""
     if draft.unrouted is not None and draft.unrouted.advanced is not None:
         draft.unrouted = draft.unrouted._replace(advanced=moved(draft.unrouted.advanced))
     if draft.failure is not None and draft.failure.allow is not None:
@@ -391,9 +397,9 @@ def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> No
 
 
 def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
-    """Return the walk over a list that the cast is in, or was in last, and True if the cast is in it now.
+    """Return the walk over a list that is running or ran last, and True if it is running.
 
-    Several loops may walk one list; edits and tables use this walk.
+    Several loops can walk one list; edits and tables use the walk returned here.
     """
     walks = rules.lists[path]
     socket = state.at.socket if _stopped(state) and state.at is not None else state.next
@@ -419,9 +425,9 @@ def _stopped(state: StateView) -> bool:
 
 
 def entry_of(rules: Rules, walk: Walk) -> str:
-    """Return the socket at which ``walk`` starts an item.
+    """Return the socket at which ``walk`` starts each item.
 
-    It is the target of the first edge into its loop (R27), else its first socket.
+    This is the target of the first edge into the loop (R27), or the first socket of the loop without such an edge.
     """
     graph = rules.graph
     loop = graph.loops.get(walk.iterator.loop or "")
@@ -439,7 +445,7 @@ def entry_of(rules: Rules, walk: Walk) -> str:
 
 
 def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
-    """Return the old index of each new item: an equal item, else an item with the same title, else None."""
+    """Return, for each new item, the index of the old item that is equal or has the same title; otherwise None."""
     origins: list[int | None] = [None] * len(new)
     free = dict.fromkeys(range(len(old)))
     for name_of in (_written, _name):
@@ -459,7 +465,7 @@ def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
 def within_lists(
     rules: Rules, data: Mapping[str, JSON], segments: Sequence[str], *, removed: bool
 ) -> dict[str, ListEdit]:
-    """Return the list edits for a value that is set or removed inside a list; all other items keep their identity."""
+    """Return the list edits for setting or removing a value inside a list. All other items keep their identity."""
     list_edits: dict[str, ListEdit] = {}
     for path in rules.lists:
         depth, old = len(path), len(_list(data, path))
@@ -476,7 +482,7 @@ def within_lists(
 
 
 def _written(item: JSON) -> str:
-    """Return a canonical text of an item; values that are not JSON are refused elsewhere."""
+    """Return an item as canonical JSON. Values that are not JSON are refused elsewhere."""
     return json.dumps(item, sort_keys=True, default=repr)
 
 

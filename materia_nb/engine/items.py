@@ -1,4 +1,7 @@
-"""The current item of a socket, and the values that it shows: iterators, assignments, templates (R11-R13, R31, R34)."""
+"""The current item of a socket and its values in the state: iterators, assignment sources and templates.
+
+Implements rules R11 to R13, R31 and R34.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +31,24 @@ from materia_nb.loadout.topology import variables
 from materia_nb.loadout.vocabulary import Result
 
 Source: TypeAlias = Callable[[StateView, Item | None, JSON], JSON]
-"""Function that reads a value from the state, the current item and a parsed output; MISSING if there is no value."""
+"""A function that reads a value from the state, the current item and a parsed output.
+
+It returns MISSING without a value.
+"""
 
 Template: TypeAlias = Callable[[StateView, Item | None], str]
-"""Function that fills a materia prompt for the state and the current item."""
+"""A function that fills in a materia's prompt with values from the state and the current item."""
 
 Standing: TypeAlias = Literal["done", "being worked on", "open", "skipped"]
-"""Status of an item for one cursor: advanced, entered but not advanced, neither, or skipped."""
+"""Status of an item for one cursor: advanced, entered but not advanced, not entered, or skipped."""
 
 
 @lru_cache(maxsize=4096)
 def compile_source(text: str) -> Source:
-    """Compile an assignment or list source (R11).
+    """Compile the source of an assignment or a list into a function that reads its value (R11).
 
-    ``$...`` reads the parsed output; ``state.x``, ``item.x``, ``lastJson.x`` and
-    ``lastOutput`` say what they read; any other path is read from the state.
+    ``$...`` reads the parsed output. ``item.x`` reads the current item, ``lastJson.x`` and ``lastOutput`` read the
+    last output, and any other path reads the state.
     """
     if text.startswith("$"):
         read = reader(text)
@@ -70,9 +76,10 @@ def _path(text: str) -> Source:
 
 @lru_cache(maxsize=1024)
 def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
-    """Compile a materia prompt; inserted values are not expanded again (R31).
+    """Compile a materia's prompt into a function that fills in its variables (R31).
 
-    The variables in ``quoting`` are fenced where they stand alone on their line (R50).
+    Variables inside an inserted value are not replaced. The values of the variables in ``quoting`` are put into a code
+    fence if the variable is alone on its line (R50).
     """
     parts: list[str | Source] = []
     fenced: set[int] = set()
@@ -99,7 +106,7 @@ def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
 
 
 def _alone(text: str, start: int, end: int) -> bool:
-    """Return True if a variable is alone on its line."""
+    """Return True if the variable between ``start`` and ``end`` is alone on its line."""
     line_end = text.find("\n", end)
     before = text[text.rfind("\n", 0, start) + 1 : start]
     after = text[end : line_end if line_end >= 0 else len(text)]
@@ -110,7 +117,7 @@ _FENCES = re.compile("`+")
 
 
 def quoted(text: str) -> str:
-    """Quote a text in a code fence that is longer than any run of backticks in it (R50)."""
+    """Return a text in a code fence that is longer than any run of backticks in the text (R50)."""
     fence = "`" * max(3, 1 + max((len(run) for run in _FENCES.findall(text)), default=0))
     return f"{fence}\n{text}\n{fence}"
 
@@ -129,7 +136,7 @@ def _variable(name: str) -> Source:
 
 
 def template_text(value: JSON) -> str:
-    """Return a value as a template shows it: text unchanged, "" for null or a missing value, else JSON."""
+    """Return the text that a template inserts for a value: a text unchanged, "" for null, any other value as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None or value is MISSING else _pretty(value)
@@ -175,12 +182,15 @@ def _standing_in(lane: OfLane | None, state: StateView, item: ItemId) -> Standin
 
 
 def _lane_of(state: StateView, cursor: str) -> OfLane | None:
-    """Return the lane whose items the cursor walks; None for any other cursor and outside lanes."""
+    """Return the current lane if ``cursor`` walks its items; None for any other cursor or outside lanes."""
     return state.lane if state.lane is not None and state.lane.cursor == cursor else None
 
 
 def moved_on(state: StateView, cursor: str, length: int) -> int:
-    """Return the next position of a cursor; in a lane, the position of the next item in its stream (R14)."""
+    """Return the position of a cursor after an advance.
+
+    In a lane, this is the position of the stream's next item (R14).
+    """
     lane, at = _lane_of(state, cursor), state.cursors.get(cursor, 0)
     if lane is None:
         return at + 1
@@ -189,7 +199,7 @@ def moved_on(state: StateView, cursor: str, length: int) -> int:
 
 
 def moved_back(state: StateView, cursor: str) -> int:
-    """Return the position of a cursor before its last move."""
+    """Return the position of a cursor before its last advance."""
     lane, at = _lane_of(state, cursor), state.cursors[cursor]
     if lane is None:
         return at - 1
@@ -206,7 +216,10 @@ def standings(state: StateView, walk: Walk) -> list[Standing]:
 
 
 def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
-    """Return the list that contains an item, read without the item's own alias, which could hide an outer one (R34)."""
+    """Return the list that contains an item.
+
+    The item's alias is hidden while the list is read, because the alias could hide the alias of an outer item (R34).
+    """
     if not item.outer:
         return list_at(iterator.items, draft, item)
     outside = Draft(draft.done())
@@ -217,7 +230,7 @@ def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
 def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     """Make the item at the cursor current and return it; None if the list has no item there (R1, R12).
 
-    Outer items that contain the list stay shown (R34); all other shown items are hidden.
+    Outer items that contain the list stay visible in the state (R34); all other items are hidden.
     """
     iterator = walk.iterator
     shown_items = draft.shown
@@ -252,7 +265,7 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
 
 
 def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
-    """Return True if the item at an index is still the item that was shown last."""
+    """Return True if the item at an index is the item that the state showed last."""
     value = last.item.value
     _, position, within = last.item.id
     if position != index or within != outer or index >= len(items) or items[index] is not value:
@@ -261,7 +274,7 @@ def _still_shown(draft: Draft, last: ShownItem, items: list[JSON], index: int, o
 
 
 def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] = ()) -> Item | None:
-    """Return the item at an index of a list, or None past its end."""
+    """Return the item at an index of a list, or None if the list ends before it."""
     if index >= len(items):
         return None
     value = items[index]
@@ -271,12 +284,12 @@ def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] 
 
 
 def places(item: ItemId) -> tuple[Place, ...]:
-    """Return the places of the outer items of an item, outermost first, followed by its own place."""
+    """Return the places that identify an item: the places of its outer items, outermost first, and its own place."""
     return (*item[2], (item[0], item[1]))
 
 
 def lies_in(item: ItemId | None, other: ItemId) -> bool:
-    """Return True if an item is the other item or lies within it."""
+    """Return True if an item is ``other`` or an inner item of ``other``."""
     if item is None:
         return False
     if not item[2]:
@@ -286,14 +299,14 @@ def lies_in(item: ItemId | None, other: ItemId) -> bool:
 
 
 def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
-    """Return True if one of these cursors walks the item or one of its outer items."""
+    """Return True if one of these cursors walks the list of the item or of one of its outer items."""
     return item[0] in cursors or any(cursor in cursors for cursor, _ in item[2])
 
 
 def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
-    """Remove the records of items that no longer exist: edge uses, cycles, raised limits, follow-up, answers and skips.
+    """Remove the records of items that no longer exist, such as edge uses, cycles, raised limits and answers.
 
-    Their handoffs lose the item or, after a refusal, are dropped.
+    Handoffs about these items stay without an item; refusals are removed.
     """
     if draft.passed:
         draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not is_gone(item)})
@@ -313,7 +326,7 @@ def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
 
 
 def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
-    """Yield the handoffs; a handoff of a removed item loses its item, and a refusal of a removed item is dropped."""
+    """Yield the handoffs. A handoff of a removed item loses its item; a refusal of a removed item is left out."""
     for entry in entries:
         if entry.item is None or not is_gone(entry.item):
             yield entry
@@ -322,7 +335,7 @@ def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> 
 
 
 def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
-    """Return the number of shown items to keep: up to the innermost outer item that contains the list."""
+    """Return the number of shown items to keep: all down to the innermost outer item that contains the list."""
     iterator = walk.iterator
     for count in range(len(shown_items), 0, -1):
         outer, item, _ = shown_items[count - 1]
@@ -335,7 +348,7 @@ def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
 
 @lru_cache(maxsize=1024)
 def state_path(source_text: str) -> tuple[str, ...]:
-    """Return the state path that a list source reads; empty if it does not read the state (R11)."""
+    """Return the path in the state that a list source reads, or an empty path if it does not read the state (R11)."""
     segments = source_text.split(".")
     if segments[0] == "state":
         return tuple(segments[1:])
@@ -354,7 +367,7 @@ def item_label(value: JSON, key: str) -> str:
 
 
 def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
-    """Hide every shown item except ``kept_items``, which are the first ones."""
+    """Hide all items except ``kept_items``, the first of the shown items."""
     hidden = draft.shown[len(kept_items) :]
     if not hidden:
         return
@@ -383,7 +396,7 @@ def _without(data: Mapping[str, JSON], hidden: tuple[ShownItem, ...]) -> Mapping
 
 
 def show_item(draft: Draft, walk: Walk, item: Item) -> None:
-    """Show ``item`` in the data under its names (R12)."""
+    """Store ``item`` in the state's data under the names of its iterator, so that sockets can read it (R12)."""
     data = dict(draft.data)
     created: list[tuple[str, ...]] = []
     for path in walk.paths:

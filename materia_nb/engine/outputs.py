@@ -1,4 +1,4 @@
-"""Handling an output: a draft, a refused answer, a hold, or the completion of a socket (R2, R19)."""
+"""Handling an output: store a draft, refuse the output, hold the cast, or complete the socket (R2, R19)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GO_ON: Final = "Continue this work where you stopped."
 CORRECT_THE_UTILITY: Final = (
     "correct the utility, then retry; if you changed its definition, apply the change to this cast with edit redefine"
 )
-"""Hint for a utility that failed."""
+"""Hint after a failure of a utility."""
 
 
 def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
@@ -60,7 +60,7 @@ def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) 
 
 
 def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt) -> Transition:
-    """Ask the working agent to continue, in the same conversation."""
+    """Ask the agent, which has not finished, to continue in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
@@ -70,7 +70,7 @@ def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt
 
 
 def _detoured(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
-    """Run the named socket first; then continue as after a satisfied output, or run this socket again."""
+    """Run the detour that the output names. Then continue as after a satisfied output, or run this socket again."""
     target = reading.target or END
     if reading.satisfied:
         return complete(rules, draft, visit, text, reading, detour=target)
@@ -81,7 +81,10 @@ def _detoured(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Read
 
 
 def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval: Approval | None = None) -> Transition:
-    """Continue the agent's conversation with a person's answer and, if given, the approval of a command."""
+    """Continue the agent's conversation with a person's answer.
+
+    ``approval`` is the approval of a command, if the person gave it.
+    """
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, approval=approval)
@@ -96,7 +99,7 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval
 
 
 def called(state: CastState, call: ToolCall) -> CastState:
-    """Use up the approval of a command when the command runs, because an approval is valid for one use (R44)."""
+    """Use up the approval of a command when a tool call runs it. An approval is valid once (R44)."""
     visit = state.at
     if visit is None or visit.approval is None or call.args.get("command") != visit.approval.exact_content:
         return state
@@ -111,7 +114,7 @@ def decided(
     target: str | None = None,
     artifact: str | None = None,
 ) -> Transition:
-    """Complete the socket with the held output, as decided by a person.
+    """Complete the socket with the held output, after a person's decision.
 
     Args:
         rules: the rules of the cast.
@@ -121,7 +124,8 @@ def decided(
         artifact: the artifact of the output.
 
     Raises:
-        MateriaError: the cast is not held (``not_held``), there is no such socket, or nothing says which edge to take.
+        MateriaError: the cast is not held (``not_held``), the target does not exist, or neither a verdict nor a target
+            was given.
     """
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
@@ -152,10 +156,10 @@ def decided(
 
 
 _ANSWER_CUT: Final = "answer_cut"
-"""The code of the issue that an answer was cut off by a limit (R52)."""
+"""Code of the issue for an answer that a limit cut off (R52)."""
 
 _MOST_REFUSED: Final = 2
-"""Maximum number of repeated requests for an output if the protocol itself counts refusals."""
+"""Maximum number of requests for the same output if the protocol itself counts refusals."""
 
 
 def output(  # noqa: PLR0913 - what is known of an output, by name
@@ -175,8 +179,8 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 
     ``prompt`` is the answered prompt, on which a repair turn is built. ``changed`` are the files that changed in this
     turn, if the protocol needs them. ``artifact`` is the artifact of the output if it completes its socket.
-    ``refused`` is the recorded reason for a refusal; such an output stays refused. ``cut`` is what truncated the
-    output (R52). ``process`` is the end of a utility's process, for the message if its output is refused (R23).
+    ``refused`` is the recorded reason for a refusal; such an output stays refused. ``cut`` is the limit that truncated
+    the output (R52). ``process`` is the end of a utility's process, for the message if its output is refused (R23).
     """
     visit = waiting_visit(state)
     if visit.approval is not None or changed:  # an approval ends with the turn
@@ -210,7 +214,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
 
 
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
-    """Add the issue that the answer was cut off; a usable answer gets it as a warning."""
+    """Add the issue that the answer was cut off. For a usable answer, this is only a warning."""
     blank = not text.strip()
     extent = "empty" if blank else "incomplete"
     issue = Issue(
@@ -225,7 +229,7 @@ def _cut_off(reading: Reading, text: str, by: str) -> Reading:
 
 
 def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]:
-    """Return the issues for which an answer of the waiting visit would be refused; empty if it is acceptable (R42)."""
+    """Return the issues that would make the waiting visit refuse an answer; empty if the answer is acceptable (R42)."""
     visit = waiting_visit(state)
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.any_text:
@@ -259,7 +263,7 @@ def _drafted(rules: Rules, draft: Draft, visit: Visit) -> Transition:
 
 
 def _worked(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
-    """Store the work and ask the same agent for the handoff."""
+    """Store the agent's work, and ask the same agent for the handoff."""
     worked = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
@@ -354,20 +358,23 @@ def _refused(
 
 
 LONGEST: Final = 64
-"""Maximum number of steps that are recomputed to find one state; they take about a millisecond."""
+"""Maximum number of steps to recompute for one state. Recomputing them takes about a millisecond."""
 
 
 class PastStates:
-    """States around consecutive steps, computed from the state before the first step and the outputs of the steps.
+    """The states around consecutive steps, recomputed from the first state and the outputs of the steps.
 
-    For a single step whose output does not determine the next state, that state is stored too, until the next step
-    stores it as its start.
+    The state after a single step is stored if its output does not determine that state. The next step then stores the
+    state as its start.
     """
 
     __slots__ = ("_after", "_first", "_handed", "_latest", "_next", "_rules", "_start", "_turns", "lane")
 
     def __init__(self, rules: Rules, start: CastState, after: CastState | None = None) -> None:
-        """Start before the first step; ``after`` is the state after it, if the output does not determine that state."""
+        """Begin with the state before the first step.
+
+        ``after`` is the state after that step if its output does not determine it.
+        """
         self._rules, self._start = rules, start
         self._after: CastState | PastStates | None = after
         self._first, self.lane = start.steps + 1, start.lane
@@ -377,7 +384,7 @@ class PastStates:
         self._turns: dict[int, TurnRecord] = {}
 
     def followed_by(self, other: PastStates) -> None:
-        """Share the handoffs with ``other``: store only the length of the common prefix, since they grow with the cast."""
+        """Share the list of handoffs with ``other``, which grows: store only the length of the common part."""
         begin, first = self._start, other.start
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None
@@ -392,7 +399,7 @@ class PastStates:
 
     @property
     def start(self) -> CastState:
-        """The state that the first step was entered from."""
+        """The state from which the first step was entered."""
         begin, last = self._start, self
         if self._next is None:
             return begin
@@ -405,7 +412,10 @@ class PastStates:
         return begin._replace(data=FrozenDict({**begin.data, "context": handed.text}), handoffs=handed)
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
-        """Append a step and return True if the step starts from the latest state, with the same rules."""
+        """Append a step and return True, if the step starts from the latest state and has the same rules.
+
+        Otherwise return False.
+        """
         number, latest = after.steps, self._latest
         if self._after is not None or latest is None or before is not latest[1]:
             return False
@@ -417,7 +427,7 @@ class PastStates:
         return True
 
     def before(self, number: int) -> CastState:
-        """Return the state that step ``number`` was entered from."""
+        """Return the state from which step ``number`` was entered."""
         return self._around(number)[0]
 
     def after(self, number: int) -> CastState:
@@ -434,7 +444,7 @@ class PastStates:
         return states[index], states[index + 1]
 
     def compute(self, count: int) -> tuple[CastState, ...]:
-        """Compute the states around the first ``count`` steps."""
+        """Compute and store the states around the first ``count`` steps."""
         states = [self.start]
         for turn in list(self._turns.values())[:count]:
             waiting = enter(self._rules, states[-1]).state
@@ -449,10 +459,10 @@ def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
 
 
 def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
-    """Return an object that computes the states of the latest step again; None while its visit continues.
+    """Return an object that recomputes the states of the latest step; None while the visit of that step continues.
 
-    The states follow from the state before the step and this turn alone if the socket was entered and asked once, the
-    output was accepted, and neither a person nor a tool changed anything.
+    The previous state and this turn determine the states only in a simple visit. The socket was entered and asked
+    once, the output was accepted, and no person or tool changed anything.
     """
     record, after = session.steps.latest, step.state
     if record is None or after.status != "ready" or not isinstance(record.states, tuple):

@@ -1,6 +1,6 @@
-"""The first prompt's view of a cast: each value appears once, in its current form (R50).
+"""The parts of a first prompt that describe the cast to the agent. Each value appears once, in its current form (R50).
 
-:class:`PromptContext` writes each part within a :class:`PromptBudget`.
+:class:`PromptContext` writes the parts, each within the limits of a :class:`PromptBudget`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LABEL_CHARS: Final = 200
 
 
 class PromptBudget(NamedTuple):
-    """Maximum characters of the parts that are shortened if a prompt is too long."""
+    """Maximum length of each part that can be shortened, in characters."""
 
     state: int = STATE_CHARS
     output: int = OUTPUT_CHARS
@@ -61,9 +61,9 @@ class PromptBudget(NamedTuple):
 
 
 class PromptContext(NamedTuple):
-    """The content of a first turn. It is written on demand, because many agents never read it.
+    """The description of the cast in a first prompt, written only when it is read, because many agents never read it.
 
-    ``previous`` is the socket that was completed just before.
+    ``previous`` is the socket that was completed last.
     """
 
     socket: SocketContext
@@ -72,7 +72,7 @@ class PromptContext(NamedTuple):
     previous: Socket | None
 
     def parts(self, room: PromptBudget) -> tuple[list[PromptPart], list[PromptPart]]:
-        """Return the parts before the task and the parts after it."""
+        """Return two lists: the parts before the task, and the parts after the task."""
         open_reasons = tuple(follow_up for follow_up in self.state.follow_up if not follow_up.settled)
         reasons = shown_to(open_reasons, self.visit.socket, self.visit.item)
         sent_back = {entry.step for entry in reasons}
@@ -160,7 +160,7 @@ class PromptContext(NamedTuple):
         return _STANDING[standing(self.state, (item.cursor, index, item.outer))]
 
     def _in_all(self, item: Item, count: int) -> str:
-        """Return a sentence with the number of items of each status, computed without visiting the items."""
+        """Return a sentence with the number of items by status, counted without iterating over the items."""
         earlier = min(item.position, count)
         passed = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed)
         counts = {"done": earlier - passed, "skipped": passed, "pending": count - earlier - 1}
@@ -229,7 +229,7 @@ class PromptContext(NamedTuple):
         return PromptPart("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
 
     def _told_elsewhere(self) -> Iterator[tuple[str, ...]]:
-        """Yield the state paths that another part of the prompt shows: the item, walked lists, the handoffs."""
+        """Yield the paths in the state that other parts of the prompt show: the item, loop lists and handoffs."""
         yield ("context",)
         for shown_item in self.state.shown:
             yield from shown_item.walk.paths
@@ -239,7 +239,7 @@ class PromptContext(NamedTuple):
         yield from (path for path in self.socket.own.paths if path)
 
     def _copies(self, before: Answered | None) -> Iterator[tuple[str, ...]]:
-        """Return the paths to which assignments copied an output that another part of the prompt shows."""
+        """Return the paths in the state that contain a copy of an output which another part of the prompt shows."""
         shown_values: list[JSON] = []
         last, state = self.previous, self.state
         if last is not None and last.parse == "text" and self.socket.shown.previous and not self.socket.own.output:
@@ -286,11 +286,10 @@ class PromptContext(NamedTuple):
         return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, values)
 
     def _chosen(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
-        """Choose handoffs by priority: the newest, those of this item, those without an item, others.
+        """Choose the handoffs to show by priority: newest, of this item, without an item, others.
 
-        Return the oldest first.
-
-        The newest loses its middle if it is longer than ``bound``. The others are complete, as many as ``room`` allows.
+        Return them oldest first. The newest handoff is shortened in its middle if it is longer than ``bound``. The
+        others are complete, as many as fit into ``room``.
         """
         mine = self.visit.item.id if self.visit.item else None
         label_sizes = [len(entry.socket) + len(entry.label) + 6 for entry in entries]
@@ -336,7 +335,7 @@ class PromptContext(NamedTuple):
         return self._json_output(room, last, of)
 
     def _json_output(self, room: PromptBudget, last: Socket, of: str) -> PromptPart:
-        """Return the part with the verdict of a JSON output and its fields that no other part contains."""
+        """Return the part about a JSON output: its verdict, and the fields that no other part contains."""
         state, note = self.state, ""
         lines = [f"{of} reported {state.last_result.noun}."] if state.last_result in YES_OR_NO else []
         rest = self._left_of(state.last_json, last)
@@ -352,7 +351,10 @@ class PromptContext(NamedTuple):
         return PromptPart("previous", "\n".join(lines), note, bool(rest), values)
 
     def _left_of(self, value: JSON, last: Socket) -> dict[str, JSON]:
-        """Return the fields of a JSON output that no other part contains; only sparse handoffs and utilities have any."""
+        """Return the fields of a JSON output that no other part contains.
+
+        Only sparse handoffs and utilities have such fields.
+        """
         if not isinstance(value, dict) or (last.handoff != DEFAULT_HANDOFF and not last.is_utility):
             return {}
         excluded = {
@@ -399,9 +401,9 @@ class PromptContext(NamedTuple):
         return shown_to(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
 
     def _answer_before(self, reasons: Sequence[FollowUp]) -> Answered | None:
-        """Return the socket's last answer for this item if the last step sent the work back, else None.
+        """Return the socket's last answer for this item if the last step sent the work back; otherwise None.
 
-        It is also None if the prompt shows no outputs.
+        Also return None if the prompt does not show outputs.
         """
         if not reasons or not self.socket.shown.previous or reasons[-1].step != self.state.last_step:
             return None
@@ -428,7 +430,7 @@ class PromptContext(NamedTuple):
         return PromptPart("before", self.quoted(text), note, True, (("output", str(before.step)),))
 
     def _fields_in_state(self, answer: dict[str, JSON]) -> Iterator[str]:
-        """Yield the fields of an earlier answer that an assignment stored and that the state still has."""
+        """Yield the fields of an earlier answer that an assignment stored in the state and that are still there."""
         if self.socket.shown.state is True:
             for name, path in self.socket.assigned_fields:
                 if name in answer and get_path(self.state.data, path) == answer[name]:
@@ -469,12 +471,12 @@ class PromptContext(NamedTuple):
         return PromptPart("changed", text)
 
     def quoted(self, text: str) -> str:
-        """Quote a text that others wrote; a plain prompt shows it unchanged."""
+        """Return a text by others in a code fence, or unchanged if the prompt has the plain form."""
         return text if self.socket.form == "plain" else quoted(text)
 
 
 def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
-    """Return the records of ``state.context``, at most the newest 500, oldest first."""
+    """Return the handoff records of ``state.context``, at most the newest 500, oldest first."""
     return records(state.handoffs, context_of(state.data))[-SCANNED:]
 
 
@@ -510,7 +512,7 @@ def _indented(text: str) -> str:
 
 
 def _only(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
-    """Return the part of the state at the given paths."""
+    """Return a copy of the state's data with only the values at the given paths."""
     selected: dict[str, JSON] = {}
     for path in paths:
         value = get_path(data, [part for part in path.split(".") if part])

@@ -1,4 +1,4 @@
-"""Stopping a cast, and continuing a stopped one."""
+"""Stopping a cast, and continuing a stopped cast: retry, raise a limit, answer by hand, skip."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.vocabulary import Result
 
 ABORTED: Final = "aborted"
-"""Kind of the failure of a cast that a person stopped."""
+"""Failure kind of a cast that a person stopped."""
 
 
 def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
-    """Fail the waiting visit for a reason outside the engine: its agent or its process failed."""
+    """Fail the waiting visit because its agent or process failed."""
     visit = waiting_visit(state)
     socket_rules = rules.sockets[visit.socket]
     failure = failure._replace(again=True)
@@ -81,7 +81,7 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
     """Repeat the interrupted turn, in the same conversation.
 
     Raises:
-        MateriaError: no turn of an agent was interrupted (``nothing_to_send``).
+        MateriaError: no agent was interrupted in a turn (``nothing_to_send``).
     """
     needs_stopped(state, "held")
     visit, failure = state.at, state.failure
@@ -99,7 +99,7 @@ def retry_turn(rules: Rules, state: CastState) -> Transition:
 def by_hand(rules: Rules, state: CastState) -> Transition:
     """Make the stopped visit wait for a person's answer instead of its agent or process.
 
-    The answer is read as the handoff of the visit, in any turn.
+    The answer is read as the visit's handoff, whichever turn was interrupted.
 
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
@@ -112,7 +112,7 @@ def by_hand(rules: Rules, state: CastState) -> Transition:
 
 
 def skip(rules: Rules, state: CastState) -> Transition:
-    """Continue without the stopped visit, as after an output without a verdict: by the first `always` edge (R3).
+    """Continue without the stopped visit, along the first `always` edge, as after an output without a verdict (R3).
 
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
@@ -126,7 +126,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
 
 
 def _owed(state: CastState, hint: str) -> Visit:
-    """Return the visit that still needs an output in a failed or aborted cast."""
+    """Return the visit of a failed or aborted cast that still needs an output."""
     visit, failure = state.at, state.failure
     needs_stopped(state)
     if visit is None or failure is None or state.next is not None or state.unrouted or failure.blocked:
@@ -136,7 +136,7 @@ def _owed(state: CastState, hint: str) -> Visit:
 
 
 def raise_limit(rules: Rules, state: CastState) -> Transition:
-    """Continue a stopped cast with the exhausted limit raised (R18, R19, R20)."""
+    """Raise the exhausted limit and continue the stopped cast (R18, R19, R20)."""
     needs_stopped(state, "held")
     failure, visit = state.failure, state.at
     if state.status == "held":
@@ -183,26 +183,26 @@ def _waiting_again(rules: Rules, state: CastState, visit: Visit, event: Event) -
 
 
 def _waiting(state: CastState, visit: Visit) -> CastState:
-    """Make ``visit`` wait for an output again and revert its advance (R48)."""
+    """Make ``visit`` wait for an output again, and undo its advance of the cursor (R48)."""
     if state.failure is not None and (cursor := state.failure.undo) is not None:
         state = state._replace(cursors=FrozenDict({**state.cursors, cursor: moved_back(state, cursor)}))
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
 
 
 def refuse_used_up(state: CastState) -> None:
-    """Raise MateriaError (``budget``) if the budget is still used up."""
+    """Raise MateriaError (``budget``) if the budget is used up."""
     if (over := used_up(state)) is not None:
         hint = "raise the budget with edit budget, then retry"
         raise MateriaError(f"The budget is still used up: {over}", hint=hint, kind="budget")
 
 
 def set_budget(state: CastState, **maxima: Any) -> CastState:
-    """Change the limits of this cast only; a budget warning can then be given again."""
+    """Change the budget of this cast only. A new budget warning can follow."""
     return state._replace(budget=replace(state.budget, **maxima), warned=False)
 
 
 def needs_stopped(state: CastState, *others: str) -> None:
-    """Raise MateriaError (``not_stopped``) unless the cast failed, was aborted, or has one of the other statuses."""
+    """Raise MateriaError (``not_stopped``) unless the cast is failed, aborted, or in one of the other statuses."""
     if state.status not in ("failed", "aborted", *others):
         message = f"The cast is {state.status}, not failed or aborted."
         raise MateriaError(message, hint=NEXT[state.status], kind="not_stopped")

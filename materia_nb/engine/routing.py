@@ -1,6 +1,6 @@
-"""The choice of an edge or exit after a visit (:func:`choose_edge`), and the decision that every transition records.
+"""Choosing the edge or exit after a visit (:func:`choose_edge`), and the record of each decision.
 
-The uses of an edge are counted against its limit at the end of the module.
+The last functions count the uses of edges against their limits.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ By: TypeAlias = Literal[
     "person",
     "recording",
 ]
-"""Reason for the target of a step."""
+"""The reason why a step has its target."""
 
 
 class Look(NamedTuple):
-    """One edge or exit route that was checked, and the result of the check."""
+    """An edge or exit that was checked, and the result of the check."""
 
     kind: Literal["edge", "exit"]
     when: Condition
@@ -62,7 +62,7 @@ class Look(NamedTuple):
     limit: int | None = None
 
     def reason(self, result: Result) -> str:
-        """Return the reason why the edge or exit matched this result or not, in words."""
+        """Return why the edge or exit matched this result or did not match, in words."""
         condition = condition_spec(self.when)
         if not condition.matches_any_output or result not in ACCEPTED:
             return f"{result.sentence}; {self.when} needs {condition.needed_output}"
@@ -72,7 +72,7 @@ class Look(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Target of a step, the reason for it, the checked edges or exits, and the chosen edge with its use and limit."""
+    """The target of a step, its reason, the checked edges or exits, and the chosen one with its use and limit."""
 
     target: str
     by: By
@@ -86,12 +86,12 @@ class Choice(NamedTuple):
 def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice | None:
     """Return the edge or exit to take after a visit; None if the visit failed and no edge handles the failure.
 
-    The running cast and ``why`` call this function, and through the engine also ``explore`` and ``odds``.
+    The running cast and ``why`` call this function; ``explore`` and ``odds`` use it through the engine.
 
     Args:
         rules: the socket that was visited.
         result: the result of the visit.
-        exhausted: True if its ``advance`` reached the end of the list, so that an exit is taken.
+        exhausted: True if ``advance`` reached the end of the list, so that an exit is taken.
     """
     if exhausted:
         return _choose_exit(rules.exits, result)
@@ -100,7 +100,7 @@ def choose_edge(rules: SocketRules, result: Result, exhausted: bool) -> Choice |
 
 @lru_cache(maxsize=4096)  # so that steps of a long cast share the records of what was checked
 def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | None:
-    """Choose the first edge that matches. If none matches, an output ends the cast (R3), and a failure stops it."""
+    """Choose the first edge that matches. Without a match, an output ends the cast (R3), and a failure stops it."""
     looks: list[Look] = []
     for edge in edges:
         matched = CONDITION_SPECS[edge.when].holds(result)
@@ -112,7 +112,7 @@ def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | Non
 
 @lru_cache(maxsize=4096)
 def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
-    """Choose the exit whose guard matches, else an ``always`` exit, else the end (R16)."""
+    """Choose the exit whose condition matches, else an ``always`` exit, else the end (R16)."""
     matching = [route for route in routes if CONDITION_SPECS[route.condition].holds(result)]
     guarded = [route for route in matching if not CONDITION_SPECS[route.condition].matches_any_output]
     chosen = next(iter(guarded or matching), None)
@@ -123,7 +123,7 @@ def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
 
 
 def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
-    """Return each failure that an edge of the socket handles, with the first failure that takes the same edge."""
+    """Return each kind of failure that an edge of the socket handles, with the first kind that takes the same edge."""
     first_of_edge: dict[Edge | None, Result] = {}
     awaited: dict[Result, Result] = {}
     for result in WITHOUT_OUTPUT:
@@ -134,7 +134,7 @@ def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
 
 
 class AdvanceFact(NamedTuple):
-    """Effect of ``advance``: whether and where the cursor moved, and the length of the list (R14)."""
+    """The effect of ``advance``: the movement of the cursor, if any, and the length of the list (R14)."""
 
     when: str
     moved: bool
@@ -147,7 +147,7 @@ class AdvanceFact(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """One assignment: its target, its source, and whether the source had a value (R11)."""
+    """One assignment: its target, its source, and True if the source had a value (R11)."""
 
     target: str
     source: str
@@ -155,7 +155,7 @@ class Assigned(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """Effects of an accepted output before routing: assignments, advance, warnings about new knowledge."""
+    """The effects of an accepted output before the next socket is chosen: assignments, advance, knowledge warnings."""
 
     assigned: tuple[Assigned, ...] = ()
     advance: AdvanceFact | None = None
@@ -190,13 +190,13 @@ class Passed(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Decision at the end of a step.
+    """The decision at the end of a step: where the cast continues, and why.
 
     Attributes:
         step: the number of the step.
         by: the reason for the target.
         target: the next socket, ``end``, or None if the cast stopped.
-        at: the visit that ended; None if the decision only skipped empty loops.
+        at: the completed or failed visit; None if the decision only skipped empty loops.
         reading: the reading of the output.
         result: the result of the visit.
         applied: the effects of an accepted output.
@@ -227,7 +227,7 @@ class Decision(NamedTuple):
 
     @property
     def visit(self) -> int | None:
-        """Number of the visit of this socket, from 1; None if the decision only skipped empty loops."""
+        """Number of this visit among the visits of the socket, from 1; None if the decision only skipped empty loops."""
         return self.at.visit if self.at else None
 
     @property
@@ -247,7 +247,7 @@ class Decision(NamedTuple):
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """Issues for which the output was refused."""
+        """The issues that caused the output to be refused."""
         return self.reading.issues
 
     @property
@@ -262,17 +262,17 @@ class Decision(NamedTuple):
 
     @property
     def advance(self) -> AdvanceFact | None:
-        """Movement of the cursor; None without ``advance``."""
+        """The movement of the cursor; None without ``advance``."""
         return self.applied.advance
 
     @property
     def skipped_sockets(self) -> tuple[str, ...]:
-        """The sockets that were skipped before this one was entered."""
+        """The sockets that were skipped on the way to the next socket, because their lists were empty or exhausted."""
         return tuple(skipped.socket for skipped in self.passed)
 
     @property
     def chosen(self) -> Look | None:
-        """Edge or exit that was taken, or None."""
+        """The edge or exit that was taken, or None."""
         return next((look for look in self.looks if look.matched), None)
 
 
@@ -285,7 +285,7 @@ def decision_of(
     *,
     result: Result | None = None,
 ) -> Decision:
-    """Return the decision after a visit that takes no edge or exit; ``result`` overrides the result of the reading."""
+    """Return the decision after a visit that takes no edge or exit; ``result`` replaces the result of the reading."""
     known_reading = reading or NO_READING
     step = 0 if visit is None else visit.step
     if result is None:
@@ -294,7 +294,7 @@ def decision_of(
 
 
 def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
-    """Return the fields that identify the visit of an event, with the names of the reference engine."""
+    """Return the fields that identify a visit in an event, with the field names of the reference engine."""
     socket_rules, item = rules.sockets[visit.socket], visit.item
     if item is None:
         return socket_rules.about
@@ -308,7 +308,7 @@ def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
 
 @lru_cache(maxsize=4096)
 def short(label: str, max_chars: int = 60) -> str:
-    """Return a label in one line of at most ``max_chars`` characters."""
+    """Return a label on one line, shortened to at most ``max_chars`` characters."""
     line = " ".join(label.split())
     return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"
 
@@ -316,7 +316,7 @@ def short(label: str, max_chars: int = 60) -> str:
 class Limit(NamedTuple):
     """One limit of a cast: its subject in words, the current use and the maximum.
 
-    ``used`` is None if nothing is counted now, ``most`` is None without a limit.
+    ``used`` is None if nothing is counted now; ``most`` is None if there is no limit.
     """
 
     what: str
@@ -325,7 +325,7 @@ class Limit(NamedTuple):
 
 
 def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
-    """Return every limit of the cast except those of single edges (:func:`edges_used`)."""
+    """Return every limit of the cast except the limits of single edges, which :func:`edges_used` returns."""
     at, item = state.at, state.at.item if state.at else None
     repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
     cycles, maximum = None, rules.graph.limits.max_no_advance_cycles
@@ -347,7 +347,7 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
 
 
 def used_up(state: StateView) -> str | None:
-    """Return a sentence about the exhausted maximum of the budget (R20, R56), or None."""
+    """Return a sentence about the first exhausted limit of the budget, or None (R20, R56)."""
     for bound in BOUNDS:
         if bound.reached(state.usage, state.budget):
             used, maximum = (bound.form.format(n or 0) for n in (bound.used(state.usage), bound.most(state.budget)))
@@ -356,7 +356,7 @@ def used_up(state: StateView) -> str | None:
 
 
 def nearly_used_up(state: StateView) -> bool:
-    """Return True if the budget should warn (R20)."""
+    """Return True if the use of the budget is high enough for a warning (R20)."""
     budget = state.budget
     return any(bound.reached(state.usage, budget, budget.warn_at_percent) for bound in BOUNDS)
 
@@ -397,7 +397,7 @@ def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[
 
 
 def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: Visit, choice: Choice) -> Choice:
-    """Return the choice with the use and the limit of each checked edge."""
+    """Return the choice with the current use and limit of each checked edge."""
     used, limit, looks = 0, None, []
     for look, edge in zip(choice.looks, socket_rules.socket.edges, strict=False):
         used, limit = edge_use(rules, state, visit, edge)
@@ -409,7 +409,7 @@ def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: 
 
 @lru_cache(maxsize=4096)
 def _used(look: Look, used: int, limit: int | None) -> Look:
-    """Return a checked edge with its use and limit; cached, because every step stores its checked edges."""
+    """Return a checked edge with its use and limit. The result is cached, because every step stores its checked edges."""
     return look._replace(used=used, limit=limit)
 
 
@@ -419,7 +419,7 @@ _ALLOW_AGAIN: Final = (
 
 
 def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, limit: int | None) -> Failure | None:
-    """Count a chosen edge; return the failure if the edge exceeds its limit (R18, R21)."""
+    """Count a use of the chosen edge. Return a failure if the edge exceeds its limit (R18, R21)."""
     pair = f"{visit.socket}->{edge.to}"
     draft.traversals = FrozenDict({**draft.traversals, pair: draft.traversals.get(pair, 0) + 1})
     if limit is None:
@@ -445,7 +445,7 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, 
 
 
 def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
-    """Limit the exits that a socket without an item takes, like edges outside items.
+    """Count an exit taken without an item, and return a failure if it exceeds the limit of edges outside items.
 
     Inside an item, the end of the list limits the exits. Without an item, a socket could leave and return forever.
     """
@@ -456,13 +456,13 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
 
 
 def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failure | None:
-    """Limit detours like edges outside items."""
+    """Count a detour, and return a failure if it exceeds the limit of edges outside items."""
     subject = f"The detour from {visit.socket} to {target}"
     return _count_outside(rules, draft, f"detour:{visit.socket}->{target}", visit, subject, target)
 
 
 def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str, target: str) -> Failure | None:
-    """Count a transition that has the same limit as edges outside items."""
+    """Count a transition that has the limit of edges outside items, and return a failure if it exceeds the limit."""
     key: EdgeId = (name, 0)
     used, maximum = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
     draft.counts = FrozenDict({**draft.counts, key: used + 1})
@@ -474,17 +474,17 @@ def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject:
 
 
 def repairs_allowed(rules: Rules, state: StateView, visit: Visit) -> int:
-    """Return the maximum number of repair turns of a visit (R19)."""
+    """Return the maximum number of repair turns in a visit (R19)."""
     return rules.graph.limits.repair_attempts + state.extra.get(("repair", visit.step), 0)
 
 
 def cycles_allowed(rules: Rules, state: StateView, item: ItemId) -> int:
-    """Return the maximum number of cycles of an item without an advance (R18)."""
+    """Return the maximum number of cycles of an item in which the cursor does not advance (R18)."""
     return rules.graph.limits.max_no_advance_cycles + state.extra.get(("cycles", item), 0)
 
 
 def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit: int, step: int) -> Failure:
-    """Return the failure of an item with too many cycles without an advance; ``step`` is the step of the visit."""
+    """Return the failure for an item with too many cycles without an advance. ``step`` is the step of the visit."""
     first_step = next(step for visited, step in state.items[item.id].path if visited == socket)
     return Failure(
         "no_advance_cycles_exhausted",
@@ -500,7 +500,7 @@ def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit
 def _exhausted(
     trail: tuple[str, ...], visit: Visit, subject: str, target: str, most: str, allow: tuple[tuple[object, ...], int]
 ) -> Failure:
-    """Return the failure of a route that was chosen more often than allowed, with the cycle that it closes, if any."""
+    """Return the failure for an edge or exit that was chosen too often, with the cycle that it closes, if any."""
     length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
     cycle = f", in the cycle {_cycle_of(trail, target, length)}" if length else ""
     message = f"{subject} may be taken {most} and was chosen once more{cycle}."
@@ -508,7 +508,7 @@ def _exhausted(
 
 
 def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:
-    """Return the sockets of a cycle of ``length`` visits back to ``socket``, in order (R18)."""
+    """Return the sockets of the latest cycle of ``length`` visits that ends at ``socket``, in order (R18)."""
     known = trail[-length:]
     names: list[str] = [] if len(known) == length else [socket, "..."]
     for visited in known:
@@ -519,10 +519,10 @@ def _cycle_of(trail: tuple[str, ...], socket: str, length: int) -> str:
 
 
 def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
-    """Add a socket to the path of the current item; a repeated socket closes a cycle (R18).
+    """Add a socket to the path of the current item. A socket that is already in the path closes a cycle (R18).
 
-    A cycle does not count if an edge with ``maxTraversals`` was taken since the previous visit of that socket,
-    because that edge already limits the cycle.
+    A cycle is not counted if an edge with ``maxTraversals`` was taken since the last visit of that socket, because
+    that edge limits the cycle.
     """
     path = record.path
     for index, (visited, step) in enumerate(path):

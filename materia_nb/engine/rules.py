@@ -1,4 +1,4 @@
-"""Rules of a cast: the graph, and everything that the engine looks up for a socket, computed once."""
+"""The rules of a cast: the graph, and the data about each socket that the engine needs, computed once."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from materia_nb.loadout.topology import variables
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, WITHOUT_OUTPUT, condition_spec
 
 ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
-"""Form of a work turn whose handoff is requested in a separate turn."""
+"""Instructions for a turn of work, whose handoff is requested in a separate turn."""
 
 _TRAIL: Final = 16
-"""Minimum length of the trail, in sockets; the trail always has room for a cycle through each socket."""
+"""Minimum number of visited sockets to remember for messages about cycles. In a large graph the number is higher."""
 
 
 _LABEL_CHARS: Final = 200
 
 
 class PromptVariables(NamedTuple):
-    """Values that a materia's own prompt shows through its variables.
+    """The values that a materia's prompt contains through its variables.
 
     ``paths`` are paths in the state; the empty path is the whole state. ``fields`` are fields of the previous output.
-    ``item`` are paths inside the item; the empty path is the whole item. ``quoting`` are variables whose values
-    others wrote.
+    ``item`` are paths in the item; the empty path is the whole item. ``quoting`` are variables whose values were
+    written by others.
     """
 
     request: bool = False
@@ -44,7 +44,7 @@ class PromptVariables(NamedTuple):
     quoting: frozenset[str] = frozenset()
 
     def variable_of(self, path: tuple[str, ...]) -> str:
-        """Return the variable that shows a path in the state, or ""."""
+        """Return the variable that inserts the value at a path in the state, or ""."""
         prefix = next((known_path for known_path in self.paths if path[: len(known_path)] == known_path), None)
         if prefix is None:
             return ""
@@ -85,10 +85,10 @@ def _prompt_variables(prompt: str, item_paths: tuple[tuple[str, ...], ...]) -> P
 
 
 class SocketContext(NamedTuple):
-    """Prompt data that does not change between visits of a socket.
+    """The data for a socket's prompts that is the same at every visit.
 
-    ``output_paths`` are the state paths to which any socket assigns a whole output. ``assigned_fields`` are the
-    fields of the socket's own output that it assigns, each with its state path.
+    ``output_paths`` are the paths in the state to which any socket assigns a whole output. ``assigned_fields`` are the
+    fields of the socket's own output that it assigns, each with its path in the state.
     """
 
     introduction: str
@@ -104,7 +104,7 @@ class SocketContext(NamedTuple):
 
 
 def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:
-    """Return the prompt data of a socket; ``form`` is the prompt form in its model's profile."""
+    """Return the prompt data of a socket. ``form`` is the prompt form of its model: ``md`` or ``plain``."""
     materia, iterator = socket.materia, socket.iterator
     label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
     named = label if label == materia.id else f"{label} (materia {materia.id})"
@@ -186,10 +186,10 @@ class SocketRules:
 
 
 class Rules:
-    """Rules of a cast. Immutable; a running cast keeps the rules that it started with.
+    """The rules of a cast. Immutable; a running cast keeps the rules with which it started.
 
-    ``nests`` is True if an assignment can nest the state in itself without end. ``lists`` has the walks over each
-    list in the state by its path, one for each cursor; outer lists come before inner lists.
+    ``nests`` is True if an assignment can nest the state in itself without end. ``lists`` maps the path of each list
+    to the walks over it, one for each cursor. Outer lists come before inner lists.
     """
 
     def __init__(self, graph: Graph, session: str = "") -> None:
@@ -210,7 +210,7 @@ class Rules:
         self.cursors = frozenset(walk.iterator.cursor for walks in self.lists.values() for walk in walks)
 
     def in_session(self, session: str) -> Rules:
-        """Return the same rules for the cast with this id."""
+        """Return a copy of the rules for the cast with the id ``session``."""
         rules = copy(self)
         rules.session = session
         return rules
@@ -222,10 +222,10 @@ class Rules:
         return any("assignment" in spoken.overridden or "learn" in spoken.overridden for spoken in protocols)
 
     def empty_exit(self, socket: Socket) -> ExitRoute | None:
-        """Return the exit to take if ``socket`` is entered and its list has no item left (R16).
+        """Return the exit to take if ``socket`` is entered when its list has no item left (R16).
 
-        It is the first ``always`` route of the loop; routes that leave from the entered socket come first. For a
-        socket's own ``foreach``, the exits of all its loops are considered.
+        This is the first ``always`` exit of the loop, preferably an exit that leaves from this socket. For a socket's
+        own ``foreach``, the exits of all loops around it are considered.
         """
         iterator = socket.iterator
         loops = socket.loops if iterator is None or iterator.loop is None else (iterator.loop,)
@@ -255,7 +255,7 @@ def _lists(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
 
 
 def _names(graph: Graph) -> dict[str, str]:
-    """Return the socket of each materia that is in exactly one socket, by its id and label (R51).
+    """Return the socket for each materia id and label that occurs in exactly one socket (R51).
 
     Names that are also socket ids are left out.
     """

@@ -1,4 +1,4 @@
-"""Tools for the lessons in notebooks/: route predictions, cells that check answers, diagnoses and a night shift.
+"""Tools for the lessons in ``notebooks/``: predict routes, check answers, diagnose faulty loadouts.
 
 - ``predict`` judges a guess about the next step without changing the cast.
 - ``numbers`` draws the numbers of a lesson from the learner's name; their ``check`` requires every right answer.
@@ -8,18 +8,15 @@
 from materia_nb.lessons.checks import Numbers, check, numbers, progress, shortest_verdicts
 from materia_nb.lessons.misreadings import from_route
 from materia_nb.lessons.questions import (
-    Night,
     Patient,
     PredictionView,
     Question,
     RouteView,
     clinic,
-    night_shift,
     predict,
 )
 
 __all__ = [
-    "Night",
     "Numbers",
     "Patient",
     "PredictionView",
@@ -28,7 +25,6 @@ __all__ = [
     "check",
     "clinic",
     "from_route",
-    "night_shift",
     "numbers",
     "predict",
     "progress",

@@ -1,4 +1,4 @@
-"""``python -m materia_nb.lessons``: mark submitted lessons, and summarize the guesses of a class.
+"""The program ``python -m materia_nb.lessons``, which marks submitted lessons and summarizes the guesses of a class.
 
 Answers are read as literals from the cells of a submission; the submitted code never runs. The right answers are
 computed by running the package's copy of the lesson with the numbers of the learner who submitted the notebook.
@@ -52,13 +52,13 @@ def lessons_folder() -> Path:
 
 
 def marked_questions(lesson: str) -> tuple[str, ...]:
-    """Return the questions of a lesson that count for marks: those whose right answer depends on the learner."""
+    """Return the questions of a lesson that are marked: their right answers depend on the learner's numbers."""
     return tuple(name for name, question in checks.QUESTIONS[lesson].items() if question.varies)
 
 
 @cache
 def answer_key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
-    """Return the right answers of a lesson by question, with numbers drawn from the learner's name.
+    """Return the right answer to each question of a lesson, with the numbers that are drawn from the learner's name.
 
     Raises:
         MateriaError: there is no such lesson (``unknown_lesson``).
@@ -89,7 +89,7 @@ def _run_lesson(lesson: str, learner: str) -> checks.Numbers:
 
 
 def _copy_recordings(folder: Path, source: str) -> None:
-    """Copy the recordings that the cells of a lesson read."""
+    """Copy the recordings that a lesson needs to a folder."""
     for path in (lessons_folder() / "recordings").glob("*.json"):
         if f"recordings/{path.name}" in source:
             (folder / "recordings").mkdir(exist_ok=True)
@@ -98,11 +98,14 @@ def _copy_recordings(folder: Path, source: str) -> None:
 
 @contextlib.contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables, and let cells import the modules next to the notebooks of the package."""
     before = {name: os.environ[name] for name in settings if name in os.environ}
     os.environ.update(settings)
+    sys.path.insert(0, str(lessons_folder()))
     try:
         yield
     finally:
+        sys.path.remove(str(lessons_folder()))
         for name in settings:
             del os.environ[name]
         os.environ.update(before)
@@ -166,7 +169,7 @@ def _mark(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
 
 
 def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
-    """Mark the notebooks in folders: ``WHO/LESSON.ipynb`` or ``WHO/LESSON/LESSON.ipynb``.
+    """Mark all notebooks in folders, stored as ``WHO/LESSON.ipynb`` or ``WHO/LESSON/LESSON.ipynb``.
 
     Raises:
         MateriaError: the folders contain no lesson (``not_found``), or a notebook cannot be read (``not_read``).
@@ -196,7 +199,7 @@ def _read_submission(path: Path) -> Mapping[str, Any]:
 
 
 def marks_table(marked: Sequence[MarkedAnswer]) -> Table:
-    """Return a table with the points of each learner in each lesson, and the questions without a point."""
+    """Return a table with the points of each learner in each lesson, and the questions without a right answer."""
     columns: dict[str, Callable[[list[MarkedAnswer]], str]] = {
         "points": lambda rows: f"{sum(row.points for row in rows)} of {len(rows)}",
         "not right": lambda rows: ", ".join(row.question for row in rows if not row.points),

@@ -1,11 +1,12 @@
-"""Checks of a learner's answers, the file of guesses and answers, and tables for a learner and a class.
+"""Checks of a learner's answers, the file that records them, and tables of results for a learner and a class.
 
-The right answer comes from a cast. A wrong answer gets a hint (``questions.toml``) and the name of the misreading that
-leads to this answer. The numbers of a lesson can be drawn from the learner's name, so that learners have different
-answers.
+The right answer is computed by a cast. For a wrong answer, the check shows a hint (``questions.toml``) and the
+misreading of the rules that leads to this answer. The numbers of a lesson can be drawn from the learner's name, so that
+the right answers differ between learners.
 
-The file has one line for each answer. It is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook, or the file
-that ``MATERIA_GUESSES`` names. It is never sent anywhere, and its only name is the value of ``MATERIA_LEARNER``.
+The file has one line for each answer. The default is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook;
+the variable ``MATERIA_GUESSES`` sets another file. The file stays on this computer. The only personal data in it is the
+value of ``MATERIA_LEARNER``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class QuestionSpec(NamedTuple):
 
     Attributes:
         hint: the hint that is shown after a wrong answer.
-        varies: True if the right answer depends on the learner's own numbers, so that it can be marked.
+        varies: True if the right answer depends on the learner's numbers. Only such questions are marked.
     """
 
     hint: str
@@ -47,7 +48,7 @@ class QuestionSpec(NamedTuple):
 
 
 def _fold(value: object) -> object:
-    """Return a value normalized for comparison: case-folded, without spaces around a word."""
+    """Normalize a value for comparison: ignore case, and spaces at both ends of a text."""
     if isinstance(value, str):
         return value.strip().casefold()
     return [_fold(part) for part in value] if isinstance(value, list | tuple) else value
@@ -66,7 +67,7 @@ def _read_questions() -> dict[str, dict[str, QuestionSpec]]:
 
 
 QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read_questions()
-"""The specifications of questions, by lesson and question."""
+"""All questions, by lesson and by the name of the question."""
 
 
 _NAME: Final = "guesses.jsonl"
@@ -77,7 +78,7 @@ _SHOWN: Final = 200
 
 
 class Guess(NamedTuple):
-    """One line of the guesses file: the question, the answer, and True if the answer was right."""
+    """One line of the file of guesses: a learner's answer to a question."""
 
     lesson: str
     question: str
@@ -94,11 +95,11 @@ class Score(NamedTuple):
 
     Attributes:
         who: the learner.
-        lesson: the lesson, the topic of an exercise, or the example of a clinic.
+        lesson: the name of the lesson, or ``clinic:`` followed by the name of an example.
         question: the name of the question.
-        tries: the number of different answers, up to and including the right answer.
+        tries: the number of different answers until the right answer, which is counted too.
         right: True if the right answer was given.
-        misled: True if the learner was sure of a wrong answer.
+        misled: True if the learner gave a wrong answer and was sure of it.
     """
 
     who: str
@@ -115,12 +116,12 @@ class Score(NamedTuple):
 
 
 def points_for(tries: int) -> float:
-    """Return the points for a right answer: 1 at the first try, 0.5 at the second try, 0 later."""
+    """Return the points for a right answer: 1 for the first try, 0.5 for the second try, else 0."""
     return {1: 1, 2: 0.5}.get(tries, 0)
 
 
 def guesses_file() -> Path:
-    """Return the path of the file of guesses."""
+    """Return the path of the file in which guesses are recorded."""
     named = os.environ.get(GUESSES_VARIABLE)
     return Path(named) if named else Path.cwd() / DEFAULT_ARTIFACT_DIR / _NAME
 
@@ -128,7 +129,7 @@ def guesses_file() -> Path:
 def record_guess(
     lesson: str, question: str, guess: object, *, right: bool, seed: str = "", sure: bool | None = None
 ) -> None:
-    """Add a guess to the file of guesses; a disk error does not stop a lesson."""
+    """Add a guess to the file of guesses. A disk error is ignored, so that a lesson can continue."""
     line = Guess(
         lesson,
         question,
@@ -150,7 +151,7 @@ def read_guesses(path: Path, who: str = "") -> list[Guess]:
 
     Args:
         path: the file.
-        who: the learner, if the file does not name one.
+        who: the learner to use for lines that do not name a learner.
 
     Raises:
         MateriaError: the file cannot be read (``not_read``).
@@ -199,7 +200,7 @@ def scores(guesses: Iterable[Guess]) -> list[Score]:
 
 
 def progress(path: Path | None = None) -> Table:
-    """Return a table of the learner's own questions with tries, result and points."""
+    """Return a table of the questions that a learner has answered, with tries, result and points."""
     path = path or guesses_file()
     learner_scores = scores(read_guesses(path)) if path.exists() else []
     rows = [
@@ -214,11 +215,11 @@ def progress(path: Path | None = None) -> Table:
 
 
 def merge_classes(paths: Sequence[Path]) -> list[Score]:
-    """Return the scores from the files of a class.
+    """Read the files of guesses of a whole class, and return the scores.
 
     Args:
-        paths: files, or folders with one file or folder for each learner. A learner without a name is called by the
-            name of the file, or of the folder that contains it.
+        paths: files of guesses, or folders with a file or folder for each learner. If a file does not name its learner,
+            its own name or the name of its folder is used.
 
     Raises:
         MateriaError: there is no file (``not_found``), or a file cannot be read.
@@ -248,14 +249,14 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
 
 
 def scores_as_csv(class_scores: Sequence[Score]) -> str:
-    """Return scores as CSV for a spreadsheet; cells cannot be read as formulas."""
+    """Return scores as CSV. Texts are escaped so that a spreadsheet does not run them as formulas."""
     head = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
     rows = ((*score[:4], int(score.right), f"{score.points:g}", int(score.misled)) for score in class_scores)
     return csv_text(head, rows)
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as CSV; a text that looks like a formula is prefixed with a quote."""
+    """Return a table as CSV. A text that a spreadsheet would run as a formula gets a quote as its first character."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
@@ -267,7 +268,7 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def table_of_learners(
     rows_of_learners: Iterable[Any], columns: Mapping[str, Callable[[list[Any]], str]], empty: str = "(none)"
 ) -> Table:
-    """Return a table with a row for each learner and lesson; each column is computed from all entries of the row."""
+    """Return a table with a row for each learner and lesson; ``columns`` are functions of the entries of a row."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for row in rows_of_learners:
         groups.setdefault((row.who, row.lesson), []).append(row)
@@ -276,9 +277,9 @@ def table_of_learners(
 
 
 def class_table(class_scores: Sequence[Score]) -> Table:
-    """Return a table of a class with the right answers, tries and points of each learner and lesson.
+    """Return a table of a class: the right answers, tries and points of each learner in each lesson.
 
-    The last column counts wrong answers of which the learner was sure; a teacher should discuss these first.
+    The last column counts the wrong answers of which a learner was sure. Discuss these answers first.
     """
     columns: dict[str, Callable[[list[Score]], str]] = {
         "right": lambda group: f"{sum(score.right for score in group)} of {len(group)}",
@@ -290,13 +291,13 @@ def class_table(class_scores: Sequence[Score]) -> Table:
 
 
 QuestionRow: TypeAlias = tuple[object, JSON | RouteAnswer] | tuple[object, JSON | RouteAnswer, str]
-"""The learner's answer, the right answer, and optionally a line of code that shows the cast."""
+"""A learner's answer, the right answer, and optionally a line of code that shows the cast with the right answer."""
 
 
 def check(**questions: QuestionRow) -> Text:
-    """Pass if every question has the right answer; otherwise list all missing and wrong answers.
+    """Check the answers to the questions of a lesson; raise an error that lists all missing and wrong answers.
 
-    The check cell of a lesson uses ``Numbers.check``, which also shows hints.
+    The cells of the lessons call ``Numbers.check``, which also shows hints.
 
     Args:
         questions: pairs of the learner's answer and the right answer, by the name of the variable with the answer:
@@ -318,14 +319,14 @@ def judge_answers(
     questions: Mapping[str, QuestionRow],
     graph: Graph | None = None,
 ) -> Text:
-    """Check answers like :func:`check`, add hints for wrong answers, and record the answers.
+    """Check answers like :func:`check`, but also show hints for wrong answers.
 
     Args:
-        lesson: the lesson under which the answers are recorded.
+        lesson: the name under which the answers are recorded.
         seed: the seed that is recorded with the answers.
         hints: the hints for wrong answers, by question.
         questions: as for :func:`check`.
-        graph: the loadout, whose materia may be named instead of their sockets.
+        graph: the loadout of the questions. An answer may name a materia instead of its socket.
     """
     right = missing = 0
     lines = list[str]()
@@ -356,7 +357,7 @@ def judge_answers(
 
 
 def right_answer(row: QuestionRow) -> JSON:
-    """Return the right answer to a question."""
+    """Return the right answer of a row; compute the answer if it depends on a route."""
     return row[1].truth if isinstance(row[1], RouteAnswer) else row[1]
 
 
@@ -366,7 +367,7 @@ def is_unanswered(answer: object) -> bool:
 
 
 def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) -> object:
-    """Return an answer normalized for comparison.
+    """Return an answer in the form of the right answer.
 
     Tuples become lists, ``3.0`` becomes 3, and the name of a materia becomes the id of its socket.
 
@@ -391,7 +392,7 @@ def is_right(answer: object, truth: JSON) -> bool:
 
 
 def _alike(answer: object, truth: JSON) -> bool:
-    """Return True if both values have the same type; frozen values of a cast (R47) count as the plain type."""
+    """Return True if two values have the same type. The frozen values of a cast count as lists and dicts (R47)."""
     return isinstance(answer, type(thawed(truth))) and isinstance(answer, bool) == isinstance(truth, bool)
 
 
@@ -411,7 +412,7 @@ def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list
 
 
 def _right_beginning(answer: object, truth: JSON) -> str:
-    """Return a sentence with the number of right entries at the start of a list; empty for other values."""
+    """Return a sentence that counts the right entries at the start of a list; empty if an answer is not a list."""
     if not isinstance(answer, list) or not isinstance(truth, list):
         return ""
     matches = [_fold(left) == _fold(right) for left, right in zip(answer, truth, strict=False)]
@@ -424,7 +425,7 @@ def _right_beginning(answer: object, truth: JSON) -> str:
 
 
 def answer_form(truth: JSON) -> str:
-    """Return a description of the expected form of an answer, based on the right answer."""
+    """Describe the expected form of an answer, such as "a whole number", without revealing the answer."""
     match truth:
         case bool():
             return "True or False"
@@ -441,11 +442,11 @@ def answer_form(truth: JSON) -> str:
 
 
 class Numbers(Shown):
-    """The numbers drawn for one learner in one lesson, each available as an attribute: ``mine.beds``.
+    """The numbers of one learner in one lesson. Each number is an attribute, such as ``mine.beds``.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.
-        learner: the name from which the numbers are drawn, in any case.
+        learner: the name from which the numbers are drawn; case is ignored.
         choices: the possible values of each number.
     """
 
@@ -466,10 +467,10 @@ class Numbers(Shown):
         return [*super().__dir__(), *self._drawn]
 
     def check(self, graph: Graph | None = None, /, **questions: QuestionRow) -> Text:
-        """Pass if every question has the right answer; see :func:`materia_nb.lessons.check`.
+        """Check the answers to the questions of the lesson; see :func:`materia_nb.lessons.check`.
 
         Args:
-            graph: the loadout of the questions, whose materia may be named instead of their sockets.
+            graph: the loadout of the questions. An answer may name a materia instead of its socket.
             questions: as for :func:`materia_nb.lessons.check`.
         """
         self._graph, self._truths = graph, {name: right_answer(row) for name, row in questions.items()}
@@ -488,11 +489,12 @@ class Numbers(Shown):
 
 
 def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
-    """Draw the numbers of a lesson for the learner in ``MATERIA_LEARNER``; without a name, they are always the same.
+    """Draw the numbers of a lesson from the name in ``MATERIA_LEARNER``; without a name, they are always the same.
 
     Args:
         lesson: the name of the notebook, such as ``03-loops``.
-        choices: the possible values of each number: ``numbers("03-loops", beds=(3, 4, 5)).beds``.
+        choices: the possible values of each number, such as ``beds=(3, 4, 5)`` in ``numbers("03-loops", beds=(3, 4,
+            5))``.
     """
     return Numbers(lesson, os.environ.get(LEARNER_VARIABLE, ""), choices)
 
@@ -506,17 +508,17 @@ class AnswerKey(NamedTuple):
 
 
 def lesson_key(mine: Numbers) -> dict[str, AnswerKey]:
-    """Return the right answers of a lesson by question, after its check has run."""
+    """Return the right answer to each question of a lesson. The check of the lesson must have run before."""
     hints, graph = mine._hints, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
     return {name: AnswerKey(truth, hints[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
 
 
 def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object]) -> list[bool]:
-    """Return the shortest list of verdicts with which a cast reaches a goal.
+    """Return the shortest list of verdicts that makes a cast reach a goal.
 
     Args:
-        play: starts a cast whose agents use the given verdicts one after another, and fail without one.
-        goal: returns True if a cast that ran reached the goal; the search has no end if no cast does.
+        play: starts a cast whose agents use the verdicts one after another, and fail when no verdict is left.
+        goal: returns True if a finished cast has reached the goal. The search never ends if no cast can reach the goal.
     """
     queue: list[list[bool]] = [[]]
     for verdicts in queue:  # the loop appends to ``queue``

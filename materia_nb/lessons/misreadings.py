@@ -1,9 +1,9 @@
-"""Common misreadings of the routing rules, each as a rule set that differs from the correct rules in one rule.
+"""Common misreadings of the routing rules, each as a rule set in which one rule is wrong.
 
-:func:`walk` follows a loadout by a rule set. With :data:`CORRECT_RULES` the walk takes the route of a cast. With a
-misreading it takes the route that a learner with this misreading expects. A wrong answer is explained by the misreading
-that gives the same answer. A walk supports only the subjects of the lessons: agents with verdicts, and loops over the
-items of one generator.
+:func:`walk` computes the route through a loadout that follows from a rule set. :data:`CORRECT_RULES` give the route of
+a real cast; a misreading gives the route that a learner with this misreading expects. A wrong answer is attributed to
+the misreading that leads to the same answer. Only loadouts like those in the lessons are supported: agents with
+verdicts, and loops over the items of one generator.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ class RuleSet:
     """A set of routing rules. The defaults are the correct rules; a misreading replaces one rule.
 
     Attributes:
-        belief: the content of the misreading, worded to follow "if".
+        belief: the misreading as a clause that can follow the word "if".
         edge_order: the order in which matching edges are tried.
-        unmatched: the target of a socket if no edge matches.
+        unmatched: the target if no edge matches.
         counts_per_cast: True if ``maxTraversals`` counts for the whole cast, not for each item.
         slack: a number that is added to each ``maxTraversals``.
-        used_up: the target of an edge that matches but is used up; "next" stands for the next matching edge.
-        early_exit: the condition for taking an exit while items are left: never, if the exit matches, if no edge
-            matches, or after a refusal.
+        used_up: the target if a matching edge has reached its limit; "next" means that the next matching edge is tried.
+        early_exit: the case in which an exit is taken although items are left: never, if the exit matches, if no edge
+            matches, or after an unsatisfied verdict.
         edges_first: True if the edges are tried before the exits when the list is exhausted.
-        advance: the verdict that moves the cursor; empty for the verdict that the socket names.
-        empty: the effect of a loop without items: the exit for always, the first exit, one round, or a failure.
-        exit_by: the criterion that selects the exit: the last verdict, the first exit, or a refusal of any item.
+        advance: the verdict that moves the cursor; empty means the condition in the loadout.
+        empty: the effect of a loop without items: the always exit is taken, the first exit is taken, the loop is
+            entered, or the cast fails.
+        exit_by: the choice among exits: by the last verdict, always the first exit, or by an unsatisfied verdict on any
+            item.
     """
 
     belief: str = ""
@@ -84,14 +86,14 @@ MISREADINGS: Final[Mapping[str, RuleSet]] = {
 
 
 class ScriptedVerdicts(NamedTuple):
-    """The titles of the work items, and the verdicts of each socket in visit order; the last verdict repeats."""
+    """The titles of the work items, and the verdicts of each socket by visit. The last verdict repeats."""
 
     items: Sequence[str]
     verdicts: Mapping[str, Sequence[bool | None]]
 
     @classmethod
     def of(cls, cast: Cast) -> ScriptedVerdicts:
-        """Return the items and the verdicts of a finished cast."""
+        """Extract the titles of the work items and the verdicts from a finished cast."""
         verdicts: dict[str, list[bool | None]] = {}
         for step in cast.steps:
             verdicts.setdefault(step.socket, []).append(step.decision and step.decision.satisfied)
@@ -100,10 +102,10 @@ class ScriptedVerdicts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RouteWalk:
-    """The course of a cast according to a rule set.
+    """The route of a cast according to a rule set.
 
     Attributes:
-        steps: the socket of each visit with the title of its item; None as the title outside a loop.
+        steps: the socket of each visit, with the title of its work item or None outside a loop.
         target: the target of the last visit: ``end`` or ``stop``.
     """
 
@@ -117,17 +119,17 @@ class RouteWalk:
 
     @property
     def visits(self) -> Counter[str]:
-        """The number of visits by socket."""
+        """The number of visits to each socket."""
         return Counter(self.route)
 
     @property
     def ends(self) -> str:
-        """The end of the walk: ``complete`` or ``failed``."""
+        """The status of a cast that takes this route: ``complete`` or ``failed``."""
         return "complete" if self.target == END else "failed"
 
 
 def walk(graph: Graph, script: ScriptedVerdicts, rules: RuleSet = CORRECT_RULES) -> RouteWalk:
-    """Follow a loadout according to a rule set and return the walk; a walk of more than 200 visits counts as failed."""
+    """Return the route through a loadout according to a rule set. A route of more than 200 visits counts as failed."""
     return _Walker(graph, script, rules).run()
 
 
@@ -182,7 +184,7 @@ class _Walker:
         return [route for loop in socket.loops for route in self.graph.loops[loop].routes]
 
     def _exit(self, socket: Socket, verdict: bool | None, *, is_exhausted: bool) -> str:
-        """Return the target of the exit that is taken before any edge; empty if no exit is taken."""
+        """Return the target of an exit that takes precedence over edges; empty if no exit does."""
         exits = self._exits(socket)
         if is_exhausted:
             if self.rules.exit_by == "first" and exits:
@@ -196,7 +198,7 @@ class _Walker:
         return ""
 
     def _late_exit(self, socket: Socket, verdict: bool | None) -> str:
-        """Return the target of the exit that is taken only if no edge matches."""
+        """Return the target if no edge can be taken: an exit if the rule set allows an early exit, or the end."""
         early = _matching_exit(self._exits(socket), socket, verdict) if self.rules.early_exit == "no edge" else ""
         return early or (self.rules.unmatched if socket.edges else END)
 
@@ -212,7 +214,7 @@ class _Walker:
         )
 
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
-        """Return the target that the matching edges give by the rule set; empty if no edge can be taken."""
+        """Return the target of the first matching edge that can be taken; empty if no edge can be taken."""
         for edge in self._ordered([edge for edge in socket.edges if _holds(edge.when, verdict)]):
             key = socket.id, edge.place, None if self.rules.counts_per_cast else item
             if edge.max_traversals is None or self.used[key] < edge.max_traversals + self.rules.slack:
@@ -235,13 +237,13 @@ def _holds(condition: str, verdict: bool | None) -> bool:
 
 
 def _matching_exit(exits: Sequence[ExitRoute], socket: Socket, verdict: bool | None) -> str:
-    """Return the target of the matching exit from a socket; an exit for a verdict precedes an exit for always."""
+    """Return the target of the matching exit from a socket. An exit for a verdict wins over an always exit."""
     matching = [route for route in exits if route.source == socket.id and _holds(route.condition, verdict)]
     return next((route.target for route in sorted(matching, key=lambda route: route.condition == "always")), "")
 
 
 class RouteAnswer(NamedTuple):
-    """A right answer that depends on a route; it can be computed by the rules and by each misreading."""
+    """A right answer that depends on a route. The answer can also be computed for a misreading."""
 
     graph: Graph
     script: ScriptedVerdicts
@@ -253,11 +255,11 @@ class RouteAnswer(NamedTuple):
         return self.read(walk(self.graph, self.script))
 
     def by(self, rules: RuleSet) -> JSON:
-        """Return the answer according to a rule set, such as a misreading."""
+        """Return the answer that follows from a rule set, such as a misreading."""
         return self.read(walk(self.graph, self.script, rules))
 
     def parting_step(self, rules: RuleSet) -> int:
-        """Return the number of the last step that a misreading and the correct rules have in common."""
+        """Return the number of the step after which the routes of a misreading and of the correct rules differ."""
         right, wrong = walk(self.graph, self.script), walk(self.graph, self.script, rules)
         pairs = zip((*right.route, right.target), (*wrong.route, wrong.target), strict=False)
         return next((number for number, (left, other) in enumerate(pairs) if left != other), len(right.route))
@@ -268,7 +270,7 @@ def from_route(cast: Cast, read: Callable[[RouteWalk], JSON]) -> RouteAnswer:
 
     Args:
         cast: the cast; its loadout has at most one generator.
-        read: reads the answer from a walk: ``lambda walk: walk.visits["Socket-2"]``.
+        read: returns the answer for a route, such as ``lambda walk: walk.visits["Socket-2"]``.
     """
     return RouteAnswer(cast.graph, ScriptedVerdicts.of(cast), read)
 
@@ -276,11 +278,11 @@ def from_route(cast: Cast, read: Callable[[RouteWalk], JSON]) -> RouteAnswer:
 def named_misreading(
     answers: Sequence[tuple[object, RouteAnswer]], is_same: Callable[[object, JSON], bool]
 ) -> Iterator[str]:
-    """Yield a sentence about the misreading that explains most answers, if one explains a wrong answer.
+    """Yield a sentence about the misreading that best explains a learner's answers, if one explains a wrong answer.
 
     Args:
         answers: the learner's answers, each with the right answer.
-        is_same: compares a learner's answer with the answer from a walk.
+        is_same: compares a learner's answer with a computed answer.
     """
 
     def fits(rules: RuleSet) -> int:

@@ -65,7 +65,7 @@ def _report(findings: Findings, model: type[Model], error: ErrorDetails, path: s
         return
     fault = error.get("ctx", {}).get("error")
     fault = fault if isinstance(fault, Fault) else Fault()
-    message = fault.what or f"{path if whole_entry else row.field} is {brief(error['input'])}"
+    message = fault.what or f"{path if whole_entry else row.field} cannot be {brief(error['input'])}"
     if error["type"] == "missing":
         message = row.missing or f"{row.field} is missing"
     hint = fault.hint if fault.what or whole_entry else row.write or fault.hint
@@ -78,7 +78,7 @@ def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: st
     match error["loc"]:
         case ("sockets", str(id_), "edges", int(index), "when"):
             condition = findings.closest(error["input"], CONDITIONS) or "always"
-            return suggested_fix(f"Make it {condition}", do("change_edge", id_, index, when=condition))
+            return suggested_fix(f"Change the condition to {condition}", do("change_edge", id_, index, when=condition))
         case (str(field),) if error["type"] == "missing" and row.first_value is not None:
             id_ = owner.removeprefix("materia.")
             value = str(row.first_value)
@@ -90,7 +90,7 @@ def _advice(row: FieldRow) -> str:
     if row.part is not None and not row.container:
         return f"write an object, such as {row.part.example}"
     article = _ARTICLES.get(row.shape.partition(" ")[0], "")
-    return f"write {article}{row.shape}" + ("" if row.required else ", or leave it out")
+    return f"write {article}{row.shape}" + ("" if row.required else ", or remove the field")
 
 
 _ARTICLES: Final = {"object": "an ", "list": "a ", "number": "a ", "whole": "a ", "percent": "a "}
@@ -114,11 +114,11 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
             findings.problem(INVALID_MATERIA, f"{path}.{field}", message, advice)
     program = next(iter(as_list(raw.get("command"))), None)
     if utility and isinstance(program, str) and program.isspace():
-        message = "the first part of the command, the program, is blank"
+        message = "the program, which is the first part of the command, is blank"
         findings.problem(INVALID_MATERIA, f"{path}.command[0]", message, "write the name of a program, such as python3")
     if utility and raw.get("command") is not None and raw.get("script") is not None:
         message = f"the utility {name!r} has both a command and a script"
-        findings.problem(INVALID_MATERIA, f"{path}.script", message, "remove command or script")
+        findings.problem(INVALID_MATERIA, f"{path}.script", message, "remove either command or script")
     if utility and raw.get("command") is None and raw.get("script") is None:
         _nothing_to_run(findings, path, name, raw.get("utility"))
 
@@ -146,9 +146,7 @@ def _nothing_to_run(findings: Findings, path: str, name: str, alias: JSON) -> No
     )
 
 
-_LANES: Final = (
-    "place Git-Spawn, Git-Integrate or Git-Finalize instead, which use worktrees of Git instead of workspaces of jj"
-)
+_LANES: Final = "place Git-Spawn, Git-Integrate or Git-Finalize instead; they use Git worktrees, not jj workspaces"
 
 
 def check_servers(findings: Findings, servers: JSON) -> None:
@@ -194,7 +192,7 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
 def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
     _hint_fields(findings, models.materia_model(raw), raw, path)
     if raw.get("utility") is not None and (raw.get("command") or raw.get("script")) is not None:
-        message = "utility has no effect, since the materia has a command or script"
+        message = "the field utility has no effect, since the materia has a command or script"
         findings.hint(NO_EFFECT, f"{path}.utility", message, "remove utility")
     colour = raw.get("color")
     if colour is not None and tint_of(colour) is None:
@@ -234,7 +232,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
     fix = None
     if closest is not None and closest not in owner and in_socket:
         steps = do("set_socket", path, closest, owner[field]), do("set_socket", path, field, None)
-        fix = safe_fix(f"Call it {closest}", *steps)
+        fix = safe_fix(f"Rename the field to {closest}", *steps)
     findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.noun}", advice, fix)
 
 
@@ -250,7 +248,7 @@ def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
         named = owner.get("materia")
         return f"the field belongs to {f'materia.{named}' if isinstance(named, str) else 'the materia'}"
     assigns = model is models.AgentMateria and "assign" in owner
-    return f"this materia is {model.noun}{', which has assign on its socket' * assigns}"
+    return f"this materia is {model.noun}{', so assign belongs to its socket' * assigns}"
 
 
 def _is_set(value: JSON) -> bool:

@@ -45,7 +45,7 @@ from materia_nb.loadout.vocabulary import (
     source_fault,
 )
 
-ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
+ID_FORM = "a letter followed by letters, digits, dots, dashes or underscores, at most 64 characters"
 
 
 _FixFor: TypeAlias = Callable[[str | None], Fix | None]
@@ -74,7 +74,7 @@ def renumber(facts: LoadoutFacts, socket: SocketFacts) -> Fix:
     """Return the fix that gives a socket a canonical id and keeps its old id as its label."""
     old, new = socket.id, next_socket_id(facts.raw)
     label = () if socket.raw.get("label") else (do("set_socket", new, "label", old),)
-    return safe_fix(f"Call it {new}, labelled {old}", do("rename_socket", old, new), *label)
+    return safe_fix(f"Rename to {new}, and keep {old} as the label", do("rename_socket", old, new), *label)
 
 
 def _check_endpoint(
@@ -115,7 +115,7 @@ def _check_endpoint(
 
 def _first_entry(facts: LoadoutFacts) -> Fix | None:
     first = next(iter(facts.sockets), None)
-    return suggested_fix(f"Start at {first}", do("set_entry", first)) if first is not None else None
+    return suggested_fix(f"Set the entry to {first}", do("set_entry", first)) if first is not None else None
 
 
 def _check_done(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
@@ -147,11 +147,11 @@ def _check_sources(findings: Findings, socket: SocketFacts) -> None:
 def _check_placement(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -> None:
     named, source = socket.raw.get("materia"), f"{socket.id}.materia"
     if not is_text(named):
-        wrong = f"materia is {brief(named)}" if "materia" in socket.raw else "materia is missing"
+        wrong = f"materia cannot be {brief(named)}" if "materia" in socket.raw else "materia is missing"
         findings.problem(UNKNOWN_MATERIA, source, wrong, findings.near("", facts.definitions))
     elif named not in facts.definitions:
         closest = findings.closest(named, facts.definitions)
-        fix = suggested_fix(f"Place {closest}", do("set_socket", socket.id, "materia", closest)) if closest else None
+        fix = suggested_fix(f"Use {closest}", do("set_socket", socket.id, "materia", closest)) if closest else None
         advice = findings.near(named, facts.definitions)
         findings.problem(UNKNOWN_MATERIA, source, f"the materia {brief(named)} does not exist", advice, fix)
 
@@ -226,7 +226,7 @@ def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
     for loop in facts.loops:
         _check_loop(findings, facts, inbound, loop)
     for socket_id, first, second in derive(facts).conflicts:
-        message = f"the exits of loops {first!r} and {second!r} derive different advances of {socket_id!r}"
+        message = f"the exits of loops {first!r} and {second!r} derive different advances for {socket_id!r}"
         advice = f"set `from` of the exit of {second!r} to another member, or remove loop {second!r}"
         findings.problem(AMBIGUOUS_ADVANCE, f"{socket_id}.advance", message, advice)
     _check_cursors(findings, facts)
@@ -331,12 +331,12 @@ def _check_source(
         known = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]
         if known:
             advice += f", for example from {known[0]!r}"
-        message = why or "no edge of a generator enters the loop"
+        message = why or "no edge leads from a generator into the loop"
     elif len(entering) > 1:
         edges = ", ".join(f"{from_} -> {to}" for from_, to in entering[:5])
-        message = f"{counted(len(entering), 'edge')} of generators enter the loop: {edges}"
+        message = f"{counted(len(entering), 'edge')} lead from generators into the loop: {edges}"
     elif source is not None and entering[0][0] != source:
-        path, message = f"{path}.from", why or f"no edge of {source!r} enters the loop"
+        path, message = f"{path}.from", why or f"no edge leads from {source!r} into the loop"
         advice = f"write {entering[0][0]!r}, the generator whose edge enters the loop"
     else:
         return
@@ -352,7 +352,7 @@ def _check_legacy_exit(findings: Findings, facts: LoadoutFacts, loop: LoopFacts,
         return
     socket = facts.sockets[source]
     if when in GUARDS and socket.parse == "text":
-        message = f"the output of {source!r} is text, but its exit of loop {loop.id!r} needs {when}"
+        message = f"the output of {source!r} is text, but its exit from loop {loop.id!r} has the condition {when}"
         advice = 'write "parse": "json", or change the condition of the exit to "always"'
         findings.problem(INVALID_LOOP, f"{source}.parse", message, advice)
     _check_legacy_advance(findings, loop, socket, when)

@@ -116,7 +116,7 @@ def _empty_source(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
 
 def _no_way_on(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
     return MateriaError(
-        f"No part can follow {graph.name!r}, since an empty list would end the cast at its loop {loop!r}: {why}.",
+        f"No part can follow {graph.name!r}, since an empty list in its loop {loop!r} would end the cast: {why}.",
         where=f"loops.{loop}",
         hint=f"{hint}, or link {graph.name} last",
         kind="no_way_on",
@@ -251,7 +251,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
     if not names:
         raise MateriaError(
             "No loadout or materia was named.",
-            hint="name the loadouts and materia to link, in order",
+            hint="write the names of the loadouts and materia to link, in order",
             kind="unknown_part",
         )
     parts = [find_part(document, name) for name in names]

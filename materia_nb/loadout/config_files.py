@@ -57,13 +57,13 @@ def _parse_json(text: str) -> JSON:
     try:
         document = json.loads(text, object_pairs_hook=pairs, parse_float=finite_number, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
-        message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        message = f"the text is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise ParseError(message, _advice(text, error), error.lineno, error.colno) from error
     except RecursionError as error:
         raise ParseError("the JSON is nested too deeply", f"use at most {_MAX_DEPTH} levels") from error
     except ValueError as error:  # a number with thousands of digits
         raise ParseError(
-            f"this JSON contains a value that cannot be stored: {error}", "write a number that JSON can represent"
+            f"the JSON contains a value that cannot be stored: {error}", "write a number that JSON can represent"
         ) from error
     if repeated:
         owner, key = repeated[0]
@@ -94,13 +94,13 @@ def parse_yaml(text: str) -> JSON:
         twice = "duplicate key" in message
         hint = "remove the duplicate key" if twice else "check the indentation, colons and quotes at this position"
         position = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
-        raise ParseError(f"this is not YAML: {message}", hint, *position) from error
+        raise ParseError(f"the text is not valid YAML: {message}", hint, *position) from error
     except RecursionError as error:
         raise ParseError("the YAML is nested too deeply", f"use at most {_MAX_DEPTH} levels") from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         # the library does not wrap errors of its constructors, such as an impossible date
         message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
-        raise ParseError(f"this is not YAML: {message}", "put unusual values into quotes") from error
+        raise ParseError(f"the text is not valid YAML: {message}", "put unusual values into quotes") from error
     _bounded_json(document, _MAX_YAML_VALUES)
     # a document without escapes has no surrogates
     return _with_whole_characters(document) if re.search(r"\\u", text, re.IGNORECASE) else document
@@ -116,7 +116,7 @@ def _constructor() -> type:
             for key, _ in node.value:
                 if key.tag == "tag:yaml.org,2002:merge":
                     raise ConstructorError(
-                        problem="YAML 1.2 has no merge key (<<): write the fields out",
+                        problem="YAML 1.2 has no merge keys (<<): write each field instead",
                         problem_mark=key.start_mark,
                     )
 
@@ -310,7 +310,7 @@ def read_config(path: str | Path) -> JSON:
     text = config_text(path)
     format_ = ENDINGS.get(path.suffix.lower())
     if format_ is None:
-        message = "the name of the config file has an unknown ending"
+        message = "the name of the config file has an unknown extension"
         raise config_error(message, path, f"rename the file so that it ends with {one_of_words(ENDINGS)}")
     return read_text(text, format_, where=str(path))
 
@@ -331,7 +331,7 @@ def config_text(path: str | Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise config_error(
-            f"the file is not UTF-8: byte {data[error.start]:#04x}", f"{path}:{line}", "save it as UTF-8"
+            f"the file is not UTF-8: byte {data[error.start]:#04x}", f"{path}:{line}", "save the file as UTF-8"
         ) from error
 
 
@@ -368,7 +368,7 @@ def write_config(path: str | Path, document: JSON) -> None:
     if ENDINGS.get(path.suffix.lower()) not in ("json", "jsonc"):
         name = path.with_suffix(".json").name
         hint = f"choose a name that ends with .json, such as {name}"
-        raise config_error("a config is only written as JSON", path, hint)
+        raise config_error("a config can only be saved as JSON", path, hint)
     try:
         text = dumps(document, indent=2) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
@@ -396,7 +396,7 @@ def expanded(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise config_error(str(error), path, "write the path in full") from error
+        raise config_error(str(error), path, "write the full path") from error
 
 
 def resolved(path: str | Path) -> Path:
@@ -406,7 +406,7 @@ def resolved(path: str | Path) -> Path:
     # a cycle of links, a NUL in the name, or a number
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         name = repr(str(path))[:200]
-        raise config_error(f"the path is not valid: {error}", name, "name a file or a directory") from error
+        raise config_error(f"the path is not valid: {error}", name, "choose a file or a directory") from error
 
 
 def is_there(path: Path) -> bool:
@@ -435,11 +435,11 @@ def _check_plain(path: Path) -> None:
     except OSError as error:
         raise _os_error("read", path, error) from error
     except ValueError as error:  # a NUL in the name
-        raise config_error("the path is not a valid file name", repr(str(path)), "name a config file") from error
+        raise config_error("the path is not a valid file name", repr(str(path)), "choose a config file") from error
     if stat.S_ISDIR(mode):
         raise config_error("the path is a directory", path, _near_file(path / "config.json"))
     if not stat.S_ISREG(mode):
-        raise config_error("the path is not a plain file", path, "name a config file")
+        raise config_error("the path is not a regular file", path, "choose a config file")
 
 
 def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
@@ -461,5 +461,7 @@ def _near_file(path: Path) -> str:
     if match:
         return f"did you mean {match!r}?"
     return (
-        f"config files there: {', '.join(names[:10])}" if names else "check the path: the directory has no config files"
+        f"choose a config file: {', '.join(names[:10])}"
+        if names
+        else "check the path: the directory has no config files"
     )

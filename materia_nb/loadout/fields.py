@@ -118,8 +118,8 @@ def _integer_from(minimum: int) -> ValueKind:
         number = whole_number(value)
         return number is not None and number >= minimum
 
-    shape = f"whole number from {minimum:,} up"
-    advice = f"write a whole number from {minimum} up, or leave it out"
+    shape = f"whole number of at least {minimum:,}"
+    advice = f"write a whole number of at least {minimum}, or remove the field"
     return ValueKind(accepts, {"type": "integer", "minimum": minimum}, shape, advice, whole_number)
 
 
@@ -161,7 +161,7 @@ def _is_tools(tools: JSON) -> bool:
     if names in TOOL_SCOPES and not custom:
         return True
     suggestion = f" ({did_you_mean(names, TOOL_SCOPES)})" if isinstance(names, str) else ""
-    raise Fault(f"tools is {brief(names)}", _SCOPE_ADVICE + suggestion, ".tools" if custom else "")
+    raise Fault(f"tools cannot be {brief(names)}", _SCOPE_ADVICE + suggestion, ".tools" if custom else "")
 
 
 _CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
@@ -193,7 +193,7 @@ def is_context(value: JSON) -> bool:
     for name, part in value.items():
         kind = _CONTEXT_PARTS.get(name)
         if kind is None:
-            message = f"castContext has no part {name!r}"
+            message = f"castContext has no field {name!r}"
             raise Fault(message, f"use {one_of_words(tuple(_CONTEXT_PARTS))}", f".{name}")
         if not kind.accepts(part):
             raise Fault(hint=kind.advice or f"write {kind.shape}", at=f".{name}")
@@ -221,14 +221,14 @@ NonBlankText: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, advice="wri
 AnyText: TypeAlias = Annotated[
     str, ValueKind(lambda value: isinstance(value, str), _STRING, advice="write text in quotes")
 ]
-Texts: TypeAlias = Annotated[list[str], ValueKind(_is_string_list, _STRINGS, "list of texts")]
+Texts: TypeAlias = Annotated[list[str], ValueKind(_is_string_list, _STRINGS, "list of strings")]
 TextsByName: TypeAlias = Annotated[
     dict[str, str],
     ValueKind(
         lambda value: is_object(value) and all(isinstance(entry, str) for entry in value.values()),
         {"type": "object", "additionalProperties": _STRING},
-        "object of texts",
-        'write an object of texts, such as {"NAME": "${NAME}"}',
+        "object with string values",
+        'write an object with string values, such as {"NAME": "${NAME}"}',
     ),
 ]
 Flag: TypeAlias = Annotated[bool, ValueKind(_is_bool, _BOOLEAN, "true or false", "write true or false, without quotes")]
@@ -236,14 +236,14 @@ Count: TypeAlias = Annotated[int, _integer_from(0)]
 PositiveCount: TypeAlias = Annotated[int, _integer_from(1)]
 PromptCharacters: TypeAlias = Annotated[int, _integer_from(LEAST_PROMPT_CHARACTERS)]
 Percent: TypeAlias = Annotated[float, _number_from_0("percent")]
-Amount: TypeAlias = Annotated[float, _number_from_0("number from 0 up", "write a number from 0 up")]
+Amount: TypeAlias = Annotated[float, _number_from_0("number of at least 0", "write a number of at least 0")]
 Date: TypeAlias = Annotated[
     str,
     ValueKind(
         _is_date,
         {"type": "string", "format": "date"},
-        "date, as 2026-11-23",
-        'write a day, such as "2026-11-23"',
+        "date, such as 2026-11-23",
+        'write a date, such as "2026-11-23"',
     ),
 ]
 Milliseconds: TypeAlias = Annotated[
@@ -262,7 +262,7 @@ Name: TypeAlias = Annotated[
         lambda value: is_text(value) and bool(split_path(value)),
         _STRING,
         "name",
-        "write a name, or leave it out",
+        "write a name, or remove the field",
     ),
 ]
 """The name of a cursor, or of an item in the state (R12, R13)."""
@@ -286,7 +286,7 @@ Context: TypeAlias = Annotated[
         is_context,
         _CONTEXT_SCHEMA,
         CONTEXT_SHAPE,
-        f"write {', '.join(CAST_CONTEXTS)}, or an object of {', '.join(_CONTEXT_PARTS)}",
+        f"write {', '.join(CAST_CONTEXTS)}, or an object with any of {', '.join(_CONTEXT_PARTS)}",
     ),
 ]
 Tools: TypeAlias = Annotated[
@@ -303,7 +303,7 @@ ScriptName: TypeAlias = Annotated[
     ),
 ]
 CommandPart: TypeAlias = Annotated[
-    str, ValueKind(_is_command_part, _STRING, advice="write each part as a string that is not empty")
+    str, ValueKind(_is_command_part, _STRING, advice="write each part of the command as a non-empty string")
 ]
 
 

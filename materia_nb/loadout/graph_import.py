@@ -90,7 +90,7 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
         source, target = _text(edge, "source"), _text(edge, "target")
         for id_ in (source, target):
             if id_ not in flow.steps:
-                raise _bad(f"The edge {source!r} -> {target!r} names a node {id_!r} that is not among the nodes.")
+                raise _bad(f"The edge {source!r} -> {target!r} refers to the node {id_!r}, which does not exist.")
         choice = edge.get("conditional") is True
         label = edge.get("data")
         flow.edges.append(FlowEdge(source, target, label if isinstance(label, str) else "", choice))
@@ -241,7 +241,7 @@ def _read_text(text: str, where: str, suffix: str) -> Flow:
             raise MateriaError(error.what, where=error.where, hint=error.hint, kind="bad_graph") from error
         if not isinstance(document, Mapping):
             hint = "write the graph as an object with nodes and edges"
-            raise _bad(f"The JSON is a {type(document).__name__}.", hint, where=where or None)
+            raise _bad(f"The JSON is a {type(document).__name__}, not an object.", hint, where=where or None)
         return read_langgraph(document)
     if suffix != ".md" and not text.lstrip().startswith(("```", "~~~")):
         return read_mermaid(text, where=where)

@@ -314,7 +314,7 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
         socket = facts.sockets[generator]
         handoff = socket.handoff
         if handoff != DEFAULT_HANDOFF and not socket.is_utility:
-            message = f"{generator!r} is a parallel generator, but the protocol {handoff!r} has no schedule of lanes"
+            message = f"{generator!r} is a parallel generator, but the protocol {handoff!r} cannot schedule lanes"
             advice = f'write "handoff": "{DEFAULT_HANDOFF}" on the socket'
             findings.problem(INVALID_SOCKET, f"{generator}.handoff", message, advice)
         _check_prelude(findings, facts, generator)
@@ -357,7 +357,7 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
     for id_ in (generator, *prelude):
         for edge in facts.sockets[id_].edges:
             if edge.when != "always" or edge.index:
-                message = f"{id_!r} must lead to the lanes of {generator!r} by a single always edge, but has edge {edge.index + 1}"
+                message = f"{id_!r} must lead to the lanes of {generator!r} by a single always edge, so edge {edge.index + 1} is not allowed"
                 advice = "remove the edge, or move the decision to a member of the loop"
                 fix = suggested_fix("Remove the edge", do("remove_edge", id_, edge.index))
                 findings.problem(INVALID_LOOP, f"{id_}.edges[{edge.index}]", message, advice, fix)
@@ -428,7 +428,7 @@ def _check_safe(findings: Findings, facts: LoadoutFacts, region: Region) -> None
         lanes = f"the lanes of {region.generator!r} (loop {region.loop!r})"
         if raw.get("parallelSafe") is not True:
             message = f"the materia {materia!r} is in {lanes}, but is not marked as parallelSafe"
-            advice = 'write "parallelSafe": true if several of them can run at the same time'
+            advice = 'write "parallelSafe": true if it can run in several lanes at the same time'
             findings.problem(INVALID_MATERIA, f"materia.{materia}.parallelSafe", message, advice)
         if raw.get("multiTurn") is True:
             message = f"the materia {materia!r} is in {lanes}, where a person cannot refine drafts"

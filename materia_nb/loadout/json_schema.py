@@ -199,7 +199,7 @@ def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, I
     if input_ == "choice":
         options = tuple((word, word) for word in schema.get("enum") or _words(schema))
         if not row.required:
-            options = (("", _left_out(row, schema)), *options)
+            options = (("", _empty_choice_label(row, schema)), *options)
         if typed not in [word for word, _ in options]:
             options = (*options, (typed, f"{typed} (unknown)"))
     elif input_ == "scope":
@@ -267,13 +267,13 @@ def _words(schema: Mapping[str, Any]) -> list[str]:
     return next((list(kind["enum"]) for kind in kinds if "enum" in kind), [])
 
 
-def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
+def _empty_choice_label(row: FieldRow, schema: Mapping[str, Any]) -> str:
     if row.shape == CONTEXT_SHAPE:
         return "inherited"
     default = schema.get("default")
     if default is None and "(the default)" in row.description:
         default = "text"
-    return f"left out: {default}" if default is not None else "left out"
+    return f"default: {default}" if default is not None else "not set"
 
 
 def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:

@@ -119,7 +119,7 @@ class LayeredConfig:
             if name in names:
                 return layer
             known += names
-        raise config_error(f"no layer has the {kind} {name!r}", None, did_you_mean(name, set(known)))
+        raise config_error(f"no layer defines the {kind} {name!r}", None, did_you_mean(name, set(known)))
 
     def origins(self, kind: Named, name: str) -> Mapping[str, Layer]:
         """Return the layer from which each field of a loadout or a materia came (R33); empty for an unknown name."""
@@ -279,7 +279,7 @@ class _Merge:
             self.add(name, str(path), path, read_config(path))
         except MateriaError as error:
             if asked_by is not None:
-                error.hint = f"{error.hint} ({asked_by} names this file)"
+                error.hint = f"{error.hint} (the path is the value of {asked_by})"
             if not tolerant:
                 raise
             self.layers.append(Layer(name, str(path), path, fault=error))
@@ -291,7 +291,7 @@ class _Merge:
             raise config_error(message, label, 'write {"loadouts": { ... }, "materia": { ... }}')
         for group in (*_NAMED, *_MERGED):
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
-                message = f"{group} is {brief(document[group])}"
+                message = f"{group} cannot be {brief(document[group])}"
                 raise config_error(message, f"{label}: {group}", "write an object")
         loadouts, materia = _names(document.get("loadouts")), _names(document.get("materia"))
         self.layers.append(Layer(name, label, path, loadouts, materia, document))

@@ -351,13 +351,13 @@ class _Parser:
             candidates, title = ends[role], subgraph.title or id_
             if other in inside or len(candidates) != 1:
                 reason = (
-                    f"joins the subgraph {title!r} to a node inside it"
+                    f"connects the subgraph {title!r} with a node inside it"
                     if other in inside
-                    else f"is drawn to the subgraph {title!r}, which {role} at {len(candidates)} nodes"
+                    else f"is attached to the subgraph {title!r}, which {role} at {len(candidates)} nodes"
                     + (f": {', '.join(candidates[:5])}" if candidates else "")
                 )
                 message = f"The link between {link.source!r} and {link.target!r} {reason}."
-                raise self._error(message, "draw the link to one node of the subgraph", line=link.line)
+                raise self._error(message, "attach the link to one node of the subgraph", line=link.line)
             (node,) = candidates
             self.links[number] = link._replace(source=node) if link.source == id_ else link._replace(target=node)
 

@@ -217,9 +217,9 @@ class Foreach(Model):
 
     items: fields.SourcePath = config_field(
         "Source of the list, such as `state.rows`. Other values count as an empty list. Required.", "R12",
-        required=True, write='name the list, such as "state.rows"', label="list", first=1)
+        required=True, write='write the path of a list, such as "state.rows"', label="list", first=1)
     as_: fields.Name | None = config_field(
-        "Name of the current item in the state. Defaults to `item`.", "R12", alias="as", label="item is called",
+        "Name of the current item in the state. Defaults to `item`.", "R12", alias="as", label="name of item",
         first=2)
     cursor: fields.Name | None = config_field("Name of the cursor. Defaults to `<socket id>Index`.", "R13", first=3)
     done: fields.Reference | None = config_field(
@@ -317,9 +317,9 @@ class Consumes(Model):
         alias="from", shape="socket id", needed=True, first=1)
     output: fields.WorkItemsList = config_field(
         "List of the generator. Defaults to `workItems`.", "R12",
-        write='write "workItems" or leave it out; for another list use iterator {"items": "state...."}')
+        write='write "workItems" or remove the field; for another list use iterator {"items": "state...."}')
     as_: fields.Name | None = config_field(
-        "Name of the current item in the state. Defaults to `workItem`.", "R12", alias="as", label="item is called",
+        "Name of the current item in the state. Defaults to `workItem`.", "R12", alias="as", label="name of item",
         first=2)
     cursor: fields.Name | None = config_field(
         "Name of the cursor. Defaults to `workItemIndex`. Loops of the same generator need different cursors.", "R13",
@@ -363,7 +363,7 @@ class LegacyExit(Model):
     code = INVALID_LOOP
 
     from_: fields.Reference | None = config_field(
-        "Member that decides. Required.", "R15", alias="from", shape="socket id", needed=True)
+        "Member whose output decides. Required.", "R15", alias="from", shape="socket id", needed=True)
     when: fields.WhenOutput = config_field(
         "Condition for the end of an item. Required.", "R15", required=True, code=INVALID_CONDITION,
         missing="the condition is missing")

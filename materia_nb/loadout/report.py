@@ -25,7 +25,7 @@ PROBLEM_CODES: Final = {
     (AMBIGUOUS_ADVANCE := "ambiguous-advance"): "two loops that would each derive an `advance` on a socket",
     (UNKNOWN_MATERIA := "unknown-materia"): "a missing materia of a socket, or a materia that does not exist",
     (INVALID_MATERIA := "invalid-materia"): "an invalid definition of a materia",
-    (INVALID_GENERATOR := "invalid-generator"): "a socket whose fields contradict its generator",
+    (INVALID_GENERATOR := "invalid-generator"): "a socket whose fields contradict its role as a generator",
     (INVALID_SOCKET := "invalid-socket"): "another invalid field of a socket",
     (INVALID_CONFIG := "invalid-config"): (
         "an invalid field of the config, such as `limits`, `budget`, `activeLoadout` or `artifactDir`"
@@ -88,7 +88,7 @@ def suggested_fix(label: str, *steps: FixStep) -> Fix:
 
 def without_field(id_: str, field: str) -> Fix:
     """Return the fix that removes a field without effect from a socket."""
-    return safe_fix(f"Remove {field} here", do("set_socket", id_, field, None))
+    return safe_fix(f"Remove {field} from {id_}", do("set_socket", id_, field, None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magics, the tab completion and the display of casts; a second call replaces them."""
+    """Register the magics, the tab completion and the display of casts. A second call registers all of them again."""
     from materia_nb.agents.interface import CELL_NAME_FINDERS
     from materia_nb.magics.cast_display import CastDisplay
     from materia_nb.magics.magic import MateriaMagics, QuestionLine, make_cell_namer, make_matcher
@@ -40,7 +40,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
-    """Run cells in order in a new shell without a kernel and without output, and return the variables that they defined.
+    """Run cells one after another in a new shell without a kernel; return the variables that the cells define.
 
     Args:
         cells: the source of each cell, and True if it may fail.

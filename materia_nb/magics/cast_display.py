@@ -1,8 +1,8 @@
-"""The display of a cast: panels as the value of a cell, a record in the notebook, and a progress bar while it runs.
+"""Display of casts in a notebook: panels, a record that is stored with the notebook, and a progress bar during a run.
 
-With a kernel, the value of a cell is the panels of the cast. Below the panels is the record: a picture and the outcome,
-for readers who have no kernel or no widgets, or who have not trusted the notebook. The record is updated at the end of
-each cell, and shortly after the last change. A live panel hides the record, see ``widgets/cast_panel.py``.
+A cast as the value of a cell is displayed as panels. Below them is the record: a picture of the graph and the outcome,
+for readers without a kernel, without widgets, or of an untrusted notebook. The record is updated at the end of each
+cell and shortly after a change. A live panel hides the record (``widgets/cast_panel.py``).
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 MOST_STEPS: Final = 30
 """Maximum number of steps in the record; earlier steps are omitted."""
 _OUTPUT_CHARS: Final = 1_500
-"""Maximum length of the output of a step in the record."""
+"""Maximum length of a step's output in the record, in characters."""
 
 _QUIET_S: Final = 0.6
-"""Time without a change after which the record is updated, in seconds."""
+"""Time in seconds without a change of the cast, after which the record is updated."""
 
 _log = logging.getLogger("materia_nb.magics")
 
 
 def record_text(cast: Cast) -> MimeBundle:
-    """Return the outcome of a cast: its status, its latest steps (foldable in HTML), and the command to continue it."""
+    """Return the record of a cast as text and HTML: status, latest steps, and the command that continues it."""
     now = cast.now
     steps = steps_view(now)
     title = f"Record of cast {cast.id}: {shorten(now.request, 60)}".rstrip(": ")
@@ -123,7 +123,7 @@ class Record:
                 self._timer.cancel()
 
     def _later(self) -> None:
-        """Schedule an update of the record. Must be fast, because it is called after every change."""
+        """Schedule an update of the record. This method is called after every change, so it must be fast."""
         self._changed = True
         with self._lock:
             if self._timer is None:
@@ -155,11 +155,11 @@ class Record:
 
 
 class CastDisplay:
-    """Shows the casts of a shell, and keeps their records up to date.
+    """The display of the casts of a shell: shows their panels and updates their records.
 
     Args:
         shell: the shell.
-        workbench: returns the workbench of the shell; a cast forked in a panel becomes its current cast.
+        workbench: returns the workbench of the shell. A cast that is forked in a panel becomes its current cast.
     """
 
     def __init__(self, shell: InteractiveShell, workbench: Callable[[], Workbench]) -> None:
@@ -200,7 +200,7 @@ class CastDisplay:
         self._panel(casts.show)._ipython_display_()
 
     def _panel(self, show: Callable[[], Any]) -> Any:
-        """Return the panel that ``show`` creates; if there can be none, IPython falls back to a picture or a table."""
+        """Return the panel that ``show`` creates; None if that fails, and IPython then shows a picture or a table."""
         if getattr(self._shell, "kernel", None) is None:
             raise NotImplementedError
         try:
@@ -236,15 +236,15 @@ class CastDisplay:
 SHOW_AFTER_S = 0.5
 """Delay before a progress bar appears, in seconds; a short run shows no bar."""
 _REDRAW_S = 0.1
-"""Delay of an update, in seconds; the bar then shows all updates so far."""
+"""Delay between an update and the redraw of the bar, in seconds."""
 _BAR_FORMAT = "{desc} |{bar}|"
 _SAID = 60
-"""Maximum length of the agent's latest text next to the bar, in characters."""
+"""Maximum length of the text next to the bar that an agent has written so far, in characters."""
 
 
 @contextmanager
 def running(cast: Cast) -> Iterator[None]:
-    """Show a progress bar with the finished work items and the current socket while the block runs."""
+    """Show a progress bar with the finished work items and the current socket while the ``with`` block runs."""
     with _progress_bar(lambda: _progress_text(cast)) as update:
         ends = (cast.follow.changes(lambda _: update()), cast.follow.text(update))
         try:
@@ -256,7 +256,7 @@ def running(cast: Cast) -> Iterator[None]:
 
 @contextmanager
 def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a count while the block runs; yield a function that updates it from the number done and the total."""
+    """Show a progress bar while the ``with`` block runs; yield a function that sets the number done and the total."""
     counts = (0, 0)
 
     def report(done: int, total: int) -> None:
@@ -274,7 +274,7 @@ ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
 
 @contextmanager
 def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
-    """Show a tqdm bar if the block runs longer than :data:`SHOW_AFTER_S`; yield a function that updates the bar."""
+    """Show a bar if the ``with`` block runs longer than :data:`SHOW_AFTER_S`; yield a function that updates the bar."""
     progress = _Progress(status)
     if _is_watched():
         call_later(SHOW_AFTER_S, progress.show)
@@ -285,7 +285,7 @@ def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
 
 
 class _Progress:
-    """A tqdm bar that always comes to show the latest status; the timer, the cell and the agent threads update it."""
+    """A tqdm bar that several threads may update. After the last update, the bar always shows the latest status."""
 
     def __init__(self, status: ProgressSource) -> None:
         self._status = status
@@ -309,7 +309,7 @@ class _Progress:
         self._draw()
 
     def update(self) -> None:
-        """Draw the status soon, unless that is due already."""
+        """Schedule a redraw of the bar, unless a redraw is already scheduled."""
         if self._bar is not None and not self._due:
             self._due = True
             call_later(_REDRAW_S, self._draw)
@@ -355,7 +355,7 @@ def _is_watched() -> bool:
 
 
 def _progress_text(cast: Cast) -> tuple[int, int, str]:
-    """Return the finished items, the total, and a text with the cast's position and its agent's latest words."""
+    """Return the finished items, the total, and a text with the cast's position and the latest text of its agent."""
     now = cast.now
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""

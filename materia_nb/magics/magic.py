@@ -25,7 +25,7 @@ _BENCH_NAME = "wb"
 
 
 class Interrupted(MateriaError):
-    """The kernel was interrupted during a verb; the cast can continue."""
+    """An interrupt of the kernel while a verb ran. The cast can be continued."""
 
 
 @magics_class
@@ -100,7 +100,7 @@ _CONFIG_SUFFIXES = (".json", ".jsonc", ".yaml", ".yml")
 
 
 def make_matcher(bench: Callable[[], Workbench]) -> Any:
-    """Return a matcher for IPython's completer that completes only lines of ``%materia``."""
+    """Return a matcher for IPython's completer, which completes words on ``%materia`` lines only."""
 
     @context_matcher(identifier="materia_nb")
     def materia_matcher(context: CompletionContext) -> Any:
@@ -146,7 +146,7 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
 
 
 def _next_positional(verb: registry.Verb, typed_words: list[str]) -> registry.Argument | None:
-    """Return the positional argument for the next word, or None."""
+    """Return the positional argument that the next word belongs to, or None."""
     positional = [argument for argument in verb.arguments if argument.placed]
     index, skip = 0, False
     for word in typed_words:
@@ -231,7 +231,7 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
 
 
 def make_cell_namer(shell: InteractiveShell) -> Callable[[str], str | None]:
-    """Return a function that returns the name of a cell, such as ``In[3]``, from the name of its file."""
+    """Return a function that converts the file name of a cell's code to the name of the cell, such as ``In[3]``."""
 
     def name(filename: str) -> str | None:
         named = shell.compile.format_code_name(filename)
@@ -244,7 +244,10 @@ _BEGINS: Final = "%materia "
 
 
 class QuestionLine(TokenTransformBase):
-    """Passes a ``%materia`` line that ends in ``?`` to the magic; IPython still handles ``%materia?`` itself."""
+    """An IPython input transformer that passes a ``%materia`` line with a final ``?`` to the magic.
+
+    Without it, IPython would take the question mark as a request for help, as it still does for ``%materia?``.
+    """
 
     priority = 0  # runs before IPython's help transformer, whose priority is 5
 

@@ -1,8 +1,8 @@
-"""The registry of verbs for dispatch, help, completion and the docs, and the parser of a ``%materia`` line.
+"""Registry of the verbs of ``%materia``, and the parser of a ``%materia`` line.
 
-A verb is one word, or two words in a family (``edit items``). The parameters of its function are its arguments, see
-:func:`verb`. A verb that only calls a method is created from the method, see :func:`from_method`. ``$name`` is replaced
-with the value of a variable. Braces are not expanded, because handoffs contain many of them.
+A verb has one word, or two words such as ``edit items``. A decorated function (:func:`verb`) or a method
+(:func:`from_method`) defines its arguments and its help. In a line, ``$name`` is replaced with the value of a variable.
+Braces are not expanded, because the JSON of handoffs contains many braces.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from materia_nb.magics.cast_display import running
 _Completes: TypeAlias = Literal[
     "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card", "panel"
 ]
-"""The kinds of names that tab completion offers."""
+"""The kinds of names that tab completion can offer for an argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Argument:
         help: a short description.
         kind: ``word`` takes one word; ``words`` takes all words up to ``--``; ``rest`` takes the remaining line unparsed;
             ``option`` takes a value; ``options`` may be repeated, its values are a list; ``flag`` takes no value.
-        required: True if the verb needs it (not for options and flags).
-        integer: True if it must be a whole number.
-        completes: the names that tab completion offers.
+        required: True if the argument must be given; options and flags are never required.
+        integer: True if the value must be a whole number.
+        completes: the kind of names that tab completion offers.
         choices: the allowed words, which tab completion offers; empty if any word is allowed.
     """
 
@@ -94,17 +94,17 @@ class Call:
         return value if self.body is None else self.body
 
     def request(self, value: Any) -> Any:
-        """Return ``value``, followed by the body of the cell if there is one."""
+        """Return the text on the line (``value``), followed by the body of the cell if there is one."""
         return value if self.body is None else f"{value}\n{self.body.strip()}".strip()
 
 
 Handler: TypeAlias = Callable[[Any], Any]
-"""Runs a verb: of ``%materia`` with a :class:`Call`, of a terminal with the parsed arguments."""
+"""Function that runs a verb. For ``%materia`` it takes a :class:`Call`, for a terminal the parsed arguments."""
 _H = TypeVar("_H", bound=Callable[..., Any])
 Rest: TypeAlias = Any
-"""Annotates the parameter of a verb that takes the rest of the line unparsed."""
+"""Annotation for the parameter of a verb that takes the rest of the line as unparsed text."""
 Several: TypeAlias = Any
-"""Annotates the parameter of a verb that takes all words up to ``--``, as a list."""
+"""Annotation for the parameter of a verb that takes all words up to ``--`` as a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +135,13 @@ VERBS: Final[dict[str, Verb]] = {}
 
 _WORDS: Final = read_package_toml(__file__, "words.toml")
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
-"""Summaries of the first words that are not verbs on their own."""
+"""Summaries of the first words that need a second word, such as ``edit``."""
 _SYNONYMS: Final[Mapping[str, str]] = {
     synonym: hint for synonyms, hint in _WORDS["instead"].items() for synonym in synonyms.split()
 }
-"""Hints to the right verb, by words that people type by mistake."""
+"""Hints that name the right verb, by the wrong words that people type."""
 SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
-"""All verbs by their access in a terminal, such as ``looks``; verbs with the access ``notebook`` do not exist there."""
+"""The verbs by the access that they need in a terminal, such as ``looks``. ``notebook`` verbs do not exist there."""
 
 
 def verb(
@@ -154,9 +154,9 @@ def verb(
 ) -> Callable[[_H], _H]:
     """Register a function as a verb: its parameters after the first become arguments, its docstring the help.
 
-    A keyword-only parameter is an option, or a flag if it is a bool. ``changed`` overrides fields of an
-    :class:`Argument`, by parameter. If the function takes any keyword (``**failures``), other names in ``changed``
-    are further arguments.
+    A keyword-only parameter is an option, or a flag if it is a bool. ``changed`` overrides fields of the
+    :class:`Argument` of a parameter. If the function takes any keyword (``**failures``), the other names in ``changed``
+    define further arguments.
     """
 
     def register(function: _H) -> _H:
@@ -187,23 +187,23 @@ def _add(
 
 
 def _values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
-    """Return the values of arguments, by parameter."""
+    """Return the given values of arguments by parameter name."""
     values = {key: call.arguments.get(argument.key) for key, argument in arguments.items()}
     return {key: value for key, value in values.items() if value is not None}
 
 
 def value_of(_: Call, value: Any) -> Any:
-    """Return the value that the method returned."""
+    """Return the value unchanged; used to display the return value of a verb's method."""
     return value
 
 
 def status_after(call: Call, _: object) -> Any:
-    """Return the status view of the current cast."""
+    """Return the status view of the current cast; used to display the effect of a verb."""
     return status_view(call.cast.now)
 
 
 def step_after(call: Call, result: object) -> Any:
-    """Return a view of the current step: of the lane that made the step, or else of the cast."""
+    """Return a view of the latest step, in the lane that made the step if there is one."""
     return step_view(call.cast.now, lane=result.lane if isinstance(result, StepRecord) else "")
 
 
@@ -217,7 +217,7 @@ _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
     "Approvals": lambda call: call.cast.approvals,
     "QuestBoard": lambda call: call.bench.quests,
 }
-"""For each class whose methods are verbs: a function that returns the object whose method is called."""
+"""Functions that return the object on which a verb calls its method, by the name of the object's class."""
 
 _COMPLETES: Final[Mapping[str, _Completes]] = {
     "loadout": "loadout",
@@ -242,7 +242,7 @@ def from_method(
     example: str = "",
     **changed: Mapping[str, Any],
 ) -> None:
-    """Register a verb that calls a method: the signature defines the arguments, the docstring the help.
+    """Register a method as a verb. The signature defines the arguments of the verb, and the docstring is its help.
 
     A keyword-only parameter is an option, or a flag if it is a bool. The last positional parameter takes the rest of the
     line, unless it is a number, and then the body of the cell.
@@ -252,10 +252,10 @@ def from_method(
         method: a method of one of the classes in ``_OWNERS``.
         show: returns the value to show, from the value that the method returned.
         only: the parameters that a line can set, separated by spaces; all if left out.
-        cell: whether the verb never, optionally or always takes the body of a cell.
+        cell: ``never``, ``may`` or ``must`` if the verb does not accept, accepts or requires the body of a cell.
         runs: True if the verb may take long; a bar then shows the progress of the cast.
         example: the example for the help text.
-        changed: overrides fields of an :class:`Argument`, by parameter.
+        changed: fields of an :class:`Argument` to override, by parameter.
     """
     parameters = inspect.signature(method).parameters
     keys = only.split() or [key for key in parameters if key != "self"]
@@ -293,7 +293,7 @@ def _is_whole(parameter: inspect.Parameter) -> bool:
 
 
 def _argument(parameter: inspect.Parameter, helps: Mapping[str, str], changed: Mapping[str, Any]) -> Argument:
-    """Return the argument for a parameter; its help defaults to the shared help of its name."""
+    """Return the argument for a parameter. Its default help is the help for its name in ``words.toml``."""
     key, kind = parameter.name, str(parameter.annotation)
     name = key.rstrip("_")  # from_ stands for from, a Python keyword
     argument = Argument(
@@ -327,7 +327,7 @@ def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def groups(verbs: Mapping[str, Verb] = VERBS) -> dict[str, list[str]]:
-    """Return the first words of the verbs by the title of their group, in the order of the help."""
+    """Return the titles of the groups in the help, each with the first words of its verbs."""
     known = {name.partition(" ")[0] for name in verbs}
     words = {title: [word for word in line.split() if word in known] for title, line in _WORDS["groups"].items()}
     return {title: group for title, group in words.items() if group}
@@ -368,7 +368,7 @@ def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str
 
 
 def summary_of(word: str, verbs: Mapping[str, Verb] = VERBS) -> str:
-    """Return the summary of a first word, followed by its second words in parentheses."""
+    """Return the summary of a first word, followed by the possible second words."""
     summary = verbs[word].summary if word in verbs else FAMILIES[word]
     seconds = family(word, verbs)
     return f"{summary} ({word} {', '.join(seconds)})" if seconds else summary
@@ -394,7 +394,7 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 def split_verb(line: str) -> tuple[str, str]:
-    """Split a line into its one-word or two-word verb and the rest; drop a trailing ``;``."""
+    """Split a line into its verb, which has one or two words, and the rest without a final ``;``."""
     line = line.strip()
     if line.endswith(";"):
         line = line[:-1].rstrip()
@@ -415,8 +415,9 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
 
     Args:
         verb: the verb.
-        line: the rest of a line, in which quotes group words and ``$name`` stands for a variable; or the words of a
-            command line, which are used unchanged, and whose options may also follow an argument of kind ``rest``.
+        line: the rest of a notebook line, in which quotes group words and ``$name`` means a variable; or the words of a
+            command line, which are used unchanged. On a command line, options may also follow an argument of kind
+            ``rest``.
         names: the variables.
     """
     matches = list(_WORD.finditer(line)) if isinstance(line, str) else []

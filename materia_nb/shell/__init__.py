@@ -1,1 +1,1 @@
-"""The command line ``materia``, which runs the verbs of the magics in a terminal and in CI, and the MCP server."""
+"""The program ``materia``, which runs the verbs of ``%materia`` in a terminal and in CI, and the MCP server."""

@@ -1,4 +1,4 @@
-"""The command line ``materia``: the verbs of the magic, and commands that exist only in a terminal.
+"""The program ``materia``: the verbs of ``%materia`` as commands, and commands that exist only in a terminal.
 
 ``materia lessons``, ``gallery`` and ``cheatsheet`` copy files of the package to a folder. To offer more files, add a
 :class:`Bundle` to :data:`BUNDLES`.
@@ -33,7 +33,7 @@ from materia_nb.shell.terminal import ExitCode
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 ROOTS: Final = [PACKAGE] if (PACKAGE / "notebooks").is_dir() else [PACKAGE, PACKAGE.parent]
-"""Folders to search for data files: in a wheel they are inside the package, in a checkout next to it."""
+"""Folders to search for data files, which are inside the package in a wheel, and next to it in a checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,10 @@ class Bundle:
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder, except Python code and hidden files such as casts of the notebooks or caches."""
+    """Yield the files in a folder and its subfolders, except hidden files, and files of a Python package such as caches."""
     for directory, subfolders, names in os.walk(folder):
         subfolders[:] = [name for name in subfolders if not name.startswith((".", "__"))]
-        yield from (
-            Path(directory, name) for name in names if not name.startswith((".", "__")) and not name.endswith(".py")
-        )
+        yield from (Path(directory, name) for name in names if not name.startswith((".", "__")))
 
 
 BUNDLES: Final = (
@@ -86,7 +84,7 @@ BUNDLES: Final = (
         ("cheatsheet", "cheatsheet.svg", "cheatsheet.pdf"),
     ),
 )
-"""The bundles that can be copied, in the order of the help."""
+"""The bundles of files that can be copied, in the order of the help."""
 
 
 def available_bundles() -> list[Bundle]:
@@ -160,7 +158,7 @@ def trust_notebooks(notebooks: Sequence[Path]) -> bool:
 def content_to_copy(source: Path) -> bytes:
     """Return the content of a file; a notebook gets the kernel and Python version that JupyterLab would write.
 
-    Otherwise JupyterLab shows a notebook that was only opened as changed.
+    Without these fields, JupyterLab would mark a notebook as changed when a user only opens it.
     """
     content = read_plain(source, follow=True)
     if source.suffix != ".ipynb" or find_spec("ipykernel") is None:
@@ -215,7 +213,7 @@ materia --help lists all commands, materia COMMAND --help explains a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and return its :class:`~materia_nb.shell.terminal.ExitCode`."""
+    """Run the program with these arguments and return its :class:`~materia_nb.shell.terminal.ExitCode`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # the encoding may be Latin-1
@@ -259,7 +257,7 @@ def _run_words(words: list[str]) -> int:
 
 
 def _help_topic(words: Sequence[str]) -> str | None:
-    """Return the command that a command line requests help for, empty for the list of all commands; else None."""
+    """Return the command whose help is requested; empty for the list of commands, None if no help is requested."""
     if words[0] in ("help", "-h", "--help"):
         return " ".join(words[1:])
     before = list(takewhile(lambda word: word not in ("-h", "--help"), words))
@@ -273,7 +271,7 @@ def _command_name(words: Sequence[str]) -> str:
 
 
 def parse_command(words: Sequence[str]) -> tuple[Verb, dict[str, Any]]:
-    """Return the command that a command line runs, and its arguments; raises MateriaError (``usage``)."""
+    """Return the command of a command line and its arguments; raise MateriaError (``usage``) if the line is invalid."""
     name = _command_name(words)
     if name not in COMMANDS and not family(name, COMMANDS) and (name in SHELL["notebook"] or family(name)):
         hint = "give loadouts with --file and agents with --agent; commands continue the latest cast, or the cast named with --cast"
@@ -283,7 +281,7 @@ def parse_command(words: Sequence[str]) -> tuple[Verb, dict[str, Any]]:
 
 
 def _json_text(document: object) -> str:
-    """Return JSON; escape all non-ASCII characters if the standard output cannot encode some of them."""
+    """Return a document as JSON. Non-ASCII characters are escaped if the standard output cannot encode them."""
     text = json.dumps(document, ensure_ascii=False, indent=2)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
@@ -316,7 +314,7 @@ _STARTS_CASTS: Final = frozenset({"quest run", "sweep"})
 
 
 def _command(verb: Verb, access: str) -> Verb:
-    """Return the command for a verb; ``access`` is the verb's key in the table ``shell`` of ``words.toml``."""
+    """Return the terminal command for a verb; ``access`` is its key in the table ``shell`` of ``words.toml``."""
     options = [_BODY] if verb.cell != "never" else []
     if access in ("looks", "changes") and "--cast" not in verb.options:
         options.append(_CAST)
@@ -333,7 +331,7 @@ def _command(verb: Verb, access: str) -> Verb:
 
 
 def _run_verb(verb: Verb, access: str, values: Mapping[str, Any]) -> int:
-    """Run a verb, write its result and return the exit code."""
+    """Run a verb as a command: open its workbench and cast, write its result and return the exit code."""
     with _bench(access, values) as bench:
         call = _call(verb, bench, values)
         if access in ("looks", "changes"):
@@ -343,7 +341,7 @@ def _run_verb(verb: Verb, access: str, values: Mapping[str, Any]) -> int:
 
 @contextmanager
 def _bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
-    """Open the workbench of a command. The access ``tests`` gets a :class:`DryBench`, without agents and processes."""
+    """Open the workbench of a command; a :class:`DryBench`, which cannot run casts, for the access ``tests``."""
     project = Path(values.get("project", "."))
     if not project.is_dir():
         raise usage_error(f"The project directory {project} does not exist.", "name a directory after --project")
@@ -360,7 +358,7 @@ def _bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _call(verb: Verb, bench: Workbench, values: Mapping[str, Any]) -> Call:
-    """Return the call of a verb; load a file that is given as a loadout, and read the file with the body of the cell."""
+    """Return the call of a verb; load a file that is named as the loadout, and read the file of ``--body``."""
     arguments = dict(values)
     for argument in verb.arguments:
         if argument.completes == "loadout" and Path(str(values.get(argument.key))).suffix in ENDINGS:
@@ -394,7 +392,7 @@ def _report_result(verb: Verb, value: object, bench: Workbench, values: Mapping[
 
 
 def _check(values: Mapping[str, Any]) -> int:
-    """Check loadout files, loadouts and saved tests; the help of the command describes the arguments."""
+    """Run the command ``check`` on loadout files, loadouts and saved tests; return the exit code."""
     verb, names = VERBS["check"], values.get("names", [])
     with _bench("tests", values) as bench:
         if "fix" not in values:
@@ -408,7 +406,7 @@ def _check(values: Mapping[str, Any]) -> int:
 
 
 def _run(values: Mapping[str, Any]) -> int:
-    """Cast a request, or continue a cast, until it ends or must wait; ask a person who sits at the terminal."""
+    """Run the command ``run``: cast a request or continue a cast. If a person must answer, ask at the terminal."""
     run, start = VERBS["run"], VERBS["cast"]
     with _bench("changes", values) as bench:
         if "request" in values:

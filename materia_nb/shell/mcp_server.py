@@ -1,8 +1,8 @@
-"""``materia mcp``: an MCP server whose tools are the operations of the designer.
+"""The command ``materia mcp``: an MCP server whose tools are the operations of the designer.
 
 A coding agent designs a loadout, and a person reviews each step in the designer. The server saves only a draft. It does
-not call a model or start a process. If a required property does not hold, the result names a cast with scripted answers
-as a counterexample.
+not call a model or start a process. If a required property does not hold, the result describes a cast with scripted
+answers as a counterexample.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WIDTH: Final = 100
 
 
 class DesignServer:
-    """The loadout that one client designs, and the tools for designing it.
+    """The design session of one client: the open loadout, and the tools that change the loadout.
 
     Args:
         project: the project directory.
@@ -77,7 +77,7 @@ class DesignServer:
         return ToolResult(cut_middle(result.text), ok=result.ok)
 
     def _operation_tool(self, operation: Operation) -> Tool:
-        """Create a tool for an operation of the designer, with the arguments of its function."""
+        """Create an MCP tool for an operation of the designer, with the same arguments."""
         skip = 2 if operation.on_materia else 1
         model = describe_arguments(operation.function, operation.name, skip, lambda name: name.strip("_"))
 
@@ -88,7 +88,7 @@ class DesignServer:
         return Tool(operation.name, operation.about, model.schema, changes=True, run=run)
 
     def _report(self, change: str) -> str:
-        """Describe a change and the findings after it; warn if the draft could not be stored."""
+        """Describe a change, and the problems and hints after it; warn if the draft could not be stored."""
         not_stored = f"\n{self.design.not_kept}" if self.design.not_kept else ""
         return f"{change}{not_stored}\n{self._findings()}"
 
@@ -278,7 +278,7 @@ async def bounded_lines(
 
 
 def serve(project: Path) -> None:
-    """Serve on stdin and stdout until the client disconnects.
+    """Run the MCP server on standard input and output until the client disconnects.
 
     Raises:
         MateriaError: the package mcp is missing (``not_installed``).

@@ -1,4 +1,4 @@
-"""Terminal input and output: questions to a person, verb results as text, JSON or exit code, ``materia check``.
+"""Terminal input and output: questions to a person, results as text or JSON, exit codes, ``materia check``.
 
 ``materia check`` reports the findings of loadout files and saved tests with file and line, in the formats that CI reads.
 """
@@ -41,19 +41,19 @@ _END = "."
 
 
 class ExitCode(IntEnum):
-    """The exit codes of the program ``materia``, which do not change between versions."""
+    """The exit codes of the program ``materia``. They stay the same in later versions."""
 
     SUCCESS = 0
     PROBLEMS = 1
-    """A finding, a difference, a damaged record, an exceeded limit, or an error that no other code names."""
+    """A problem or difference was found, a record is damaged, a limit is exceeded, or another error occurred."""
     MISUSE = 2
-    """The command line is wrong, or names something that does not exist."""
+    """The command line is invalid, or names something that does not exist."""
     FAILED = 3
     """The cast failed or was aborted, or a quest failed."""
     WAITING = 4
     """The cast or a quest waits for a person."""
     INTERRUPTED = 130
-    """The command was interrupted; a cast can be continued."""
+    """The command was interrupted. A running cast can be continued."""
 
 
 def echo(text: str) -> None:
@@ -67,20 +67,20 @@ def complain(problem: object) -> None:
 
 
 def as_commands(text: str) -> str:
-    """Return a text of this package with commands of a terminal instead of magics."""
+    """Replace the ``%materia`` lines in a text of this package with terminal commands."""
     return text.replace("%materia ", "materia ")
 
 
 def can_ask(*, as_json: bool) -> bool:
-    """Return True if input and output are a terminal and the result is not written as JSON."""
+    """Return True if a person can be asked: input and output are a terminal, and the result is not written as JSON."""
     return not as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def ask_person(cast: Cast) -> bool:
-    """Ask a person for the answer that a cast waits for; return False if the cast does not wait or nobody answers.
+    """Ask the person at the terminal to answer for a cast; return False if the cast does not wait or nobody answers.
 
-    An answer may have several lines and ends with a line that contains only a dot. After Ctrl-D, the cast keeps waiting.
-    After a refused answer this returns True, so that the caller asks again.
+    An answer may have several lines and ends with a line that contains only a dot. After Ctrl-D the cast still waits.
+    The function also returns True if the answer was refused, so that the caller asks again.
     """
     if cast.status == "complete" or not (cast.now.approvals.asking or cast.now.waiting_at or cast.now.held):
         return False
@@ -123,19 +123,19 @@ _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
     (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda view: not view),
     (ExploreView, lambda view: view.complete_search and not view.stalls),
 )
-"""Test for success by result type. As with ``diff``, a comparison that finds a difference fails."""
+"""Tests whether a result means success, by its type. A comparison that finds a difference is a failure."""
 
 
 _RUNNING_VERBS: Final = frozenset({"run", "step", "reply", "accept", "refine", "approve", "deny", "retry", "skip"})
 _MISUSE_KINDS: Final = frozenset({"usage", "bad_agent", "bad_model", "not_an_agent"})
-"""Kinds of errors that mean misuse, as all kinds that begin with ``unknown_`` do."""
+"""Kinds of errors that count as misuse, in addition to all kinds that begin with ``unknown_``."""
 
 
 def exit_code(verb: str, value: object, bench: Any) -> ExitCode:
     """Return the exit code of a verb that returned ``value``.
 
-    :data:`_SUCCESS_RULES` decides for its result types. After a verb that runs a cast, the status of the cast decides,
-    and after ``quest run`` the status of each quest.
+    The exit code depends on the result for the types in :data:`_SUCCESS_RULES`, on the status of the cast for a verb
+    that runs a cast, and on the status of each quest for ``quest run``.
     """
     for kind, rule in _SUCCESS_RULES:
         if isinstance(value, kind):
@@ -160,14 +160,14 @@ def error_code(error: MateriaError) -> ExitCode:
 
 
 def text_of(value: object, width: int) -> str:
-    """Return the result of a verb as text; for a panel, the text that a notebook without widgets shows."""
+    """Return the result of a verb as text. A panel is shown as in a notebook without widgets."""
     if isinstance(value, Shown) and type(value)._blocks is Shown._blocks:  # noqa: SLF001
         return str(value._repr_mimebundle_()["text/plain"])
     return value.as_text(width) if isinstance(value, Block) else repr(value)
 
 
 def data_of(verb: str, value: object, bench: DryBench) -> dict[str, JSON]:
-    """Return JSON for the result of a verb: ``value`` is the result, ``cast`` the current cast."""
+    """Return a JSON document with the result of a verb (``value``) and the current cast (``cast``)."""
     cast = getattr(bench, "cast_", None)
     data: dict[str, JSON] = {"value": _to_json(value)}
     if cast is not None:
@@ -233,11 +233,11 @@ _CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     (HandoffView, lambda view: _step_data(view.step)),
     (Exploration, _exploration_data),
 )
-"""Functions that convert results to data, by result type, for types that need more than their fields or table rows."""
+"""Functions that convert a result to JSON, by its type, for types with more content than fields or table rows."""
 
 
 def _to_json(value: Any) -> JSON:
-    """Return a value as JSON: a record as its fields, a table as rows keyed by header, anything else as text."""
+    """Convert a value to JSON: a record to its fields, a table to its rows (keyed by header), other objects to text."""
     for kind, convert in _CONVERTERS:
         if isinstance(value, kind):
             return _to_json(convert(value))
@@ -265,7 +265,7 @@ def _to_json(value: Any) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class LocatedFinding:
-    """A finding with its file and line; ``file`` is empty if the finding was not located in a file."""
+    """A problem or hint with its file and line; ``file`` is empty if it was not located in a file."""
 
     problem: Problem
     file: str
@@ -274,25 +274,26 @@ class LocatedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The findings of ``materia check``, by checked loadout or file (the subject)."""
+    """The findings of ``materia check``, by the checked loadout or file."""
 
     subjects: Mapping[str, tuple[LocatedFinding, ...]]
 
     @property
     def findings(self) -> tuple[LocatedFinding, ...]:
-        """The findings of all subjects."""
+        """All findings, of all checked loadouts and files."""
         return tuple(finding for findings in self.subjects.values() for finding in findings)
 
     @property
     def ok(self) -> bool:
-        """True if all findings are hints."""
+        """True if no problem was found; hints are allowed."""
         return all(finding.problem.severity == "hint" for finding in self.findings)
 
 
 def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, engine: str | None = None) -> Checked:
-    """Check loadout files, saved tests and loadouts by name; with ``strict``, an unknown field is a problem.
+    """Check loadout files, saved tests and named loadouts, and return the findings.
 
-    Without names, check all loadouts that are not bundled, or the active one if there are none.
+    Without names, check all loadouts that are not bundled, or the active loadout if all are bundled. With ``strict``,
+    an unknown field is a problem.
     """
     subjects: dict[str, tuple[LocatedFinding, ...]] = {}
     if not names:
@@ -316,7 +317,7 @@ def own_loadouts(bench: DryBench) -> list[str]:
 
 
 def choose_own(bench: DryBench) -> None:
-    """Select the project's first own loadout if no file sets ``activeLoadout``, since commands store no selection."""
+    """Select the project's first own loadout if no file sets ``activeLoadout``; commands store no selection."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
     if (own := own_loadouts(bench)) and not any("activeLoadout" in layer.document for layer in layers):
         bench.loadouts.use(own[0])
@@ -367,7 +368,7 @@ def _relative(path: Path) -> str:
 
 
 def _unreadable_files(bench: DryBench) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
-    """Yield each file that was skipped because it cannot be read, with a finding."""
+    """Yield each config file that cannot be read, with a finding that describes the error."""
     for layer in bench.loadouts.config.layers:
         if layer.fault is not None and layer.path is not None:
             yield _relative(layer.path), (_unreadable(_relative(layer.path), layer.fault),)
@@ -425,7 +426,7 @@ def _json(checked: Checked) -> str:
 
 
 def _github(checked: Checked) -> str:
-    """Return workflow commands, which GitHub shows at the lines of a pull request."""
+    """Return GitHub workflow commands, which show the findings at the lines of a pull request."""
     lines = []
     for finding in checked.findings:
         problem = finding.problem

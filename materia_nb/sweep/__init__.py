@@ -39,10 +39,10 @@ _MEMORY: Final = AgentMemory()
 
 
 def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
-    """Run a cast and return its row; a failure is also returned as a row.
+    """Run the cast of a grid cell and return its row. A cast that fails or cannot start has a row too.
 
     Args:
-        cell: the cast.
+        cell: the grid cell.
         restart: True to start a new cast if the earlier cast failed, is held, or waits for a person.
     """
     try:
@@ -61,7 +61,7 @@ def run_cast(cell: GridCell, *, restart: bool) -> SweepRow:
 
 
 def _open_or_start(cell: GridCell, *, restart: bool) -> Cast:
-    """Return the cast of an earlier sweep, finished or not, since it may have cost money; otherwise start a cast."""
+    """Return the cast of a cell from an earlier sweep, even if it is unfinished; start a cast if there is none."""
     plan, table, pins = cell.prepared
     for entry in list_casts(plan.root)[:1]:
         is_stuck = entry.status in ("failed", "held", "waiting")
@@ -98,7 +98,7 @@ def _has_draft(cast: Cast) -> bool:
 
 
 def row_of(cast: Cast, axes: Axes) -> SweepRow:
-    """Return the row of a cast without the results of checks."""
+    """Return the row of a cast, without its checks."""
     state, steps, sockets = cast.now.engine, cast.now.all_steps, cast.now.rules.sockets
     milliseconds, _ = work_time(steps)
     ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
@@ -126,10 +126,10 @@ def _waiting_reason(cast: Cast) -> str:
 
 
 class RowFile:
-    """The file with the rows and verdicts of a sweep, one per line; a later line replaces an earlier line.
+    """The file of a sweep with a row or verdict in each line. A later line replaces an earlier line for the same cast.
 
     Attributes:
-        rows: the rows, by the key of their grid cell.
+        rows: the rows, by the key of the grid cell.
         verdicts: the verdicts, by the directory of the cast and the key of the judge.
     """
 
@@ -154,12 +154,12 @@ class RowFile:
             return  # skip an incomplete line: its cast is opened again
 
     def add_row(self, key: str, row: SweepRow) -> None:
-        """Save the row of a cell."""
+        """Append the row of a grid cell to the file."""
         self.rows[key] = row
         self._append({"key": key, "row": row.fields})
 
     def add_verdict(self, cast: Path, judge: str, verdict: Verdict) -> None:
-        """Save a judge's verdict, so that the sweep does not pay for the same verdict again."""
+        """Append a judge's verdict to the file, so that the judge is not paid again for the same cast."""
         self.verdicts[str(cast), judge] = verdict
         fields = {**verdict._asdict(), "usage": list(verdict.usage)}
         self._append({"cast": str(cast), "judge": judge, "verdict": fields})
@@ -178,7 +178,7 @@ def _parse_limit(text: str) -> tuple[float, Unit]:
 
 
 def _limit_reached(limit: tuple[float, Unit] | None, rows: Iterable[SweepRow]) -> str:
-    """Return the reason to start no more casts; empty below the limit. Unreported usage does not count (R56)."""
+    """Return a sentence if the casts have reached the limit, else "". Unreported usage does not count (R56)."""
     if limit is None:
         return ""
     amount, unit = limit
@@ -200,9 +200,10 @@ def run_sweep(
     progress: Progress,
     limit: tuple[float, Unit] | None = None,
 ) -> Sweep:
-    """Run all unfinished casts; each row is saved immediately, so that an interrupted sweep can continue.
+    """Run all unfinished casts of a sweep. Each row is saved immediately, so that an interrupted sweep can continue.
 
-    ``read_cells`` returns the cells with the current fingerprints of their agents; it is called again after the casts.
+    ``read_cells`` returns the grid cells with the current fingerprints of their agents. It is called before and after
+    the casts, because an agent can change its own state.
     """
     cells = [cell.with_key(_MEMORY.first_key(cell.key, cell.agent_objects)) for cell in read_cells()]
     with disk(folder, "create the directory of the sweep"):
@@ -258,7 +259,7 @@ def _first_fingerprint(judge: Judge) -> Fingerprint:
 def _with_verdicts(
     row: SweepRow, file: RowFile, checks: Mapping[str, Check], fingerprints: Mapping[str, Fingerprint]
 ) -> SweepRow:
-    """Return the row with the verdicts of all checks; saved verdicts of judges on this cast are reused."""
+    """Return the row with the verdicts of all checks. A judge is not asked if its verdict on this cast is saved."""
     if not checks or row.cast is None or not row.cast.is_dir():
         return row
     cast, verdicts = open_cast(row.cast), {}
@@ -273,7 +274,7 @@ def _with_verdicts(
 
 
 def _notes(cells: Sequence[GridCell], changed: int, fingerprints: Mapping[str, Fingerprint]) -> list[str]:
-    """Return the reasons for which casts ran again or judges were asked again."""
+    """Return notes that explain why casts ran again or judges were asked again."""
     notes = []
     if descriptions := list(dict.fromkeys(text for cell in cells for text in cell.opaque)):
         count = counted(sum(bool(cell.opaque) for cell in cells), "cast")
@@ -318,10 +319,10 @@ class Sweeps:
         most: str | None = None,
         progress: Progress = False,
     ) -> results.Sweep:
-        """Run real casts of every loadout with every request and all agents, and check each.
+        """Run a cast of every combination of loadouts, requests and agents, and check each cast.
 
-        A finished cast is not run again: the same sweep continues after an interruption, and one with more
-        requests, agents or repeats runs only those. A failure is a row::
+        Finished casts are not run again: after an interruption the sweep continues, and with more requests, agents or
+        repeats only the new casts run. A failed cast is a row too::
 
             wb.sweep(["Plan-Build-Eval", "Full-Auto"], ["a page on rain"], repeat=3,
                      agents={"small": "openai:gpt-5-mini", "large": "openai:gpt-5"},
@@ -331,21 +332,23 @@ class Sweeps:
         Args:
             loadouts: names of the loadouts; the current one by default.
             requests: the requests, or a dict of names to requests.
-            agents: one choice as for ``wb.cast``, or an agent for every socket; a list of these, or a dict of
-                labels to them. By default, the agents that are set.
-            repeat: number of casts of each.
-            checks: functions, in a dict by name or in a list, which return or assert. They take the cast, or parameters
-                named ``cast``, ``route``, ``state``, ``outputs``, ``steps``, ``request`` or ``ends``. Or a ``Judge``.
+            agents: the agents of a cast, as for ``wb.cast``, or one agent for every socket. To compare agents, pass a
+                list, or a dict with a label for each choice. By default, the agents of the workbench.
+            repeat: number of casts of each combination.
+            checks: a list of checks, or a dict of checks by name. A check is a ``Judge``, or a function that returns a
+                value or asserts. A function takes the cast, or parameters named ``cast``, ``route``, ``state``,
+                ``outputs``, ``steps``, ``request`` or ``ends``.
             dir: directory for rows and casts, relative to the project; by default ``sweep`` next to its casts.
             workers: number of casts that run at the same time, each in a thread.
-            pins: pins of every cast, as for ``wb.cast``. All casts work in one project: pin utilities that change it.
+            pins: pins of every cast, as for ``wb.cast``. Pin utilities that change files, because all casts run in one
+                project.
             allow: tools of agents that need no approval; a cast that waits for a person ends with ``person``.
-            retry: run casts again that did not finish.
-            most: limit for all casts of the sweep together, earlier ones included: ``"200000 tokens"``, ``"2.5 usd"``,
-                ``"600 seconds"`` or ``"100 turns"``. At the limit no more casts are started, and running ones finish. The
-                same sweep with a higher limit continues. The usage of judges does not count.
-            progress: whether to show a progress bar; or a function that is called with the number of finished casts and
-                the total.
+            retry: True to rerun casts that did not complete.
+            most: limit for all casts of the sweep together, including earlier casts: ``"200000 tokens"``,
+                ``"2.5 usd"``, ``"600 seconds"`` or ``"100 turns"``. At the limit, no more casts are started, and running
+                casts finish. Run the same sweep with a higher limit to continue. The usage of judges does not count.
+            progress: True for a progress bar, or a function that is called with the number of finished casts and the
+                total.
 
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or the grid is empty or ambiguous (``usage``).

@@ -1,6 +1,6 @@
-"""The grid of a sweep: the loadouts, requests and agents of its casts, and fingerprints that identify casts.
+"""Grid of a sweep: the combinations of loadouts, requests and agents, and the fingerprints that identify their casts.
 
-A fingerprint covers all readable parts of an agent. Unreadable parts are listed as opaque.
+A fingerprint covers everything in an agent that can be read and compared. Other parts, such as connections, are opaque.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from materia_nb.jsonvalue import JSON
 
 _EVERYONE: Final = "*"
 _AS_SET: Final = "as set"
-"""Label for the agents that the workbench currently has."""
+"""Label for the agents of the workbench, if a sweep does not choose agents."""
 _NAME_CHARS: Final = 40
 
 
@@ -38,7 +38,7 @@ Axes: TypeAlias = tuple[str, str, str, int]
 
 
 class AgentChoice(NamedTuple):
-    """A labelled mapping from sockets or materia to agents; None means the agents of the workbench."""
+    """A label, and the agents of a cast by socket or materia; None means the agents of the workbench."""
 
     label: str
     agents: Mapping[str, object] | None
@@ -56,8 +56,10 @@ class GridCell:
         text: the text of the request.
         prepared: the plan, agents and pins of the cast; the plan's ``root`` is a directory only for this cast.
         allow: tools of agents that need no approval.
-        key: key of the cast; casts that could have different outcomes have different keys.
-        opaque: parts of the agents whose changes cannot be detected; if there are any, the cast is never reused.
+        key: key that identifies the cast in the file of rows. Casts that could have different outcomes have different
+            keys.
+        opaque: descriptions of parts of the agents whose changes cannot be detected. With such parts, a cast is never
+            reused.
     """
 
     loadout: str
@@ -84,7 +86,7 @@ class GridCell:
         return self.loadout, self.request, self.agents, self.repeat
 
     def with_key(self, key: str) -> Self:
-        """Return the cell with another key and the directory for that key."""
+        """Return a copy of the cell with another key and the directory that belongs to this key."""
         plan = self.prepared.plan
         prepared = self.prepared._replace(plan=replace(plan, root=plan.root.with_name(key)))
         return replace(self, key=key, prepared=prepared)
@@ -133,7 +135,7 @@ def grid_cells(
 
 
 def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    """Return requests by name. A request without a name is named after its first line, numbered if the name repeats.
+    """Return requests by name. The default name is the first line of the request, with a number if it is not unique.
 
     Raises:
         MateriaError: there are no requests, or a request is not text (``usage``).
@@ -156,10 +158,10 @@ def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[s
 
 
 def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[AgentChoice]:
-    """Return the choices of agents: each entry of a list, each value of a dict of labels, or a single choice.
+    """Return the choices of agents, each with its label.
 
-    A dict whose keys are sockets, materia or ``*`` is one choice, as in ``wb.cast(agents=...)``. Other keys are
-    labels, and each value is a choice.
+    Each entry of a list is a choice. A dict whose keys are sockets, materia or ``*`` is one choice, as in
+    ``wb.cast(agents=...)``. The keys of any other dict are labels, and each value is a choice.
 
     Raises:
         MateriaError: two choices have the same label, or a dict has keys of both kinds (``usage``).
@@ -209,10 +211,10 @@ def _label(agent: object) -> str:
 
 
 class AgentMemory:
-    """The first key of each agent used in this kernel.
+    """Memory of the agents used in this kernel, each with the first key of its cast.
 
-    An agent that counts its calls has a different fingerprint after each call, but is still the same agent. Its casts
-    are found by its first key. A different agent with the same state does not get this key.
+    An agent that counts its calls has a different fingerprint after each call. Its casts are still found, because the
+    first key of the agent object is used. Another object with the same state does not get this key.
     """
 
     def __init__(self) -> None:
@@ -226,14 +228,14 @@ class AgentMemory:
         return first if is_same else key
 
     def remember(self, key: str, first_key: str, agents: Iterable[object]) -> None:
-        """Record that the agents with the current key ``key`` had ``first_key`` first."""
+        """Record the first key of agents that now have the key ``key``."""
         if key != first_key:
             with suppress(TypeError):  # an object without weak references is never recognized
                 self._first_keys[key] = first_key, [weakref.ref(_source(agent)) for agent in agents]
 
 
 def _source(agent: object) -> object:
-    """Return the function of an agent, or the instance if the agent is a bound method."""
+    """Return the object that holds the state of an agent: its function, or the instance of a bound method."""
     function = getattr(agent, "function", agent)
     return getattr(function, "__self__", function)
 
@@ -242,10 +244,10 @@ def _source(agent: object) -> object:
 
 
 class Fingerprint(NamedTuple):
-    """The fingerprint of a value.
+    """The fingerprint of a value, such as an agent.
 
     Attributes:
-        key: key that is equal for values whose readable parts are equal, also in another kernel.
+        key: key that is equal if all readable parts of two values are equal, even in different kernels.
         opaque: descriptions of the unreadable parts, such as a connection, a lock or a generator.
     """
 
@@ -279,10 +281,10 @@ def _cast_fingerprint(prepared: Prepared) -> Fingerprint:
 def fingerprint_of(value: object, name: str) -> Fingerprint:
     """Return the fingerprint of a value and of all its parts.
 
-    The parts of a function are its code, defaults, closure and the globals that it names. Functions among the globals
-    are fingerprinted too; for the user's own modules, only the attributes that the function reads count. The parts of
-    an object are its class and its state, as ``copy`` and ``pickle`` read it; ``__getstate__`` can limit the state.
-    Installed code is identified only by its name.
+    The parts of a function are its code, defaults, closure, and the globals that it uses, including other functions. Of
+    the user's modules, only the attributes that the function uses count. The parts of an object are its class and its
+    state, as ``copy`` and ``pickle`` read it; ``__getstate__`` can limit the state. Installed code is identified only
+    by its name.
 
     Args:
         value: the value.
@@ -299,7 +301,7 @@ class _Walker:
         self._known: dict[int, tuple[object, JSON]] = {}  # keeps the value alive, so that its id is not reused
 
     def key(self, value: Any, where: str) -> JSON:
-        """Return the key of a value; the key of a compound value is a digest, so that keys stay short."""
+        """Return the key of a value. The key of a compound value is a digest, so that the key stays short."""
         if type(value) in _PLAIN:
             return [type(value).__name__, repr(value)]
         if id(value) in self._path:
@@ -346,7 +348,7 @@ class _Walker:
         return ["function", name, fixed, used, None if installed else self._code(code, where)]
 
     def _variable(self, value: Any, code: CodeType, where: str) -> JSON:
-        """Return the key of a free variable of ``code``; of a user's module only the attributes that ``code`` reads count."""
+        """Return the key of a variable of ``code``; of a user's module only the attributes that ``code`` uses count."""
         if not isinstance(value, ModuleType) or _is_installed(value.__name__):
             return self.key(value, where)
         names = sorted({name for part in _codes(code) for name in part.co_names} & set(vars(value)))
@@ -410,7 +412,7 @@ def _globals(code: CodeType) -> set[str]:
 
 
 def _members(class_: type) -> Iterator[tuple[str, object]]:
-    """Yield the attributes defined in the body of a class, without the attributes that Python adds."""
+    """Yield the attributes that the body of a class defines, without the attributes that Python adds to every class."""
     attributes: Mapping[str, object] = vars(class_)
     for name, value in sorted(attributes.items()):
         is_code = isinstance(value, Callable | property | staticmethod | classmethod)  # type: ignore[arg-type]

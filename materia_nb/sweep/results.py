@@ -1,4 +1,4 @@
-"""The results of a sweep as a table, a matrix and a data frame, and the checks of casts (functions and judges)."""
+"""Results of a sweep as a table, a matrix or a data frame, and the checks of casts by functions and judges."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from materia_nb.sweep.grid import Axes, Fingerprint, digest, fingerprint_of
 _AXES: Final = ("loadout", "request", "agents", "repeat")
 _NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
 FIELDS: Final = (*_AXES, "ends", "why", *_NUMBERS[1:], "cast")
-"""First columns of ``sweep.frame()``; two columns follow for each check, with its value and its reason."""
+"""First columns of ``sweep.frame()``. After them, each check has two columns: its value and its reason."""
 _MATRIX_AXES: Final = ("loadout", "agents", "request")
-"""Default axes of a matrix; an axis with only one value is skipped."""
+"""Default axes of a matrix, in order of preference. An axis with only one value is skipped."""
 _ROWS_SHOWN: Final = 100
 LEFT_OUT: Final = "left out"
 
@@ -45,13 +45,13 @@ class SweepRow:
         request: name of the request.
         agents: label of the agents.
         repeat: number of this cast among equal casts, from 1.
-        ends: ``complete``, the kind of a failure, ``person`` or ``held`` if the cast waits for a person, ``not cast``,
-            or ``left out`` if the limit of the sweep was reached.
+        ends: ``complete``, the kind of failure, ``person`` or ``held`` if the cast waits for a person, ``not cast`` if
+            it could not start, or ``left out`` if the limit of the sweep was reached.
         why: the message of the failure, or the reason for waiting.
         steps: number of steps.
         turns: number of agent turns.
         tokens: number of used tokens; None if usage was not reported (R56).
-        cost: cost in the agents' unit; None if a cost was not reported.
+        cost: cost in dollars; None if a cost was not reported.
         seconds: run time in seconds; None if no step reports its time (R56).
         cast: directory of the cast, for ``wb.open``; None if there is no cast.
         checks: the verdict of each check.
@@ -73,12 +73,12 @@ class SweepRow:
 
     @property
     def axes(self) -> Axes:
-        """The position of the cast in the grid."""
+        """The position of the cast in the grid: loadout, request, agents and repeat."""
         return self.loadout, self.request, self.agents, self.repeat
 
     @property
     def fields(self) -> dict[str, JSON]:
-        """All fields except the checks; the directory is text."""
+        """All fields except the checks, by name. The directory is a text."""
         return {**{name: getattr(self, name) for name in FIELDS}, "cast": None if self.cast is None else str(self.cast)}
 
     @property
@@ -92,7 +92,7 @@ class SweepRow:
         return self.complete and all(verdict.holds for verdict in self.checks.values())
 
     def value_of(self, name: str) -> bool | float | None:
-        """Return a number of the row, or the value of a check, by its name; None if the value is unknown."""
+        """Return a number of the row, or the value of a check, by name; None if the number or value is unknown."""
         value: bool | float | None = self.checks[name].value if name in self.checks else getattr(self, name, None)
         return value
 
@@ -108,12 +108,12 @@ class SweepRow:
 
 
 class Sweep(Shown, Sequence[SweepRow]):
-    """The casts of a sweep, one per row, shown as a matrix and a table; created by ``wb.sweep``.
+    """The results of a sweep with a row for each cast, displayed as a matrix and a table; created by ``wb.sweep``.
 
     Attributes:
         folder: directory of the rows and the casts.
-        fresh: number of casts that this run started; the other casts existed before.
-        notes: reasons for which casts ran again or judges were asked again.
+        fresh: number of casts that this sweep ran; the other casts were reused.
+        notes: sentences that explain why casts ran again or judges were asked again.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Sweep(Shown, Sequence[SweepRow]):
         return data_frame(records, [*FIELDS, *(column for name in self.checks for column in (name, f"{name}: why"))])
 
     def matrix(self, value: str = "passed", rows: str | None = None, columns: str | None = None) -> Matrix:
-        """Return a table over two axes; each cell contains the mean of a value over the casts of the cell.
+        """Return a table over two axes with the mean of a value in each cell.
 
         Args:
             value: ``passed``, ``complete``, a number such as ``tokens``, or a check.
@@ -217,7 +217,7 @@ class Sweep(Shown, Sequence[SweepRow]):
         return Table(headers + ["cost"] * costs, rows)
 
     def _reasons(self) -> list[tuple[str, str, str]]:
-        """Return each reason why rows did not pass, with the numbers of these rows."""
+        """Return each reason for which rows did not pass, with the numbers of these rows."""
         numbers: dict[tuple[str, str], list[str]] = {}
         for number, row in enumerate(self, start=1):
             reasons = [("", row.why)] if row.why and not row.complete else []
@@ -237,7 +237,7 @@ class Sweep(Shown, Sequence[SweepRow]):
 
 
 class Matrix(Table):
-    """The rows of a sweep by two axes, with the mean of a value in each cell.
+    """A table over two axes of a sweep, with the mean of a value in each cell.
 
     Attributes:
         means: the means by row name and column name.
@@ -288,7 +288,7 @@ class Verdict(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """The text of the verdict for a table cell."""
+        """The verdict as text for a table cell."""
         if self.value is None:
             return "? unknown"
         if isinstance(self.value, bool):
@@ -297,7 +297,7 @@ class Verdict(NamedTuple):
 
 
 class Judge:
-    """An agent that answers a yes-or-no question about a cast, with a reason.
+    """A check by an agent, which answers a yes-or-no question about a cast and gives a reason.
 
     Example::
 
@@ -365,16 +365,16 @@ _FIELDS: Final = frozenset({"satisfied", "context"})
 _REQUIREMENTS: Final = Requirements("json", False, "the question needs yes or no", False, False, _FIELDS, ())
 
 Check: TypeAlias = Judge | Callable[..., object]
-"""A judge, or a function that takes the cast or the values that its parameters name (:data:`_ARGUMENTS`)."""
+"""A judge, or a function that takes the cast, or the values that its parameters name (see :data:`_ARGUMENTS`)."""
 
 
 def named_checks(
     checks: Mapping[str, Check] | Sequence[Check] | Check | None, reserved: Container[str] = ()
 ) -> dict[str, Check]:
-    """Return checks by name; checks in a list are named after their functions.
+    """Return checks by name. A check in a list is named after its function.
 
     Raises:
-        MateriaError: a name is ``reserved``, or a check has parameters that cannot be supplied (``usage``).
+        MateriaError: a name is in ``reserved``, or a check has an unknown parameter (``usage``).
     """
     if checks is None:
         return {}
@@ -394,7 +394,7 @@ def named_checks(
 
 
 def _required_parameters(name: str, check: object) -> tuple[str, ...] | None:
-    """Return the required parameters of a function; None if its only parameter takes the cast."""
+    """Return the required parameters of a check function; None if its only parameter is the cast itself."""
     if not callable(check):
         raise usage_error(f"The check {name!r} is of the type {type(check).__name__}.", "give a function, or a Judge")
     required = [
@@ -415,7 +415,7 @@ def _required_parameters(name: str, check: object) -> tuple[str, ...] | None:
 
 
 def verdict_of(name: str, check: Check, cast: Cast) -> Verdict:
-    """Return the verdict of a check; an exception in the check also becomes a verdict."""
+    """Run a check and return its verdict. If the check raises an exception, the verdict contains the exception."""
     try:
         if isinstance(check, Judge):
             return check(cast)
@@ -459,4 +459,4 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Cast], Any]]] = {
     "request": lambda cast: cast.now.request,
     "ends": ends_of,
 }
-"""Functions that return the possible arguments of a check, by parameter name."""
+"""Functions that compute the arguments of a check from the cast, by parameter name."""

@@ -191,7 +191,7 @@ def _items_title(_: Frame, drawn: _Slice) -> str:
 
 def _watch_title(frame: Frame) -> str:
     count = len(frame.watched.paths(frame.now))
-    return f"Watch {count}" if count else "Watch"
+    return f"Watch {count}" if count else ""
 
 
 def _events_title(_: Frame, drawn: _Slice) -> str:

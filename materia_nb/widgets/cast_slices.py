@@ -134,13 +134,12 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     """Return the content of the bar."""
     status_pill = pill(now, activity)
     status, alive, busy = now.status, now.writable, activity.busy
-    going = status in ("ready", "waiting") and alive
+    going, begun = status in ("ready", "waiting") and alive, bool(now.steps or now.waiting_at or busy)
     # The user is the agent: a step would ask nobody.
     lanes = [lane for lane in now.lanes.values() if lane.status in ("waiting", "running")]
     answer_due = now.waiting_at is not None or (lanes and all(lane.wants_a_person for lane in lanes))
     yours = status_pill.tone == "wants" and bool(answer_due)
     usage, budget = now.engine.usage, now.engine.budget
-    why_not = _why_not(now, busy=busy, yours=yours)
     names = now.names
     return {
         "tone": status_pill.tone,
@@ -150,15 +149,12 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
         "busy": busy,
         "stopped": status in ("failed", "aborted"),
         "can": {
-            **dict.fromkeys(("step", "run"), going and not busy and not yours),
+            "run": going and not busy and not yours,
             "pause": busy and not activity.aborting,
             "leave": status_pill.tone == "aborting",
-            "abort": (going or status == "held") and alive and not activity.aborting,
+            "abort": (going or status == "held") and alive and begun and not activity.aborting,
         },
-        "why": {
-            **dict.fromkeys(("step", "run"), why_not),
-            "pause": "nothing runs",
-        },
+        "why": _why_not(now, busy=busy, yours=yours),
         "sockets": [*names.items()],
         "breaks": [{"breakpoint": stop.as_json(), "words": stop.words(now.graph, names)} for stop in now.breakpoints],
         "counts": _counts(now),

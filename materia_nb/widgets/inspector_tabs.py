@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -126,12 +127,11 @@ def _is_about(cast: Snapshot, step: StepRecord, index: int) -> bool:
 
 def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Block]:
     """Return the content of a tab about a step: the reason of its decision, its tool calls, or its handoff."""
-    if name == "calls":
-        calls = step.calls if step is not None else ()
-        return call_blocks(calls) or [Line("No tool was used.", "quiet")]
     if step is None:
         lacking = "nothing has been decided" if name == "why" else "nothing has been handed on"
         return [Line(f"No step yet: {lacking}.", "quiet")]
+    if name == "calls":
+        return call_blocks(step.calls)
     if name == "why":
         why = cast.why(step.number)
         return [Heading(why.title), *why_blocks(why)]
@@ -235,11 +235,11 @@ def _here(cast: Snapshot) -> str:
     return failed or cast.next_socket or ""
 
 
-def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs) -> dict[str, Any]:
+def _state(names: Sequence[str], tab: str, title: dict[str, Any], tabs: _Tabs) -> dict[str, Any]:
+    calls = tabs.record.calls if tabs.record is not None else ()
+    names = [name for name in names if name != "calls" or calls] or names
+    titles = {**_WORDS, "calls": f"Calls {len(calls)}"}
     opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
-    titles = dict(_WORDS)
-    if tabs.record is not None and tabs.record.calls:
-        titles["calls"] += f" {len(tabs.record.calls)}"
     waits = not tabs.busy and (bool(tabs.now.approvals.asking) or tabs.now.held is not None)
     return {
         "title": title,

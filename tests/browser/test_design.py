@@ -278,7 +278,7 @@ def _by_finger_and_by_keys_in_a_narrow_surface(hand: Hand) -> None:
     lab.page.mouse.click(x, y)
     for key in ("e", "2"):
         lab.page.keyboard.press(key)
-    hand.said("edge 1 of Socket-2 is satisfied to Socket-3")
+    hand.said("edge 1 of Socket-2 now leads to Socket-3 (satisfied)")
     fingers.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
     fingers.detach()
     lab.page.evaluate("() => jupyterapp.shell.expandLeft()")

@@ -48,19 +48,19 @@ def one_judge(tmp_path):
     [
         ({"socket": "Socket-2"}, [1, 3, 5]),
         ({"socket": "Socket-2", "nth": 2}, [3]),
-        ({"socket": "Socket-2", "after": True}, [2, 4, 6]),
-        ({"socket": "Socket-4", "after": True}, [8]),
-        ({"socket": "Socket-2", "after": True, "nth": 3}, [6]),
+        ({"socket": "Socket-2", "kind": "after"}, [2, 4, 6]),
+        ({"socket": "Socket-4", "kind": "after"}, [8]),
+        ({"socket": "Socket-2", "kind": "after", "nth": 3}, [6]),
         ({"socket": "Socket-3", "edge": 1}, [5]),
         ({"socket": "Socket-3", "edge": 2}, [3]),
         ({"socket": "Socket-3", "edge": "Socket-2"}, [3, 5]),
         ({"socket": "Socket-3", "edge": "Socket-2", "nth": 2}, [5]),
         ({"socket": "Socket-3", "edge": "Socket-4"}, [7]),
         ({"socket": "Socket-4", "edge": "end"}, [8]),
-        ({"not_satisfied": True}, [3]),
-        ({"socket": "Socket-3", "not_satisfied": True}, [3]),
-        ({"socket": "Socket-1", "not_satisfied": True}, []),
-        ({"refused": True}, []),
+        ({"kind": "not_satisfied"}, [3]),
+        ({"socket": "Socket-3", "kind": "not_satisfied"}, [3]),
+        ({"socket": "Socket-1", "kind": "not_satisfied"}, []),
+        ({"kind": "refused"}, []),
     ],
 )
 def test_run_stops_before_a_breakpoint(checked, given, behind):
@@ -76,7 +76,7 @@ def test_breakpoint_stops_at_the_nth_change_of_a_path(checked):
 
 def test_breakpoint_counts_from_the_start_of_the_cast(checked):
     checked.run(steps=3)
-    checked.breakpoints.add("Socket-2", after=True, nth=2)
+    checked.breakpoints.add("Socket-2", kind="after", nth=2)
     assert stops(checked) == [4]
     checked.back(3)
     assert stops(checked) == [4], "of the steps that were taken back none counts"
@@ -93,7 +93,7 @@ def test_breakpoint_counts_from_the_start_of_the_cast(checked):
     ],
 )
 def test_text_condition_is_evaluated_in_the_current_state(checked, condition, behind):
-    checked.breakpoints.add("Socket-2", condition, after=True)
+    checked.breakpoints.add("Socket-2", condition, kind="after")
     assert stops(checked) == behind
 
 
@@ -122,7 +122,7 @@ def test_invalid_condition_is_refused(checked, text):
 
 def test_a_refused_output_stops_a_run_before_its_repair_turn(tmp_path):
     cast = one_judge(tmp_path)
-    cast.breakpoints.add(refused=True)
+    cast.breakpoints.add(kind="refused")
     assert cast.run() == "breakpoint"
     assert (cast.status, [turn.text for turn in cast.steps[0].turns]) == ("waiting", ["no JSON"])
     assert [one.words() for one in cast.now.breakpoints_hit] == ["refused output of any socket"]
@@ -141,7 +141,7 @@ def test_a_refused_output_stops_a_run_before_its_repair_turn(tmp_path):
 )
 def test_breakpoint_on_refused_output_stops_only_at_the_chosen_refusal(tmp_path, given, turns):
     cast = one_judge(tmp_path)
-    cast.breakpoints.add(refused=True, **given)
+    cast.breakpoints.add(kind="refused", **given)
     assert cast.run() == "breakpoint"
     assert len(cast.steps[0].turns) == turns
     cast.breakpoints.clear()
@@ -152,7 +152,7 @@ def test_single_step_continues_after_a_refusal_but_waits_for_a_person(tmp_path):
     document = h.config({"A": h.at("M", ("always", "B"), parse="json"), "B": h.at("M")}, {"M": h.agent("x")})
     said = iter(["no JSON", h.YES])
     cast = h.start(tmp_path, document, {"A": lambda: next(said)})
-    cast.breakpoints.add(refused=True)
+    cast.breakpoints.add(kind="refused")
     assert cast.step().decision.target == "B"
     assert cast.run() == "person"
 
@@ -251,12 +251,13 @@ def test_malformed_breakpoint_is_refused(value):
     "given, words",
     [
         ({}, "socket of the breakpoint is missing"),
-        ({"after": True}, "socket of the breakpoint is missing"),
-        ({"socket": "Socket-3", "after": True, "refused": True}, "not at after and refused"),
+        ({"kind": "after"}, "socket of the breakpoint is missing"),
+        ({"socket": "Socket-3", "edge": 1, "kind": "refused"}, "not at refused and edge"),
+        ({"socket": "Socket-3", "kind": "refuse"}, "no kind of breakpoint 'refuse'.*refused"),
         ({"socket": "Socket-3", "edge": 3}, "no edge 3.*1 to Socket-2, 2 to Socket-2"),
         ({"socket": "Socket-3", "edge": "Socket-1"}, "no edge 'Socket-1'"),
         ({"socket": "Socket-3", "nth": 0}, "whole number from 1"),
-        ({"socket": "Sokket-3", "refused": True}, "no socket"),
+        ({"socket": "Sokket-3", "kind": "refused"}, "no socket"),
     ],
 )
 def test_impossible_breakpoint_is_reported(checked, given, words):
@@ -292,15 +293,15 @@ def test_breakpoints_are_removed_individually_or_by_socket(checked):
     breaks.add("Socket-2")
     breaks.add("Socket-2", nth=2)
     assert list(breaks) == [Breakpoint("before", "Socket-2", nth=2)], "one place, one breakpoint"
-    breaks.add("Socket-2", after=True)
-    breaks.add("Socket-3", refused=True)
+    breaks.add("Socket-2", kind="after")
+    breaks.add("Socket-3", kind="refused")
     breaks.watch("plan")
-    breaks.clear("Socket-2", after=True)
+    breaks.clear("Socket-2", kind="after")
     assert [one.kind for one in breaks] == ["before", "refused", "changed"]
     breaks.clear("Socket-2")
     breaks.clear(path="plan")
     assert repr(breaks) == "<breakpoints: refused output of Socket-3>"
-    breaks.clear(refused=True)
+    breaks.clear(kind="refused")
     assert len(breaks) == 1, "that of any socket is another one"
     breaks.clear()
     assert not breaks
@@ -381,7 +382,7 @@ def another_kernel(bench):
 
 
 def test_breakpoints_are_kept_for_the_next_kernel(bench, cast):
-    bench.breakpoints.add("Socket-2", after=True, nth=2)
+    bench.breakpoints.add("Socket-2", kind="after", nth=2)
     bench.breakpoints.add("Socket-4", "steps > 2")
     bench.breakpoints.watch("plan")
     cast.close()

@@ -252,11 +252,11 @@ def test_r64_repaired_answer_with_an_emptied_list_is_reported(tmp_path):
 
 def test_r64_breakpoints_stop_on_repeated_and_empty_answers(tmp_path):
     cast = reworked(tmp_path, "b", h.NO, "b", h.NO, "b", h.YES, "c", h.YES, "told")
-    cast.breakpoints.add(same_again=True)
+    cast.breakpoints.add(kind="same_again")
     assert (cast.run(), len(cast.steps)) == ("breakpoint", 4)
     assert (cast.run(), len(cast.steps)) == ("breakpoint", 5)
     cast.breakpoints.clear()
-    cast.breakpoints.add("Socket-2", same_again=True, nth=2)
+    cast.breakpoints.add("Socket-2", kind="same_again", nth=2)
     assert (cast.run(), len(cast.steps)) == ("breakpoint", 6)
     assert repr(cast.breakpoints) == "<breakpoints: Socket-2 repeats its output, 2nd time>"
     full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
@@ -268,7 +268,7 @@ def test_r64_breakpoints_stop_on_repeated_and_empty_answers(tmp_path):
         ),
         scripted([full, {"workItems": []}, "told"]),
     )
-    cast.breakpoints.add(empty_answer=True)
+    cast.breakpoints.add(kind="empty_answer")
     assert (cast.run(), len(cast.steps)) == ("breakpoint", 1)
 
 

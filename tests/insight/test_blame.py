@@ -1,4 +1,4 @@
-"""The step, answer and rule that gave a value of the state."""
+"""``blame`` finds the step, the answer and the rule that set a value in the state."""
 
 from __future__ import annotations
 

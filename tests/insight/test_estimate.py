@@ -46,7 +46,7 @@ def test_deterministic_cast_is_estimated_exactly(bench):
 
 
 def test_probabilities_spread_turns_between_shortest_and_longest_cast():
-    """Two turns if the check is satisfied, four if it sends back: 2 + 2 (1 - p) on average."""
+    """A cast has two turns if the check is satisfied, and four if it sends work back: 2 + 2 (1 - p) on average."""
     found = estimate_cast(once(), satisfied=0.25, casts=400)
     assert found.total.turns.mean == pytest.approx(2 + 2 * 0.75, abs=0.2)
     assert (found.total.turns.low, found.total.turns.high) == (2, 4)
@@ -54,7 +54,7 @@ def test_probabilities_spread_turns_between_shortest_and_longest_cast():
 
 
 def test_answers_have_the_given_tokens_and_each_turn_its_price():
-    """Two turns with known tokens cost what the prices say."""
+    """The cost of two turns with known tokens follows from the prices."""
     found = estimate_cast(
         once(),
         satisfied=1.0,
@@ -83,7 +83,7 @@ def test_later_turns_include_earlier_turns_in_their_tokens():
 
 
 def test_unknown_price_is_not_zero():
-    """The unknown cost of a socket is left out and named; if none is known, the total is unknown (R56)."""
+    """The total excludes sockets with an unknown cost, and names them. Without known costs it is unknown (R56)."""
     found = estimate_cast(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
     assert found.total.cost == (0.5, 0.5, 0.5)
     assert found.unpriced == ("Check",)
@@ -147,11 +147,11 @@ def test_exploration_shows_an_estimate_in_one_line(bench):
 
 
 TOKENS = 400
-"""The tokens of each answer of the real casts, at four characters a token."""
+"""The number of tokens of each answer in the real casts, at four characters per token."""
 
 
 class Talkative:
-    """Gives long answers, satisfied four times in five."""
+    """Agent with long answers, of which four in five are satisfied."""
 
     name = "talkative"
 
@@ -188,7 +188,7 @@ def test_tokens_are_lower_bounds_without_an_answer_length(bench):
 
 
 def test_items_of_any_list_have_the_answer_length(bench):
-    """A worker's prompt contains one of four items, which are the whole answer."""
+    """The answer of the planner contains only four items, and the prompt of a worker contains one of them."""
     sockets = {
         "List": asks(edge("Work"), assign={"rows": "$.rows"}),
         "Work": at("P", edge("Work"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}, advance={}),

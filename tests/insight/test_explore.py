@@ -1,4 +1,4 @@
-"""The results of explore are true: impossible things never happen, and every witness does what it claims."""
+"""The results of explore are true: impossible events never happen, and every example cast contains its event."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from protocol_helpers import OTHERS
 from random_routes import check_every_route_is_possible
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
-"""How many random loadouts are explored; set the variable for a long run."""
+"""Number of random loadouts that are explored; set the environment variable for a longer test."""
 SMALL = 1_000
 
 
@@ -92,7 +92,7 @@ def test_unknown_name_suggests_a_similar_one(wb):
 
 
 def test_edge_that_is_never_taken_is_named_by_number():
-    """Text never says satisfied, so its guard never matches (R3)."""
+    """A text output has no verdict, so an edge that needs a verdict never matches (R3)."""
     e = explored(config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": at("P")}))
     assert e.never == [("A", 1)]
     assert e.unreached == ("B",)
@@ -109,7 +109,7 @@ def test_exit_that_is_never_taken_is_named_by_id():
 
 
 def test_exit_of_a_skipped_loop_is_taken():
-    """An empty list leaves by the first always route (R16)."""
+    """A loop with an empty list is left by its first always exit (R16)."""
     document = retry_loop(exits=[exit_route("Eval", "always", "Tell")])
     e = explored(document, items=(0,))
     assert e.can("exit:Eval:always")
@@ -147,7 +147,7 @@ def test_example_run_of_a_failure_can_be_cast(tmp_path):
 
 
 def test_maximum_of_turns_includes_every_retry():
-    """One item: Plan, then Build and Eval once and again for each of two retries, then Tell."""
+    """For one item, the longest route is Plan, then Build and Eval three times (two retries), then Tell."""
     e = explored(retry_loop(most=2))
     assert e.most_turns(items=1) == 1 + 3 * 2 + 1
     assert e.most_turns(items=0) == 1
@@ -160,7 +160,7 @@ def test_utility_counts_no_turn_and_draft_counts_one_turn():
 
 
 def test_cycle_through_the_plan_is_limited_by_its_edge():
-    """Each new plan makes the items new (R17); its edge lies outside items, so maxEdgeTraversals bounds it (R18)."""
+    """A new plan creates new items (R17). Its edge lies outside items, so maxEdgeTraversals limits the edge (R18)."""
     sockets = {"Plan": asks(edge("In"), materia="G"), "In": asks(edge("In"))}
     loops = {"L": loop("In", exits=[exit_route("In", "always", "Plan")])}
     e = explored(config(sockets, loops, limits={"maxEdgeTraversals": 3}), items=(1,))
@@ -221,7 +221,7 @@ def test_view_of_a_truncated_search_does_not_call_results_impossible(wb):
 
 
 def ring(size):
-    """Return sockets in a ring; each may send back to the one before it, and the last ends."""
+    """Return a ring of sockets. Each can send work back to the previous socket; the last can end the cast."""
     names = [f"S{n}" for n in range(size)]
     sockets = {
         name: asks(edge(names[n - 1], "not_satisfied"), edge(names[n + 1] if n + 1 < size else "end"))
@@ -232,7 +232,7 @@ def ring(size):
 
 
 def test_truncated_search_uses_random_casts():
-    """Its states are nearest to the start; reproducible random casts continue from there."""
+    """The search examines the states nearest to the start, and reproducible random casts add later states."""
     e, again = (Exploration(ring(40), 0, 2_000) for _ in range(2))
     assert not e.complete_search
     assert e.not_visited == ()
@@ -351,7 +351,7 @@ def test_finalized_work_has_two_turns(tmp_path):
 
 
 def test_nested_lists_and_lists_of_utilities_are_explored(tmp_path):
-    """A list is read through the item of another (R34), and only a utility can set the outer one."""
+    """A list is read from the item of another list (R34), and only a utility can set the outer list."""
     sockets = {
         "Scan": at("U", edge("Row"), parse="json"),
         "Row": at("P", edge("Sub"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}),
@@ -388,7 +388,7 @@ def test_answers_that_hold_the_cast_are_explored(tmp_path, name):
 
 
 def test_review_without_remaining_rounds_asks_a_person():
-    """When the rounds are used up, a review escalates (envelope rules), so its edge is never exceeded."""
+    """Without remaining rounds, a review escalates (envelope rules), so it never exceeds the limit of its edge."""
     assert explored(retry_loop(most=2), items=(1,)).can("edge_traversals_exhausted") is True
     e = explored(spoken(retry_loop(most=2), "envelope"), items=(1,))
     assert "edge_traversals_exhausted" not in e.ends
@@ -414,7 +414,7 @@ def test_protocol_without_sample_answers_is_reported(monkeypatch):
 
 
 def test_a_visit_that_fails_after_its_first_turn_counts_each_turn():
-    """Do works first and hands over in a second turn; either can fail, and then Do is tried once more."""
+    """Do works in its first turn and hands over in its second turn. Each turn can fail; then Do is retried once."""
     sockets = {
         "Do": asks(edge("Do", "failed", 1), edge("Check"), finalize=True),
         "Check": at("P"),

@@ -1,4 +1,4 @@
-"""Lanes before a cast: routes, odds, and the time that more lanes would save."""
+"""Lanes in explore and odds: routes, chances, and the time that more lanes save."""
 
 from __future__ import annotations
 

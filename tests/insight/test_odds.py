@@ -26,9 +26,9 @@ from realistic_loadouts import critics_in_a_loop, critics_in_a_row
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
 CASTS = int(os.environ.get("MATERIA_NB_SIMULATED", "200"))
-"""How many loadouts are solved, and how many simulations each is held against; set them for a long run."""
+"""Number of solved loadouts, and of simulated casts for each; larger values make a longer, stricter test."""
 ERRORS = 6
-"""How many standard errors may lie between a mean and what it is a mean of: less than one in a hundred million."""
+"""Maximum distance of a simulated mean from the exact mean, in standard errors."""
 
 
 def graph_of(document):
@@ -45,7 +45,7 @@ def once(satisfied=0.25):
 
 
 def test_odds_of_one_retry_are_exact():
-    """Satisfied at once, or after one retry; refused twice it fails (R18)."""
+    """The check is satisfied at once or after one retry. A second refusal fails the cast (R18)."""
     o = once(0.25)
     assert o.ends == pytest.approx({"complete": 0.25 + 0.75 * 0.25, "edge_traversals_exhausted": 0.75**2})
     assert o.turns == pytest.approx(2 + 0.75 * 2)
@@ -99,14 +99,14 @@ def test_non_numeric_failure_or_usage_is_refused(assumed):
 
 
 def test_satisfied_shares_are_counted_from_the_steps_of_a_cast(cast):
-    """The first evaluation is not satisfied, the other three are."""
+    """The first of four evaluations is not satisfied."""
     cast.run()
     assert satisfied_shares(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}
     assert Exploration(cast.graph, 3).odds(satisfied_shares(cast.steps)).satisfied["Socket-3"] == 3 / 4
 
 
 def last_page():
-    """Return a loop with a guarded exit and an unguarded advance, so Write is never asked for ``satisfied`` (R7)."""
+    """Return a loop with a conditional exit and an unconditional advance: Write is not asked for ``satisfied`` (R7)."""
     sockets = {"Plan": asks(edge("Write"), materia="G"), "Write": asks(edge("Write")), "Bind": at("P")}
     loops = {"L": loop("Write", exits=[exit_route("Write", "satisfied", "Bind")])}
     document = config(sockets, loops)
@@ -145,7 +145,7 @@ def test_required_verdict_cannot_be_missing():
 
 
 def ring(size, on=0.9):
-    """Return a ring in which each step may be the last."""
+    """Return a ring of sockets, each of which can end the cast."""
     return [{(number + 1) % size: on} for number in range(size)]
 
 
@@ -211,7 +211,7 @@ def test_a_simulation_counts_every_visit_turn_and_retry():
 
 
 def turn_deviation(graph, items, satisfied, **assumed):
-    """Return the exact standard deviation of the turns of a cast: few casts may show none of the rare long ones."""
+    """Return the exact standard deviation of the turns, because a sample may miss the rare long casts."""
     space, chances = explore_states(graph, (items,)), odds.chances_by_socket(graph, satisfied, assumed)
     onward, turns = odds._chain(space, chances)
     means, squares = solve(onward, turns), [0.0] * len(turns)
@@ -240,7 +240,7 @@ def test_computed_deviation_of_turns_agrees_with_simulated_casts(satisfied):
 
 
 def test_cycles_with_a_limited_edge_are_not_counted():
-    """A round counts as a cycle only if it takes no edge with maxTraversals (R18)."""
+    """A round counts as a cycle only if all its edges are without maxTraversals (R18)."""
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": asks(edge("Look", "not_satisfied", 2), edge("Look", "satisfied")),
@@ -266,7 +266,7 @@ def test_exact_odds_and_simulations_agree(document, satisfied, items, seed):
 
 
 def test_long_pipeline_of_critics_has_few_states():
-    """A critic is satisfied at once, or after being sent back once or twice; a third time fails the cast."""
+    """Each critic is satisfied at once or after one or two retries. A third refusal fails the cast."""
     graph = build_graph(critics_in_a_row(10))
     assert len(explore_states(graph, (1,)).nodes) < 100
     found = Exploration(graph, 1).odds(0.8, 1)
@@ -281,7 +281,7 @@ def test_each_item_of_a_loop_of_critics_has_few_states():
 
 
 class EveryCount:
-    """Keeps every count of a state, even if it can no longer matter."""
+    """State key with all counts, even those that can no longer affect the route."""
 
     def __init__(self, rules):
         pass
@@ -334,7 +334,7 @@ def test_invalid_list_length_is_refused_with_a_message(tmp_path, items):
 
 
 def test_probability_for_a_misspelt_name_is_refused():
-    """Otherwise it would count as a chance of 0."""
+    """If the name were ignored, the chance would be 0."""
     explored = Exploration(last_page(), 1)
     for ask in (explored.odds, partial(simulate_casts, last_page())):
         with pytest.raises(MateriaError, match="'timed_uot'") as caught:

@@ -1,4 +1,4 @@
-"""Predict the route: the comparison for every edge, the verb, the panel."""
+"""Prediction of the next target: the judged guess, its explanation, the verb and the panel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def branching(*conditions):
 
 
 def only_right(play, place):
-    """Return the targets for which a guess is right, among all that can be guessed."""
+    """Return all possible guesses that are judged right."""
     return [guess for guess in possible_guesses(play.rules) if judged(play, guess).right] == [place]
 
 
@@ -257,7 +257,7 @@ def test_guess_asks_the_agent_once_and_leaves_no_files(bench):
 
 
 def test_question_shows_the_state_of_the_cast(cast):
-    """The item, the cursor and the edge counts, which decide together with the output."""
+    """The question shows the item, the cursor and the edge counts, because they affect the route."""
     cast.run("Socket-3")
     asked = Question(cast)
     assert asked.standing[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
@@ -495,7 +495,7 @@ def test_verdict_is_announced_and_the_picture_marks_the_cast(cast, make):
 
 
 def test_a_double_click_does_no_harm_and_keeps_the_focus(bench, make):
-    """A disabled button would lose the focus to the page."""
+    """A button that is disabled after a click would lose the focus."""
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():

@@ -25,7 +25,7 @@ from materia_nb.insight.replay import replay_answers, replay_end
 from materia_nb.loadout import build_graph
 
 REPLAYED = int(os.environ.get("MATERIA_NB_REPLAYED", "25"))
-"""How many random loadouts are replayed in a changed one; set the variable for a long run."""
+"""Number of random loadouts whose casts are replayed in a changed loadout; set the variable for a longer test."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def done(bench):
 
 
 def changed(bench, change):
-    """Return Plan-Build-Eval with a change of its document."""
+    """Return Plan-Build-Eval after a change to its document."""
     document = json.loads(json.dumps(dict(bench.loadouts.config.document)))
     change(document["loadouts"]["Plan-Build-Eval"]["sockets"], document["materia"])
     return build_graph(document, "Plan-Build-Eval")
@@ -98,7 +98,7 @@ def replayed_with(tmp_path, document, changed_document, agents):
 
 
 def test_replay_of_a_finished_cast_that_would_continue_differs(tmp_path):
-    """An exit with an empty list led to the end; the changed loadout continues there and needs an answer."""
+    """The exit of an empty loop led to the end. In the changed loadout, it leads to a socket that needs an answer."""
     before, after = (
         config(
             {
@@ -119,7 +119,7 @@ def test_replay_of_a_finished_cast_that_would_continue_differs(tmp_path):
 
 
 def test_replay_reports_a_different_reason_for_the_same_route(tmp_path):
-    """A removed edge to the end is implied (R3)."""
+    """Without its edge to the end, the socket leads to the implied end (R3)."""
     before, after = (config({"Do": at("P", *edges)}) for edges in ([edge("end")], []))
     _, again = replayed_with(tmp_path, before, after, {"P": lambda: "done"})
     assert not again
@@ -155,7 +155,7 @@ def test_replay_of_a_failed_agent_takes_the_same_route(tmp_path):
 @settings(max_examples=REPLAYED, deadline=None)
 @given(document=loadouts(), rng=st.randoms(use_true_random=False), data=st.data())
 def test_replay_of_a_finished_cast_that_needs_an_answer_differs(document, rng, data):
-    """Answers of one loadout in another: exactly the differences of route and end are reported."""
+    """A replay in another loadout is truthy if and only if its route or its end differs."""
     original = played(rules_of(document), rng)
     changed = json.loads(json.dumps(document))
     sockets = changed["loadouts"]["T"]["sockets"]

@@ -25,12 +25,12 @@ LENGTHS = range(3)
 MAX_STATES = 400
 MAX_TURNS = 60
 in_parts = pytest.mark.parametrize("part", range(5))
-"""The loadouts are divided among tests, so that workers share them."""
+"""Decorator that splits the loadouts into five tests, so that several workers can run them."""
 
 
 @cache
 def document_of(seed: int) -> dict[str, Any]:
-    """Return a random loadout that can be cast; the same one for a seed."""
+    """Return the random loadout of a seed; it can be cast."""
     random = Random(seed)
     while True:
         document = random_document(random)
@@ -114,7 +114,7 @@ def test_example_run_without_an_event_exists_if_and_only_if_such_a_cast_does(par
 
 
 def happens_without(second: SecondEngine, count: int, event: str, without: str, since: str) -> bool:
-    """Return True if a cast visits ``event`` after ``since`` with no ``without`` between them."""
+    """Return True if a cast can reach ``event`` after ``since``, without ``without`` between the two events."""
     waiting = [(second.begin()[0], False)]
     known = set(waiting)
     while waiting:
@@ -131,7 +131,7 @@ def happens_without(second: SecondEngine, count: int, event: str, without: str, 
 
 
 def everything_possible(second: SecondEngine, count: int) -> tuple[set[str], set[Edge | str], set[str]]:
-    """Return the sockets that are visited, the edges and exits that are taken, and the ends, in any cast."""
+    """Return all sockets, all edges and exits, and all ends that are possible in casts of a loadout."""
     begin, routes = second.begin()
     known, taken = {begin}, set(routes)
     waiting: list[State] = [begin]
@@ -146,7 +146,7 @@ def everything_possible(second: SecondEngine, count: int) -> tuple[set[str], set
 
 
 def chances(second: SecondEngine, socket: str) -> dict[str, float]:
-    """Return the chance of each result: 0.1 of a failure that an edge handles, and of verdicts 0.6 satisfied."""
+    """Return the chance of each result: 0.1 for a failure with an edge, and 0.6 for ``satisfied: true`` otherwise."""
     failed = 0.1 if FAILED in second.results(socket) else 0.0
     verdicts = {YES: 0.6, NO: 0.4} if NOTHING not in second.results(socket) else {NOTHING: 1.0}
     return {FAILED: failed, **{result: (1 - failed) * chance for result, chance in verdicts.items()}}
@@ -176,7 +176,7 @@ Recorded = dict[tuple[str, int | None], list[tuple[str, int]]]
 
 
 def record_a_cast(document: dict[str, Any], random: Random) -> tuple[Folded, Recorded]:
-    """Cast with random verdicts; return the cast and its results."""
+    """Run a cast with random verdicts; return the cast and its results."""
     second, cast, recorded = SecondEngine(document), Folded(document), Recorded()
     state, _ = second.begin()
     for _ in range(MAX_TURNS):
@@ -191,7 +191,7 @@ def record_a_cast(document: dict[str, Any], random: Random) -> tuple[Folded, Rec
 
 
 def changed(document: dict[str, Any], random: Random) -> dict[str, Any]:
-    """Return the loadout with one edge, not of the plan, that leads elsewhere or has another condition."""
+    """Return a copy of the loadout in which one edge, but not an edge of Plan, has another target or condition."""
     while True:
         other = copy.deepcopy(document)
         sockets = other["loadouts"]["T"]["sockets"]
@@ -204,7 +204,7 @@ def changed(document: dict[str, Any], random: Random) -> dict[str, Any]:
 
 
 def route_of(second: SecondEngine, recorded: Recorded) -> tuple[list[str], str]:
-    """Return the visited sockets and the end of a cast with the recorded results: ``needs`` if one is missing."""
+    """Return the visited sockets and the end of a cast with the recorded results; ``needs`` if a result is missing."""
     visits: Counter[Any] = Counter()
     route = []
     state, _ = second.begin()

@@ -1,4 +1,4 @@
-"""Where time and money went."""
+"""The usage of a cast by socket, materia or item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``why``: the decision in words and as a table, and the routes of other answers."""
+"""``why`` explains the decision of a step in sentences and as a table, with the targets of other answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cheat sheet is one page with the same words as SVG and as PDF."""
+"""The cheat sheet is one page, with the same text as SVG and as PDF."""
 
 from __future__ import annotations
 

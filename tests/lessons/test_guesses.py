@@ -1,4 +1,4 @@
-"""The answers of a learner and of a class, and the files and tables of them."""
+"""The recorded answers of a learner and of a class: their files, scores and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submitted lessons are marked by their literal answers, and none of their code runs."""
+"""Submitted lessons are marked by the literal answers in their cells, and their code is never run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def right_answers(lesson, learner):
 
 
 def submission(lesson, answers):
-    """Return the shipped lesson with these answers in place of the dots."""
+    """Return the bundled lesson as a notebook with these answers filled in."""
     notebook = json.loads((lessons_folder() / f"{lesson}.ipynb").read_text())
     for cell in notebook["cells"]:
         source = "".join(cell["source"])

@@ -1,4 +1,4 @@
-"""Wrong rules are applied as a cast would apply them, and a wrong answer is attributed to the rule that gives it."""
+"""Misreadings of the rules give the routes that follow from them, and explain wrong answers."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_stored_outputs_are_complete_and_need_no_kernel(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_prediction_question_does_not_reveal_the_answer(name):
-    """The buttons show the choices; nothing was run for them."""
+    """The buttons show the possible guesses, and no step has run before the learner guesses."""
     shown = [
         out["data"]["text/plain"]
         for cell in code_cells(name)
@@ -138,9 +138,10 @@ def test_prediction_question_does_not_reveal_the_answer(name):
 
 @pytest.fixture
 def shell(project, monkeypatch):
-    for folder in ("recordings", "loadouts"):
-        (project / folder).symlink_to(NOTEBOOKS / folder)
+    for needed in ("recordings", "loadouts", "night_shift.py"):
+        (project / needed).symlink_to(NOTEBOOKS / needed)
     monkeypatch.chdir(project)
+    monkeypatch.syspath_prepend(str(project))
     made = new_shell()
     yield made
     bench = made.user_ns.get("wb")
@@ -172,7 +173,7 @@ def check_cell(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_lesson_answered_correctly_records_no_wrong_guess(name, shell):
-    """Every prediction and answer is right at the first attempt; the record names the lesson."""
+    """Every recorded prediction and answer is right at the first try, and names its lesson."""
     for cell in code_cells(name):
         if cell is answers_cell(name):
             shell.user_ns |= right_answers(name)
@@ -194,7 +195,7 @@ def test_lesson_answered_correctly_records_no_wrong_guess(name, shell):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_numbers_in_a_lesson_depend_on_the_learner(name):
-    """Numbers vary with the name, whatever its case; only what varies is marked."""
+    """The numbers depend on the name but not on its case. Only questions that depend on the numbers are marked."""
     asks, learners = QUESTIONS[stem(name)], ("", "ada", "ben")
     keys = [right_answers(name, learner) for learner in learners]
     assert all(found.keys() == asks.keys() for found in keys)
@@ -216,7 +217,7 @@ def test_a_hint_never_reveals_the_right_answer(name, learner):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_unanswered_lesson_gets_no_mark(name):
-    """Every cell of the stored run ran, and the check reports that nothing is answered."""
+    """All cells of the stored notebook have run, and its check reports that no question is answered."""
     (told,) = [out for out in check_cell(name).outputs if out.output_type == "error"]
     assert told.evalue.startswith(f"0 of {len(QUESTIONS[stem(name)])} right")
     assert "✓" not in told.evalue
@@ -225,7 +226,7 @@ def test_unanswered_lesson_gets_no_mark(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_check_cell_passes_only_for_right_answers(name, shell):
-    """Learners click twice and correct a guess; answers are right, wrong and missing, in the lesson's own cells."""
+    """The cells of the lesson run with right, wrong and missing answers, repeated clicks and corrected guesses."""
     clicked, check = 0, check_cell(name)
     for cell in code_cells(name):
         done = shell.run_cell(cell.source)
@@ -260,7 +261,7 @@ def test_check_cell_passes_only_for_right_answers(name, shell):
 
 @pytest.mark.parametrize("name", NOTEBOOK_NAMES)
 def test_cells_can_be_run_twice_and_out_of_order(name, shell):
-    """Each cell, then the one above it again, then itself again; casts are run in between."""
+    """Each cell runs, then the previous cell, then the same cell again; casts run in between."""
     above = None
     for cell in code_cells(name):
         again = [cell] if above is None else [cell, above, cell]
@@ -423,7 +424,7 @@ def test_papermill_runs_a_lesson_and_enters_answers(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", NOTEBOOK_NAMES)
 def test_stored_pictures_do_not_depend_on_inline_svg(name):
-    """Untrusted notebooks and code hosts remove inline SVG from HTML and would leave run-on text."""
+    """Untrusted notebooks and code hosts remove inline SVG from HTML, and only its unformatted text would remain."""
     for cell in json.loads((NOTEBOOKS / name).read_text(encoding="utf-8"))["cells"]:
         for output in cell.get("outputs", ()):
             html = "".join(output.get("data", {}).get("text/html", ""))

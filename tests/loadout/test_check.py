@@ -290,7 +290,7 @@ def test_error_of_a_wrong_loop_source_suggests_the_generator_r27(source):
     [
         ("Socket-4", "'Socket-4' is not a generator"),
         ("Socket-2", "'Socket-2' is a member of the loop that consumes its items"),
-        ("Socket-1", "no edge of a generator enters the loop"),
+        ("Socket-1", "no edge leads from a generator into the loop"),
     ],
 )
 def test_unreachable_loop_is_reported_with_the_reason_r27(source, why):

@@ -281,13 +281,13 @@ def test_unreadable_files_are_refused(tmp_path):
         ("helo.json", "does not exist", "'hello.json'"),
         ("hello", "does not exist", "'hello.json'"),
         ("nowhere/hello.json", "does not exist", "not a readable directory"),
-        ("note.txt", "unknown ending", "rename"),
+        ("note.txt", "unknown extension", "rename"),
         ("latin.json", "UTF-8", "UTF-8"),
         ("folder.json", "directory", "config files"),
-        ("pipe.json", "plain file", "config file"),
+        ("pipe.json", "regular file", "config file"),
         ("hello.json/x.json", "cannot be read", "path"),
         ("nul\0.json", "file name", "config file"),
-        ("~nobody-of-that-name/x.json", "home", "in full"),
+        ("~nobody-of-that-name/x.json", "home", "full path"),
     ]:
         with pytest.raises(MateriaError) as caught:
             read_config(name if name.startswith("~") else tmp_path / name)

@@ -369,7 +369,7 @@ def test_r27_loop_can_be_made_of_sockets():
         "Socket-4": {"materia": "P"},
     }
     draft = design(config(sockets))
-    assert draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1") == ("made loop items of Socket-2, Socket-3")
+    assert draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1") == ("made loop items from Socket-2, Socket-3")
     assert ("invalid-loop", "loops.items.sockets") in codes(draft), "it forms no cycle yet"
     draft.add_edge("Socket-3", "Socket-2")
     assert draft.report.ok
@@ -422,7 +422,7 @@ def test_removed_member_loses_its_exits(draft):
     assert draft.set_members("L", ["Socket-2"]).endswith("; removed 1 exit of former members")
     assert "exits" not in draft.document["loops"]["L"]
     draft.undo()
-    assert draft.set_members("L", ["Socket-3"]) == "loop L has the members Socket-3"
+    assert draft.set_members("L", ["Socket-3"]) == "set the members of loop L to Socket-3"
     assert draft.document["loops"]["L"]["exits"] == [route("Socket-3", "satisfied", "Socket-4")]
 
 
@@ -430,14 +430,14 @@ def test_removed_member_loses_its_legacy_exit():
     older = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
     draft = design(looped({"exit": older}))
     words = draft.set_members("L", ["Socket-2"])
-    assert words.startswith("loop L has the members Socket-2; removed 1 exit of former members")
+    assert words.startswith("set the members of loop L to Socket-2; removed 1 exit of former members")
     assert "exit" not in draft.document["loops"]["L"]
     kept = design(looped({"exit": older}))
     assert "went" not in kept.set_members("L", ["Socket-3"])
     assert kept.document["loops"]["L"]["exit"] == older
     assert kept.set_source("L", None) == "loop L processes no list"
     assert not {"consumes", "iterator"} & kept.document["loops"]["L"].keys()
-    with pytest.raises(MateriaError, match="is not a valid name of a loop"):
+    with pytest.raises(MateriaError, match="is not a valid name for a loop"):
         kept.make_loop(["Socket-4"], "")
 
 
@@ -634,8 +634,8 @@ def test_exit_operations_change_only_exits(document, operations):
         ("set_socket", ({}, "parse", "json"), "id of set_socket is {}, not a text"),
         ("place_socket", ("Socket-1", (1, "2")), "not a column and a row"),
         ("place_sockets", ([],), "not an object with a column and a row for each socket"),
-        ("remove_sockets", ("Socket-1",), 'ids of remove_sockets is "Socket-1", not a list of texts'),
-        ("make_loop", ([["Socket-1"]],), "not a list of texts"),
+        ("remove_sockets", ("Socket-1",), 'ids of remove_sockets is "Socket-1", not a list of strings'),
+        ("make_loop", ([["Socket-1"]],), "not a list of strings"),
         ("paste", (None,), "not an object"),
     ],
 )

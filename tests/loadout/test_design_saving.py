@@ -344,8 +344,8 @@ def test_design_can_be_saved_as_another_file(wb, project):
     wb.loadouts.save(draft, "new.json", anyway=True)
     assert "Socket-6" in read_config(project / "new.json")["loadouts"]["T"]["sockets"]
     for name, words in (
-        ("new.yaml", "not changed"),
-        ("new.txt", "unknown ending"),
+        ("new.yaml", "not saved"),
+        ("new.txt", "unknown extension"),
         ("a/b/c.json", "does not exist"),
     ):
         with pytest.raises(MateriaError, match=words):
@@ -361,7 +361,7 @@ def test_a_yaml_file_is_not_changed_and_the_error_offers_a_copy(wb, project):
     wb.load("given.yaml")
     draft = wb.design()
     draft.add_socket("P")
-    with pytest.raises(MateriaError, match="YAML files are read, but not changed") as caught:
+    with pytest.raises(MateriaError, match="A YAML file can be read, but not saved") as caught:
         wb.loadouts.save(draft)
     assert "given.json" in caught.value.hint
     assert path.read_text() == text

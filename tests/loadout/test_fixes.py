@@ -96,7 +96,7 @@ def test_unfixable_findings_are_refused():
     design = Design("T", document["loadouts"]["T"], document)
     (hint,) = [finding for finding in design.report.hints if finding.code == "unreachable-socket"]
     assert hint not in design.fixes()
-    with pytest.raises(MateriaError, match="fixed automatically"):
+    with pytest.raises(MateriaError, match="no automatic fix"):
         design.fix(hint)
 
 
@@ -104,7 +104,7 @@ def test_outdated_finding_fixes_nothing():
     document = config({"Socket-1": {"materia": "P"}})
     design = Design("T", {"sockets": document["loadouts"]["T"]["sockets"]}, document)
     [finding] = design.report.hints
-    assert design.fix_of(finding).label == "Start at Socket-1"
+    assert design.fix_of(finding).label == "Set the entry to Socket-1"
     design.set_entry("Socket-1")
     assert design.fix_of(finding) is None
     for source in ("Socket-9.edges[0]", "Socket-1.edges[4]", "nowhere", ""):
@@ -136,7 +136,7 @@ CASES = {
     ),
     "missing-entry": (
         {**loop([route("Socket-3", "satisfied", "Socket-4")])},
-        "Start at Socket-1",
+        "Set the entry to Socket-1",
         lambda after: after["entry"] == "Socket-1",
     ),
     "lone-guard": (
@@ -146,12 +146,12 @@ CASES = {
                 "Socket-2": {"materia": "P"},
             }
         ),
-        "not_satisfied → end",
+        "Add an edge to the end (not_satisfied)",
         lambda after: after["sockets"]["Socket-1"]["edges"][1] == edge("end", "not_satisfied"),
     ),
     "empty-list-ends": (
         loop([route("Socket-3", "satisfied", "Socket-4")]),
-        "always → Socket-4 too",
+        "Add an exit to Socket-4 (always)",
         lambda after: {route["condition"] for route in after["loops"]["L"]["exits"]} == {"satisfied", "always"},
     ),
 }
@@ -175,7 +175,7 @@ def test_named_socket_is_renumbered_and_keeps_its_name_as_label():
     document = config({"Judge": {"materia": "P", "edges": [edge("Judge")]}})
     design = Design("T", document["loadouts"]["T"], document)
     [hint] = [finding for finding in design.report.hints if finding.code == "socket-id"]
-    assert design.fix_of(hint).label == "Call it Socket-1, labelled Judge"
+    assert design.fix_of(hint).label == "Rename to Socket-1, and keep Judge as the label"
     design.fix(hint)
     labelled = {"materia": "P", "edges": [edge("Socket-1")], "label": "Judge"}
     assert (design.document["sockets"], design.document["entry"]) == ({"Socket-1": labelled}, "Socket-1")

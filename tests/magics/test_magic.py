@@ -360,15 +360,15 @@ def test_each_kind_of_breakpoint_can_be_set(shell):
     shell.user_ns["wb"].agent("Judge", lambda turn: next(said))
     shell.user_ns["wb"].agent("Teller", lambda turn: "t")
     line(shell, "cast x")
-    assert "refused output of any socket" in text(line(shell, "break --refused"))
-    assert "after Socket-1, 1st time" in text(line(shell, "break Socket-1 --after --nth 1"))
+    assert "refused output of any socket" in text(line(shell, "break --kind refused"))
+    assert "after Socket-1, 1st time" in text(line(shell, "break Socket-1 --kind after --nth 1"))
     line(shell, "break Socket-2 --edge end")
-    assert "Socket-1 not satisfied" in text(line(shell, "break Socket-1 --not-satisfied"))
+    assert "Socket-1 not satisfied" in text(line(shell, "break Socket-1 --kind not_satisfied"))
     shown = text(line(shell, "run"))
     assert "waiting: Socket-1" in shown
     assert "(breakpoint: refused output of any socket)" in shown
     assert "(breakpoint: after Socket-1, 1st time)" in text(line(shell, "run"))
-    shown = text(line(shell, "break Socket-1 --after --clear"))
+    shown = text(line(shell, "break Socket-1 --kind after --clear"))
     assert "after" not in shown
     assert "Socket-1 not satisfied" in shown
     assert "Socket-1" not in text(line(shell, "break Socket-1 --clear"))

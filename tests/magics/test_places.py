@@ -1,4 +1,4 @@
-"""An exception of an agent is reported with the cell that defines the agent."""
+"""The report of an agent's exception names the cell and the line that define the agent."""
 
 from __future__ import annotations
 

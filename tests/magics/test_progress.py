@@ -14,7 +14,7 @@ from materia_nb.magics.cast_display import counting, running
 
 @pytest.fixture
 def drawn(monkeypatch, capsys):
-    """Return an event that is set when a bar has been drawn on a terminal, however short the run is."""
+    """Return an event that is set when a bar is drawn on the terminal. Bars appear immediately."""
     event, display = threading.Event(), tqdm.display
 
     def display_and_set(bar, *args, **kwargs):

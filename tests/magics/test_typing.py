@@ -1,4 +1,4 @@
-"""Text typed in a notebook reaches the verb unchanged."""
+"""Text that a user types in a notebook reaches the verb unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``materia VERB``: the verbs of the magics as commands with the same options, and the commands of the shell alone."""
+"""The program ``materia``: the verbs of ``%materia`` as commands with the same options, and its other commands."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_cast_can_be_run_answered_shown_and_exported(bench, capsys, project):
     assert "complete after 2 steps" in out
     assert "So edge 1 (✓) leads to Teller." in materia(capsys, "why", "1")[1]
     assert materia(capsys, "why", "-1")[0] == 0, "a negative number is not an option"
-    assert materia(capsys, "doctor", "-1")[1].startswith("Good")
+    assert materia(capsys, "doctor", "-1")[1].startswith("Intact up to")
     assert materia(capsys, "status", "--cast", "-1")[0] == 0
     assert materia(capsys, "label", "mine", "--verdict", "good")[0] == 0
     assert materia(capsys, "status", "--cast", "mine")[0] == 0
@@ -335,12 +335,12 @@ SAID = {
     "explore prompts": "explore prompts Asks", "explore simulate": "explore simulate Asks --n 10",
     "play": "play Asks play.html",
 }  # fmt: skip
-"""What is written behind verbs that need something there."""
+"""The command lines of verbs that need arguments."""
 REFUSED = {
     "accept", "approve", "deny", "edit output", "edit redefine", "edit remember", "edit prompt", "edit undo", "quest move",
     "quest remove", "quest requeue", "refine", "retry", "skip",
 }  # fmt: skip
-"""Those that a cast like the one of the test has nothing for."""
+"""Verbs that are refused for the cast of the test, because it has nothing that they could act on."""
 
 
 @pytest.mark.parametrize(

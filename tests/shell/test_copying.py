@@ -1,4 +1,4 @@
-"""``materia`` copies notebooks and examples without overwriting anybody's work; exit codes of the program."""
+"""``materia`` copies notebooks and examples without overwriting the user's work; exit codes of the program."""
 
 from __future__ import annotations
 
@@ -95,10 +95,11 @@ def _signatures_of_its_own(tmp_path_factory, monkeypatch):
 def test_the_lessons_are_copied_with_all_that_they_load(tmp_path, capsys):
     folder = tmp_path / "new" / "my lessons"
     assert main(["lessons", str(folder)]) == 0
-    shown = [p for p in NOTEBOOKS.rglob("*") if p.is_file() and ".ipynb_checkpoints" not in p.parts]
-    wanted = {p.relative_to(NOTEBOOKS).as_posix() for p in shown if ".pi" not in p.parts}
+    made = {".ipynb_checkpoints", ".pi", "__pycache__"}
+    shown = [p for p in NOTEBOOKS.rglob("*") if p.is_file() and not made & {*p.parts}]
+    wanted = {p.relative_to(NOTEBOOKS).as_posix() for p in shown}
     assert names(folder) == wanted
-    assert "recordings/birthday.json" in wanted
+    assert {"recordings/birthday.json", "night_shift.py"} <= wanted
     copied, shipped = (nbformat.read(path / "01-edges.ipynb", as_version=4) for path in (folder, NOTEBOOKS))
     assert copied.cells == shipped.cells
     assert copied.metadata.language_info.version == platform.python_version(), "as Lab writes when it is opened"

@@ -1,4 +1,4 @@
-"""A repository with the CI workflow of the docs passes, and fails on what the workflow should notice."""
+"""The CI workflow in the docs passes for a good repository, and fails for each mistake that it should detect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ materia:
 
 
 def workflow():
-    """Return the checking steps of the workflow in the docs."""
+    """Return the steps of the documented workflow that check loadouts and tests."""
     page = (ROOT / "docs" / "command-line-and-ci.md").read_text(encoding="utf-8")
     block = re.search(r"```yaml\n(name: loadouts.*?)```", page, re.DOTALL)[1]
     steps = read_text(block, "yaml")["jobs"]["check"]["steps"]
@@ -44,7 +44,7 @@ def workflow():
 
 @pytest.fixture
 def repository(project, monkeypatch):
-    """Return a repository with a loadout, and a test case of a cast that went back once."""
+    """Return a repository with a loadout, and with a test case in which work is sent back once."""
     monkeypatch.chdir(project)
     write_config(project / PROJECT_FILE, read_text(LOADOUT))
     verdicts = iter([False, True])

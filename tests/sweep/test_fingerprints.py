@@ -1,4 +1,4 @@
-"""A sweep distinguishes agents by everything visible of them, and reuses no result of an opaque one."""
+"""A sweep distinguishes agents by their readable parts, and never reuses the results of an opaque agent."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def asked_by(turn, what):
 
 
 def written(text, **names):
-    """Run the source of a cell and return its names."""
+    """Run the source code of a cell and return the variables that it defines."""
     names |= {"__name__": "__main__"}
     exec(text, names)  # noqa: S102 - our own
     return names
 
 
 def helped_by(what):
-    """Return a function that calls another by a global name."""
+    """Return a function that calls another function through a global variable."""
     return written(f"def helper(): return {what!r}\ndef answer(turn): return helper()\n")["answer"]
 
 
@@ -137,7 +137,7 @@ def test_a_sweep_runs_the_cast_of_a_changed_agent_again_and_reports_it(wb, make)
 
 
 class Connected:
-    """An object without a value of its own."""
+    """An agent with a part that cannot be fingerprinted."""
 
     name = "connected"
 
@@ -273,7 +273,7 @@ def test_cyclic_values_have_a_fingerprint():
 
 
 def test_fingerprints_are_equal_in_another_kernel(tmp_path):
-    """They contain no hash seed and no address."""
+    """Fingerprints do not depend on the hash seed or on memory addresses."""
     script = f"""
 import sys
 sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}

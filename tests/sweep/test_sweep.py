@@ -1,4 +1,4 @@
-"""Real casts over a grid: each is made once, failures are rows, and nothing is paid twice."""
+"""Sweeps: each cast of the grid runs once, a failure is a row, and finished casts are reused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def never(turn):
 
 
 def dies_once(turn):
-    """Kill its own process during a cast, the first time; the request names the file that records this."""
+    """Kill the process that runs the cast, but only the first time; the request names the file that records this."""
     marker = Path(turn.request)
     if not marker.is_absolute():
         return good(turn)
@@ -56,7 +56,7 @@ def dies_once(turn):
 
 
 def dies_always(turn):
-    """Kill its own process during a cast while the file that the request names is missing."""
+    """Kill the process that runs the cast, unless the file that the request names exists."""
     if turn.wants and not Path(turn.request).exists():
         os.kill(os.getpid(), signal.SIGKILL)
     return good(turn)
@@ -71,7 +71,7 @@ def wb(project):
 
 
 class Counted:
-    """Counts its calls and answers as :func:`good` does."""
+    """Agent that counts its calls and gives the same answers as :func:`good`."""
 
     def __init__(self, answer=good):
         self.asked, self._answer = [], answer

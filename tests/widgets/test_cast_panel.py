@@ -117,7 +117,7 @@ def test_cast_is_run_through_page_messages(cast, make):
     say(panel, "run")
     done(panel)
     assert panel.front.bar["tone"] == "done"
-    assert not panel.front.bar["can"]["step"]
+    assert not panel.front.bar["can"]["run"]
 
 
 def test_second_click_during_a_step_is_refused_with_a_reason(bench, cast, make):
@@ -769,7 +769,7 @@ def test_run_stopped_at_a_refused_output_is_at_a_breakpoint(bench, make):
     said = iter(["no JSON", {"satisfied": True}])
     bench.agent("Maintain", lambda: next(said))
     cast = bench.cast("x")
-    cast.breakpoints.add("Socket-4", refused=True)
+    cast.breakpoints.add("Socket-4", kind="refused")
     panel = make(cast)
     say(panel, "run")
     done(panel)
@@ -853,7 +853,7 @@ def test_hostile_text_is_sent_as_text(project, make):
     cast.run()
     panel = make(cast)
     cast.edit.state({**cast.state, "\u202e": "\x1b[31m"})
-    for tab in ("answer", "why", "state", "calls", "about"):  # a prompt can be edited, so it is as it is
+    for tab in ("answer", "why", "state", "about"):  # a prompt can be edited, so it is as it is
         shown = content(panel, tab)
         for node in shown.get("nodes", ()):
             del node["path"]  # only sent back, never shown
@@ -997,12 +997,8 @@ def test_step_is_disabled_with_a_reason_while_a_person_is_asked(bench, cast, mak
     say(panel, "step")
     done(panel)
     assert panel.front.bar["tone"] == "wants"
-    assert not panel.front.bar["can"]["step"]
-    assert "your turn" in panel.front.bar["why"]["step"]
-    assert (panel.front.bar["can"]["run"], panel.front.bar["why"]["run"]) == (
-        False,
-        panel.front.bar["why"]["step"],
-    )
+    assert not panel.front.bar["can"]["run"]
+    assert "your turn" in panel.front.bar["why"]
 
 
 def test_waiting_badge_leads_to_the_waiting_socket(bench, cast, make):
@@ -1109,7 +1105,7 @@ def test_each_waiting_lane_can_be_answered(make, tmp_path):
     panel.cast.run()
     panel.refresh()
     assert panel.front.bar["words"] == "Your turn: ui · Check"
-    assert not panel.front.bar["can"]["step"], "nobody else can go on"
+    assert not panel.front.bar["can"]["run"], "nobody else can go on"
     assert ["lanes", "Lanes 2"] in panel.front.surface["tabs"]
     assert "built Part 2" in json.dumps(panel.front.inspector)
     assert "no lane 'nobody'" in say(panel, "lane", lane="nobody")

@@ -80,7 +80,7 @@ def test_frame_code_receives_a_snapshot_only():
 def test_frame_takes_one_snapshot(cast, taken, name):
     cast.run(steps=2)
     panel = CastPanel(cast, only_part=name)
-    for tab in ("answer", "prompt", "why", "state", "calls", "about"):
+    for tab in ("answer", "prompt", "why", "state", "about"):
         panel.tab = tab
         taken.clear()
         panel.refresh()

@@ -941,7 +941,7 @@ def test_equally_named_exits_are_two_elements():
 
 def test_redrawn_picture_equals_a_new_one(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(2, refuse=(1,)))
-    cast.breakpoints.add("Socket-2", after=True)
+    cast.breakpoints.add("Socket-2", kind="after")
     drawn = layout_graph(cast.graph)
     kept = GraphElements(cast.graph, drawn)
     moments = [marks_of(cast.now)]

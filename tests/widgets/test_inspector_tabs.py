@@ -8,8 +8,8 @@ import cast_helpers as h
 from materia_nb.cast import open_cast
 from materia_nb.widgets.inspector_tabs import Element, inspector_state, possible_breakpoints
 
-OF_SOCKET = ["answer", "prompt", "why", "state", "calls", "about"]
-OF_STEP = ["output", "prompt", "why", "state", "calls"]
+OF_SOCKET = ["answer", "prompt", "why", "state", "about"]
+OF_STEP = ["output", "prompt", "why", "state"]
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_open_tab_is_kept_where_the_selection_has_it(cast):
     assert looked(cast, "answer", past=cast.at(2))["tab"] == "output"
     assert looked(cast, "output")["tab"] == "answer"
     assert looked(cast, "state")["tab"] == "state"
-    assert looked(cast, only="calls")["tabs"] == ["calls"]
+    assert looked(cast, only="why")["tabs"] == ["why"]
 
 
 def test_inspector_shows_the_waiting_socket_by_default(cast):
@@ -145,7 +145,7 @@ def test_utility_has_no_prompt_and_pins_are_shown(tmp_path):
     cast.run()
     over = looked(cast)
     assert over["title"]["name"] == "the cast"
-    assert over["tabs"] == ["answer", "why", "state", "calls"]
+    assert over["tabs"] == ["answer", "why", "state"]
     cast.close()
     opened = open_cast(cast.run_dir)
     assert not looked(opened, "state")["content"]["edit"]

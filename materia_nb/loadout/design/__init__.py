@@ -85,7 +85,7 @@ class Design:
         self.name = name
         self.config: Object = config or {}
         self.home = home
-        self._steps: list[DesignChange] = [DesignChange(as_json(document, name), "as it was")]
+        self._steps: list[DesignChange] = [DesignChange(as_json(document, name), "original")]
         self._undone: list[DesignChange] = []
         self._base = self._steps[-1]
         self.originals: dict[str, Object | None] = {}
@@ -300,7 +300,7 @@ class Design:
         fix = self.fix_of(finding)
         change = None if fix is None else self._change_of(fix)
         if change is None:
-            raise design_error(f"{finding.code} cannot be fixed automatically", finding.source, finding.hint)
+            raise design_error(f"{finding.code} has no automatic fix", finding.source, finding.hint)
         return self.apply(change)
 
     def fix_all(self) -> list[str]:

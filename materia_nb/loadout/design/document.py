@@ -90,7 +90,7 @@ def _is_spot(value: object) -> bool:
 _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "str": (lambda value: isinstance(value, str), "a text"),
     "int": (lambda value: is_number(value) and isinstance(value, int), "a whole number"),
-    "Iterable[str]": (_are_texts, "a list of texts"),
+    "Iterable[str]": (_are_texts, "a list of strings"),
     "Mapping[str, JSON]": (is_object, "an object"),
     "tuple[float, float]": (_is_spot, "a column and a row"),
     "Mapping[str, tuple[float, float] | None]": (
@@ -228,7 +228,7 @@ def with_loop(document: Object, id_: str, loop: Object) -> Object:
 def check_when(when: JSON, where: str) -> None:
     """Raise MateriaError if a condition is not canonical (R3)."""
     if not is_condition(when):
-        raise design_error(f"the condition is {brief(when)}", where, CONDITION_ADVICE)
+        raise design_error(f"the condition cannot be {brief(when)}", where, CONDITION_ADVICE)
 
 
 def check_target(document: Object, to: JSON, where: str, *, end: bool = True) -> None:

@@ -163,8 +163,8 @@ def change_edge(
     if to is not None:
         check_target(document, to, f"{path}.to")
         edge = {**edge, "to": to}
-    ends = f"{brief(edge.get('when'))} to {brief(edge.get('to'))}".replace('"', "")
-    return DesignChange(edges.changed(index, edge), f"edge {index + 1} of {source} is {ends}")
+    target = f"{brief(edge.get('to'))} ({brief(edge.get('when'))})".replace('"', "")
+    return DesignChange(edges.changed(index, edge), f"edge {index + 1} of {source} now leads to {target}")
 
 
 @operation
@@ -172,7 +172,7 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
     """Set the maximum number of traversals of an edge (R18); None removes the limit.
 
     Raises:
-        MateriaError: the edge does not exist, or the number is not a whole number from 1 up.
+        MateriaError: the edge does not exist, or the number is not a whole number of at least 1.
     """
     edges = EdgeList(document, "edge", source)
     edge, path = edges.at(index), f"{edges.path}[{index}].maxTraversals"
@@ -197,7 +197,7 @@ def remove_edge(document: Object, source: str, index: int) -> DesignChange:
 def _limit(value: JSON, where: str) -> int:
     number = whole_number(value)
     if number is None or number < 1:
-        raise design_error(f"maxTraversals is {brief(value)}", where, "use a whole number from 1 up")
+        raise design_error(f"maxTraversals cannot be {brief(value)}", where, "use a whole number of at least 1")
     return number
 
 
@@ -250,8 +250,8 @@ def change_exit(
     changes = {key: value for key, value in fields.items() if value is not None}
     route = {**edges.at(index), **changes}
     _check_route(edges, changes, route, edges.others(index))
-    summary = f"{route.get('from')} {route.get('condition')} to {route.get('targetSocketId')}"
-    return DesignChange(edges.changed(index, route), f"exit {index + 1} of loop {loop} is {summary}")
+    summary = f"{route.get('from')} to {route.get('targetSocketId')} ({route.get('condition')})"
+    return DesignChange(edges.changed(index, route), f"exit {index + 1} of loop {loop} now leads from {summary}")
 
 
 @operation
@@ -286,7 +286,7 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
         check_target(edges.document, changes["targetSocketId"], f"{path}.targetSocketId")
     if "id" in changes and (not is_text(id_) or id_ in _ids(others)):
         message = (
-            f"the id of the exit is {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
+            f"the exit id cannot be {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
         )
         raise design_error(message, path, "use an id that is unique in the loop")
     start = (route.get("from"), route.get("condition"))
@@ -381,7 +381,7 @@ def make_loop(
         loop["consumes"] = as_json(source, f"loops.{new}.consumes")
     if iterator is not None:
         loop["iterator"] = as_json(dict(iterator), f"loops.{new}.iterator")
-    return DesignChange(with_loop(document, new, loop), f"made loop {new} of {', '.join(members)}")
+    return DesignChange(with_loop(document, new, loop), f"made loop {new} from {', '.join(members)}")
 
 
 @operation
@@ -413,7 +413,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignCha
         changed = with_field(changed, "exits", remaining)
     if is_object(loop.get("exit")) and loop["exit"].get("from") in dropped:
         changed, removed = without(changed, "exit"), removed + 1
-    summary = f"loop {id_} has the members {', '.join(members)}"
+    summary = f"set the members of loop {id_} to {', '.join(members)}"
     sentence = f"{summary}; removed {counted(removed, 'exit')} of former members" if removed else summary
     return DesignChange(with_loop(document, id_, changed), sentence)
 
@@ -450,7 +450,7 @@ def set_source(
         rest = {key: value for key, value in loop.items() if key not in SOURCES}
         return DesignChange(with_loop(document, id_, rest), f"loop {id_} processes no list")
     if source not in SOURCES:
-        raise design_error(f"a loop has no source {source!r}", f"loops.{id_}", did_you_mean(str(source), SOURCES))
+        raise design_error(f"{source!r} is not a loop source", f"loops.{id_}", did_you_mean(str(source), SOURCES))
     path = f"loops.{id_}.{source}"
     allowed = {"consumes": ("from", "output", "as", "cursor"), "iterator": ("items", "as", "cursor")}[source]
     fields = {"from": from_, "items": items, "output": output, "as": as_, "cursor": cursor}
@@ -512,6 +512,6 @@ def _members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:
 
 def _check_new_name(document: Object, name: JSON) -> None:
     if not is_text(name):
-        raise design_error(f"{brief(name)} is not a valid name of a loop", "loops", "use text that is not blank")
+        raise design_error(f"{brief(name)} is not a valid name for a loop", "loops", "use text that is not blank")
     if name in objects_in(document, "loops"):
         raise design_error(f"the loop {name!r} already exists", "loops", "choose another name")

@@ -267,7 +267,7 @@ def _home_at(path: Path, why: str = "") -> Home:
     """Return the home at a path; raises MateriaError for a wrong ending or an existing file that cannot be read."""
     if path.suffix.lower() not in ENDINGS:
         raise design_error(
-            "The name of a config file has an unknown ending.", str(path), f"use {one_of_words(ENDINGS)}"
+            "The name of a config file has an unknown extension.", str(path), f"use {one_of_words(ENDINGS)}"
         )
     return Home(path, config_text(path) if path.exists() else None, why)
 
@@ -294,7 +294,7 @@ def save_design(
     refuse_problems(design, anyway=anyway)
     path = design.home.path if to is None else expanded(to)
     if path is None:
-        raise MateriaError("The design has no file.", hint="name a file that ends with .json", kind=DESIGN_KIND)
+        raise MateriaError("The design has no file.", hint="choose a file name that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path
     home = _home_at(path) if copied else design.home
     text_now = config_text(path) if path.exists() else None
@@ -357,7 +357,7 @@ def _text_with(
     """
     if ENDINGS[path.suffix.lower()] == "yaml":
         hint = f"save under a name that ends with .json, such as {path.with_suffix('.json').name}"
-        raise design_error("YAML files are read, but not changed.", str(path), hint)
+        raise design_error("A YAML file can be read, but not saved.", str(path), hint)
     if text is None:
         document = {"activeLoadout": design.name, "loadouts": _own(design)}
         return dumps(_with_materia(document, *materia), indent=2) + "\n"
@@ -395,7 +395,7 @@ def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: 
     loadouts, materia = (as_object(document).get(group) for group in ("loadouts", "materia"))
     if not is_object(document) or not (isinstance(loadouts, dict | None) and isinstance(materia, dict | None)):
         raise design_error(
-            "The file is not a config, in which loadouts and materia are objects.", str(path), "choose another file"
+            "The file is not a config: loadouts and materia must be objects.", str(path), "choose another file"
         )
     (name,) = own
     if name in as_object(loadouts) and not replace_existing:

@@ -52,7 +52,7 @@ def add_socket(document: Object, materia: str, id_: str | None = None) -> Design
     new = next_socket_id(document) if id_ is None else id_
     check_new_id(document, new)
     if not is_text(materia):
-        raise design_error("the new socket has no materia", new, "name a materia for the socket")
+        raise design_error("the new socket has no materia", new, "choose a materia for the socket")
     first = not objects_in(document, "sockets") and not document.get("entry")
     changed = with_socket(document, new, {"materia": materia})
     if first:

@@ -55,8 +55,8 @@ def advance_when(socket: SocketFacts, when: str) -> FixStep:
 def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An exit in the older field `exit`."""
     if loop.legacy is not None:
-        why = "" if loop.consumes is not None else ", and derives no advance without consumes"
-        yield Hint(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "use exits instead")
+        why = "" if loop.consumes is not None else ", and without consumes it derives no advance"
+        yield Hint(f"loops.{loop.id}.exit", f"the field exit is the older form of exits{why}", "use exits instead")
 
 
 @rule(EDGE_RULES, "loop", "two-lists")
@@ -110,7 +110,7 @@ def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
                     f"{id_}.edges[{edge.index}]",
                     f"the edge leaves loop {loop.id!r} from its exit socket and silently skips the remaining items",
                     "turn the edge into an exit of the loop, or set its `to` to a member",
-                    suggested_fix(f"Turn it into an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)),
+                    suggested_fix(f"Turn edge into an exit of {loop.id}", do("edge_to_exit", id_, edge.index, loop.id)),
                 )
 
 
@@ -135,7 +135,7 @@ def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         for edge in facts.sockets[id_].edges:
             if "maxTraversals" in edge.raw and _meet(edge.when, when):
                 message = "the edge is also taken when the item is done, which counts towards its maxTraversals"
-                advice = "set maxTraversals on a separate edge that only a retry takes"
+                advice = "set maxTraversals on a separate edge that is taken only for a retry"
                 yield Hint(f"{id_}.edges[{edge.index}].maxTraversals", message, advice)
 
 
@@ -174,7 +174,7 @@ def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         moves = "but has no edge" if when == "always" else f"when {when}, but has no edge for this result"
         message = f"{id_!r} advances {moves}, so the cast ends before the last item"
         advice = f"add an edge for {when} back to the first member of the loop"
-        fix = suggested_fix(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None
+        fix = suggested_fix(f"Add an edge to {first} ({when})", do("add_edge", id_, first, when)) if first else None
         yield Hint(f"{id_}.edges", message, advice, fix)
 
 
@@ -189,10 +189,10 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
         if conditions:
             yield Hint(
                 f"loops.{loop.id}.exits",
-                f"{id_!r} may finish the last item with {' or '.join(conditions)}, which none of its exits matches: "
-                "the cast ends as complete",
+                f"no exit from {id_!r} matches {' or '.join(conditions)}, so this result of the last item ends "
+                "the cast as complete",
                 f"add an exit from {id_!r} for {' and '.join(conditions)}, or for always",
-                suggested_fix(f"{summary} → end", *ends),
+                suggested_fix(f"Add exits to the end: {summary}", *ends),
             )
 
 
@@ -208,8 +208,8 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     source = exits[0].raw.get("from")
     when = advances_of(facts, loop).get(str(source), "satisfied")
     never = " and ".join(dict.fromkeys(following))
-    message = f"with an empty list, the cast ends as complete and never visits {never}"
-    advice = f'write "advance": {{"when": "{when}"}} on {source!r}, and add an exit from it for always'
+    message = f"if the list is empty, the cast ends as complete and never visits {never}"
+    advice = f'write "advance": {{"when": "{when}"}} on {source!r}, and add an exit from {source!r} for always'
     yield Hint(f"loops.{loop.id}.exits", message, advice, _when_empty_too(facts, loop))
 
 
@@ -224,7 +224,7 @@ def _when_empty_too(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
         return None
     steps = (advance_when(source, when), do("add_exit", loop.id, source.id, "always", to))
     make = suggested_fix if len(loop.exits) > 1 else safe_fix
-    return make(f"always → {to} too", *steps)
+    return make(f"Add an exit to {to} (always)", *steps)
 
 
 @rule(EDGE_RULES, "loadout", "lone-guard")
@@ -241,9 +241,9 @@ def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
         if len(missing) == 1 and missing[0] not in moved.get(id_, ()):
             yield Hint(
                 f"{id_}.edges",
-                f"no edge of {id_!r} matches {missing[0]}, so the cast then ends as complete",
+                f"no edge of {id_!r} matches {missing[0]}, so this result ends the cast as complete",
                 f'add an edge for {missing[0]}; to end the cast there, set its target to "end"',
-                safe_fix(f"{missing[0]} → end", do("add_edge", id_, END, missing[0])),
+                safe_fix(f"Add an edge to the end ({missing[0]})", do("add_edge", id_, END, missing[0])),
             )
 
 

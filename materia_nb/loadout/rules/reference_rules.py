@@ -104,7 +104,7 @@ def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
         back = [id_ for id_ in facts.sockets if id_ in later and source.id in targets[id_]]
         if back:
             message = (
-                f"pi-materia keeps its place in the list when {source.id!r} makes new work items (R17): after the route "
+                f"pi-materia keeps its position in the list when {source.id!r} makes new work items (R17): after the route "
                 f"{source.id} → ... → {back[0]} → {source.id}, it skips the first new items"
             )
             yield Hint(f"loops.{loop.id}.consumes", message, "use a separate generator and loop for the new items")
@@ -136,7 +136,7 @@ def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
     for path, owner in owners:
         for field in [field for field in _IGNORED if owner.get(field) not in (None, DEFAULT_HANDOFF)]:
             message = f"pi-materia ignores {field} ({_IGNORED[field]})"
-            yield Hint(f"{path}{field}", message, "remove it if both engines must cast the loadout in the same way")
+            yield Hint(f"{path}{field}", message, "remove the field if both engines must behave the same")
 
 
 def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> Report:

@@ -50,7 +50,7 @@ def _missing_entry(facts: LoadoutFacts) -> Iterator[Hint]:
         first = next(iter(facts.sockets))
         message = f"the loadout has no entry, so a cast starts at the first socket, {facts.entry!r}"
         advice = f'write "entry": "{facts.entry}"'
-        yield Hint("entry", message, advice, safe_fix(f"Start at {first}", do("set_entry", first)))
+        yield Hint("entry", message, advice, safe_fix(f"Set the entry to {first}", do("set_entry", first)))
 
 
 @rule(SOCKET_RULES, "socket", "socket-id")
@@ -58,7 +58,7 @@ def _socket_id(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An id that is not `Socket-1`, `Socket-2`, ...."""
     id_ = socket.id
     if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
-        advice = "rename it to Socket-1, Socket-2, ..., since other tools expect such ids, and set the name as label"
+        advice = "rename the socket to Socket-1, Socket-2, ..., as other tools expect, and set the old id as its label"
         fix = renumber(facts, socket)
         yield Hint(f"sockets.{id_}", f"{id_!r} is not a canonical socket id", advice, fix)
 
@@ -157,7 +157,7 @@ def _told_nothing(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             f"the agent sees neither the request nor earlier outputs, since castContext is 'none' and the prompt of "
             f"{socket.raw.get('materia')!r} has no variables",
             "write {{request}} or {{lastOutput}} into the prompt, or set castContext to full or request",
-            suggested_fix("Show it the request", do("set_socket", socket.id, "castContext", "request")),
+            suggested_fix("Show the agent the request", do("set_socket", socket.id, "castContext", "request")),
         )
 
 
@@ -191,7 +191,7 @@ def _unused_materia(document: Object) -> Iterator[Hint]:
         used |= {name for socket in sockets if isinstance(name := as_object(socket).get("materia"), str)}
     for id_ in as_object(document.get("materia")):
         if id_ not in used:
-            yield Hint(f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place it in a socket, or remove it")
+            yield Hint(f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place or remove the materia")
 
 
 _FOREIGN: Final = OwnProtocol("", tells_the_task=True)
@@ -319,7 +319,7 @@ def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             yield Hint(
                 socket.id,
                 f"the prompt of {socket.raw.get('materia')!r} contains the whole list {'.'.join(path)} for each item, by "
-                f"{{{{{name}}}}}, so the prompts of a cast grow with the square of the list",
+                f"{{{{{name}}}}}, so the total length of the prompts grows with the square of the list",
                 "replace the variable by {{item}}, or remove it, since agents see the titles of the items anyway",
             )
             return
@@ -417,7 +417,7 @@ def _reads(socket: SocketFacts) -> Iterator[_Read]:
             yield _Read(
                 f"materia.{socket.materia.id}.prompt",
                 path,
-                "its place in the prompt is empty",
+                "the prompt contains an empty text instead",
                 shared=True,
             )
     for where, _, source in socket.assignments:

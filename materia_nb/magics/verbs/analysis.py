@@ -373,11 +373,11 @@ def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: 
 
 @verb(
     "show",
-    panel={"help": f"show only this panel: {one_of_words(alone_names())}"},
+    panel={"help": f"show only this part: {one_of_words(alone_names())}"},
     example="%materia show\n%materia show items",
 )
 def _show(call: Call, panel: str | None = None) -> Any:
-    """Show the cast with its graph, items, state and handoffs; in a notebook, in panels with buttons."""
+    """Show the cast with its graph, items, state and handoffs, or only one part of it."""
     from materia_nb.widgets import cast_panel
 
     if panel is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.cast import Cast
-from materia_nb.cast.breakpoint import amount_of
+from materia_nb.cast.breakpoint import OUTPUT_KINDS, amount_of
 from materia_nb.cast.edits import Approvals, Edits
 from materia_nb.cast.formatting import casts_view
 from materia_nb.cast.project_casts import Casts
@@ -143,7 +143,7 @@ def _allow(call: Call, tools: Rest = "", *, ask: bool = False) -> Any:
     return allowed_view(call.cast.now)
 
 
-@verb("break", example='%materia break Socket-3 --when "state.retries > 2"')
+@verb("break", example='%materia break Socket-3 --when "state.retries > 2"', kind={"choices": OUTPUT_KINDS})
 def _break(
     call: Call,
     socket: str | None = None,
@@ -154,39 +154,25 @@ def _break(
     lane: str | None = None,
     when: str | None = None,
     edge: str | None = None,
+    kind: str | None = None,
     clear: bool = False,
-    after: bool = False,
-    refused: bool = False,
-    not_satisfied: bool = False,
-    same_again: bool = False,
-    empty_answer: bool = False,
 ) -> Any:
     """Stop runs before a socket, or elsewhere; without arguments, list the breakpoints. Applies to all casts of the loadout.
 
     Args:
-        socket: the socket; if left out, --refused and --not-satisfied apply to every socket
+        socket: the socket; if left out, a kind applies to every socket
         on: stop after a step that changes this dotted path in the state
         every: stop whenever this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns
         nth: only the n-th time in a cast
         lane: only in the lane of this name
         when: only if this condition holds, in quotes (state, item, output, steps, visits)
         edge: stop when this edge is taken, given by its number or its target
+        kind: stop after the socket, or when its output is refused (before the repair turn), not satisfied, the same as before
+            for the same item, or accepted after a refusal but much shorter than before
         clear: remove this breakpoint, all breakpoints of the socket, or all breakpoints
-        after: stop after the socket, not before it
-        refused: stop when its output is refused, before the repair turn
-        not_satisfied: stop when its verdict is not satisfied
-        same_again: stop when its output is the same as before for the same item
-        empty_answer: stop when its output is accepted after a refusal but much shorter than before
     """
     bench = call.bench
-    where: dict[str, Any] = {
-        "after": after,
-        "edge": int(edge) if edge is not None and edge.isdecimal() else edge,
-        "refused": refused,
-        "not_satisfied": not_satisfied,
-        "same_again": same_again,
-        "empty_answer": empty_answer,
-    }
+    where: dict[str, Any] = {"kind": kind, "edge": int(edge) if edge is not None and edge.isdecimal() else edge}
     if clear:
         bench.breakpoints.clear(socket, on, **where)
     elif on is not None:
@@ -538,7 +524,7 @@ def _record(call: Call, path: Rest = None) -> Any:
 
 
 def _export(call: Call, path: Any, name: str, write: Callable[[Path], object]) -> Text:
-    """Write a file of the current cast; ``path`` defaults to ``name`` in the run directory."""
+    """Write a file about the current cast; without ``path``, to the file ``name`` in the run directory."""
     project = call.bench.project
     target = project / str(path) if path else call.cast.run_dir / name
     write(target)

@@ -264,7 +264,7 @@ def _agent(
     example='%materia pin Detect-VCS {"state": {"vcs": "git"}}\n%materia pin --off Detect-VCS',
 )
 def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = False, visit: int | None = None) -> Any:
-    """Set a fixed answer for a socket or materia, in this cast and later ones; a pinned utility starts no process.
+    """Set a fixed answer for a socket or materia, in this cast and later casts; a pinned utility starts no process.
 
     Args:
         name: a socket or materia, also a utility; if left out, the pins are listed
@@ -288,7 +288,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
 
 
 def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
-    """Return the agent for ``[model] NAME``, with the options given before and after the name."""
+    """Return the model agent for ``model NAME`` or ``NAME``, with the options before and after the name."""
     first, _, rest = text.partition(" ")
     if first == "model" and is_model("".join(rest.split()[:1])):
         text = rest

@@ -1,5 +1,5 @@
 /** The bar: status, actions, breakpoints and usage. */
-import { actButton, h, button, isEnabled, isNew, redraw, setText, setAttr, setEnabled } from "./dom.js";
+import { actButton, h, button, isEnabled, isNew, redraw, setText, setAttr, setEnabled, show } from "./dom.js";
 import { durationWords, countWords } from "./words.js";
 import { openMenu } from "./menu.js";
 
@@ -127,7 +127,7 @@ export function barPart(host, send, shell) {
     /** @param {Bar} now */
     update(now) {
       data = now;
-      const { can = {}, why = {}, asks: approval } = now, cast = now.mode !== "design", stopped = Boolean(now.stopped), waits = Boolean(approval) && !now.busy;
+      const { can = {}, why, asks: approval } = now, cast = now.mode !== "design", stopped = Boolean(now.stopped), waits = Boolean(approval) && !now.busy;
       if (isNew(modes, [now.modes, now.mode])) redraw(modes, () => now.modes?.map(mode));
       modes.hidden = (now.modes ?? []).length < 2;
       pill.className = `mnb-pill mnb-tone-${now.tone}`;
@@ -135,14 +135,11 @@ export function barPart(host, send, shell) {
       setAttr(pill, "title", `${now.detail || now.words}: shows where the cast is`);
       setText(live, now.words || "");
       tick();
-      for (const [name, ...nodes] of /** @type {[string, ...HTMLElement[]][]} */ ([["step", step], ["run", run, runTo], ["pause", pause], ["abort", abort], ["leave", leave]])) {
-        for (const node of nodes) setEnabled(node, Boolean(can[name]), why[name]);
-      }
-      step.classList.toggle("mnb-main", Boolean(can.step));
+      for (const node of [step, run, runTo]) setEnabled(node, Boolean(can.run), why);
+      step.classList.toggle("mnb-main", Boolean(can.run));
       for (const node of [pill, counts, tokens, breaks, more]) node.hidden = !cast;
-      for (const node of [step, run, runTo, pause]) node.hidden = !cast || stopped || waits;
-      abort.hidden = !cast || stopped;
-      leave.hidden = !cast || !can.leave;
+      for (const node of [step, run, runTo]) node.hidden = !cast || stopped || waits;
+      for (const [node, name] of /** @type {[HTMLElement, string][]} */ ([[pause, "pause"], [abort, "abort"], [leave, "leave"]])) show(node, cast && Boolean(can[name]), run);
       asks.hidden = !cast || !approval;
       if (approval) {
         setText(asksWords, approval.words);

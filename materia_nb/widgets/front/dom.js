@@ -155,6 +155,13 @@ export function focused(within) {
   return element instanceof HTMLElement && within.contains(element) ? element : null;
 }
 
+/** Show or hide a control; if it had the focus, another control gets it. @param {HTMLElement} node @param {boolean} on @param {HTMLElement} next */
+export function show(node, on, next) {
+  const focus = !on && node === document.activeElement;
+  node.hidden = !on;
+  if (focus) next.focus({ preventScroll: true });
+}
+
 /** The target element of an event, or null. @param {Event} event @returns {Element|null} */
 export const targetOf = (event) => (event.target instanceof Element ? event.target : null);
 

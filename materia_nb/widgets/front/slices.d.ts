@@ -7,7 +7,7 @@ type Usage = {
 };
 type Bar = Usage & {
   modes?: ("cast"|"design")[]; mode?: string; tone: string; words?: string; detail?: string; since?: number|null; busy?: boolean;
-  stopped?: boolean; can?: Record<string, boolean>; why?: Record<string, string>;
+  stopped?: boolean; can?: Record<string, boolean>; why?: string;
   asks?: {words: string, whole: boolean}|null; breaks?: Break[]; sockets?: [string, string][]; allowed?: string[];
   undo?: boolean;
 };

@@ -1,11 +1,14 @@
 /** The steps as a table with a time axis; steps can be selected and played. */
-import { actButton, h, button, isNew, refill, setText, setAttr, setEnabled } from "./dom.js";
+import { actButton, h, button, isNew, refill, setText, setAttr, setEnabled, show } from "./dom.js";
 import { countWords } from "./words.js";
 import { makeGrid } from "./grid.js";
 import { drawBlocks } from "./blocks.js";
 import { compareMenu } from "./compare.js";
 
 const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(76px,1.2fr) var(--mnb-item-column, minmax(76px,0.9fr)) minmax(110px,3fr) var(--mnb-next-column, minmax(72px,1.1fr)) var(--mnb-spent-columns, 60px 54px) 44px minmax(64px,0.9fr)";
+
+/** The number of steps from which they can be played. */
+const MIN_TO_PLAY = 10;
 
 /**
  * Position a step on the axis, in percent of its width; all waits are equally short.
@@ -120,7 +123,10 @@ export function timelinePart(host, send, controls) {
     grid.node.scrollTop = 0;
     grid.update(result.rows.length);
   };
-  const keep = (/** @type {number} */ first, /** @type {Step[]} */ fresh) => fresh.forEach((step, index) => rows.set(first + index, step));
+  const keep = (/** @type {number} */ first, /** @type {Step[]} */ fresh) => {
+    fresh.forEach((step, index) => rows.set(first + index, step));
+    if (fresh.some((step) => step[7] || step[8])) host.dataset.spent = "yes";
+  };
   const fetchRows = async (/** @type {number} */ row) => {
     const first = Math.max(1, row - 60), mine = id;
     if (requested.has(first)) return;
@@ -161,6 +167,7 @@ export function timelinePart(host, send, controls) {
         id = data.id;
         rows = new Map();
         requested = new Set();
+        delete host.dataset.spent;
         filtered = null;
         filter.value = "";
       }
@@ -175,7 +182,8 @@ export function timelinePart(host, send, controls) {
       setAttr(slider, "max", data.total);
       if (document.activeElement !== slider || playing) slider.value = String(past ?? data.total);
       setAttr(slider, "aria-valuetext", past === null ? "the present" : past ? `step ${called(past)}` : "the start");
-      setEnabled(now, data.past, "this is the present");
+      show(now, data.past, fork);
+      for (const control of [play, speed, slider]) control.hidden = data.total < MIN_TO_PLAY;
       back.hidden = (data.step ?? null) === null;
       setEnabled(back, data.can && line_ === null, "not while a step runs");
       setEnabled(fork, data.can && data.total > 0 && line_ === null, "not now");
