@@ -1,4 +1,4 @@
-"""Session of a cast: an immutable value with all its steps; pending actions; names of its files (R29)."""
+"""The session: an immutable record of a cast with its steps, pending actions and file names (R29)."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ from materia_nb.registry import mimebundle_from_view
 class TurnRecord(NamedTuple):
     """One output of a visit: its prompt, text, artifact and reading.
 
-    ``prompt`` is None for a utility, and ``reading`` is None for a draft. ``message`` is a person's refinement, which
-    replaced the prompt. In the mode ``correction``, a person replaced the output of a completed step. ``calls`` are
-    the tool calls before the answer, ``meta`` is the metadata of the answer, and ``spent`` is the usage of failed
-    tries and of turns that waited for approval. ``events`` are the side events of the output. ``pinned`` is the pin
-    that answered, if any (R40). ``by`` is the person who answered instead of a failed agent or process. ``thinking``
-    is the thinking of the agent (R49). ``cut`` is what truncated the answer (R52). ``worked`` is the working time in
-    milliseconds, None if unknown (R56).
+    ``prompt`` is None for a utility, and ``reading`` is None for a draft. ``message`` is a person's message about a
+    draft, sent instead of a prompt. In the mode ``correction``, a person replaced the output of a completed step.
+    ``calls`` are the tool calls before the answer, ``meta`` is the metadata of the answer, and ``spent`` is the usage
+    of failed tries and of turns that waited for approval. ``events`` are the side events of the output. ``pinned`` is
+    the pin that supplied the answer, if any (R40). ``by`` is the person who answered instead of a failed agent or
+    process. ``thinking`` is the thinking of the agent (R49). ``cut`` is the limit that truncated the answer (R52).
+    ``worked`` is the working time in milliseconds, None if unknown (R56).
     """
 
     mode: Mode | Literal["correction"]
@@ -83,7 +83,7 @@ class TurnRecord(NamedTuple):
 
 
 class StepFiles(NamedTuple):
-    """Effect of a step on the project's files: the commits before and after, and the changed names.
+    """The project files that a step changed: the commits before and after the step, and the names of changed files.
 
     ``changed`` has at most 200 of the ``in_all`` changed files.
     """
@@ -97,18 +97,17 @@ class StepFiles(NamedTuple):
 class StepRecord(NamedTuple):
     """One visit, from entering the socket (``at``) to the decision that followed.
 
-    ``states`` are the state on entry and the latest state, or an object that computes both. While the socket waits
-    for an output, ``decision`` is None or the decision of its last turn. ``entry`` has the empty loops that were
-    skipped on the way to the socket. ``branch`` is the number of times that the cast had gone back; visit numbers
-    repeat after going back. ``missing`` are the files that the last output names but that do not exist.
+    ``states`` are the state on entry and the latest state, or an object that computes both. While the socket waits for
+    an output, ``decision`` is None or the decision of its last turn. ``entry`` has the empty loops that were skipped
+    before the socket was entered. ``branch`` counts how often the cast had gone back, because visit numbers repeat
+    after going back. ``missing`` are the files that the last output names but that do not exist.
 
     ``calls`` are all tool calls of the visit, including turns without an output. ``notes`` are the agent's notes to a
     person. ``spent`` is the usage of turns without an output. ``left`` is the number of ``turns`` before the last
     retry. ``pins`` are the pins on entry (R40). ``tries`` is 1 plus the number of retries, also of single turns and
-    after a raised limit. ``plain`` is True if the engine's own rules led to the entry and nothing has changed the
-    state since. ``worked`` is the working time in milliseconds so far, None if the time of a turn is unknown (R56).
-    ``files`` is the effect on the project's files, None without snapshots. ``reworded`` is True if a person changed
-    the prompt.
+    after a raised limit. ``plain`` is True if the engine's own rules led to the entry and nothing has changed the state
+    since. ``worked`` is the working time in milliseconds so far, None if the time of a turn is unknown (R56). ``files``
+    is the effect on the project's files, None without snapshots. ``reworded`` is True if a person changed the prompt.
     """
 
     at: Visit
@@ -142,12 +141,12 @@ class StepRecord(NamedTuple):
         return mimebundle_from_view(self, include, exclude)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002
-        """Print the view as text, since IPython asks tuples for no MIME bundle; a step in a list takes one line."""
+        """Print the step as text, because IPython asks tuples for no MIME bundle; a step in a list takes one line."""
         view = mimebundle_from_view(self) if len(printer.stack) == 1 else None
         printer.text(repr(self) if view is None else view["text/plain"])
 
     def __eq__(self, other: object) -> bool:
-        """Compare the fields; stored states and recomputed states are equal."""
+        """Compare the fields; a stored state and a recomputed state are equal."""
         if not isinstance(other, StepRecord):
             return NotImplemented
         position = StepRecord._fields.index("states")
@@ -187,7 +186,7 @@ class StepRecord(NamedTuple):
 
     @property
     def lane(self) -> str:
-        """Name of the step's lane, "" for the cast itself; steps of different lanes can have the same number."""
+        """Name of the step's lane, "" for the cast itself. Steps of different lanes can have the same number."""
         of_lane = (self.states[0] if isinstance(self.states, tuple) else self.states).lane
         return of_lane.name if of_lane is not None else ""
 
@@ -218,7 +217,7 @@ class StepRecord(NamedTuple):
 
     @property
     def shown(self) -> str | None:
-        """Output to display: the text of the last turn, or the prose assigned from ``$.text`` (R62)."""
+        """The output as shown to a person: the text of the last turn, or the prose assigned from ``$.text`` (R62)."""
         decision, reading = self.decision, self.reading
         value = reading.value if reading is not None and reading.accepted else None
         text = value.get("text") if isinstance(value, dict) else None
@@ -234,7 +233,7 @@ class StepRecord(NamedTuple):
 
     @property
     def pinned(self) -> str | None:
-        """Pin that answered, or None; a later correction does not count (R40)."""
+        """The pin that supplied the answer, or None. A person's later correction of the output is ignored (R40)."""
         return next((turn.pinned for turn in reversed(self.turns) if turn.mode != "correction"), None)
 
     @property
@@ -249,21 +248,21 @@ class StepRecord(NamedTuple):
 
     @property
     def events(self) -> tuple[MateriaEvent, ...]:
-        """Side events of the accepted output (R39) and, marked, of refused outputs (R53)."""
+        """The side events of the accepted output (R39), and of refused outputs, which are marked as refused (R53)."""
         accepted_turn = next((turn for turn in reversed(self.turns) if turn.reading and turn.reading.accepted), None)
         return tuple(event for turn in self.turns for event in turn.events if event.refused or turn is accepted_turn)
 
     @property
     def artifact(self) -> str | None:
-        """Path of the output of the last turn."""
+        """Path of the artifact that contains the output of the last turn."""
         return self.turns[-1].artifact if self.turns else None
 
 
 class Edit(NamedTuple):
-    """Edit of a person after a step: a JSON Patch, its inverse, the states before and after.
+    """A person's edit after a step: a JSON Patch, its inverse, and the states before and after.
 
-    ``asked`` is the previous prompt, which undoing restores. ``lists`` are the edited lists, by path. ``said`` is the
-    report to the person. ``visit`` is the earlier session if the edit ended a visit (R46).
+    ``asked`` is the previous prompt, which undoing the edit restores. ``lists`` are the edited lists, by path. ``said``
+    is the report to the person. ``visit`` is the session before the edit if the edit ended a visit (R46).
     """
 
     ts: int
@@ -279,7 +278,7 @@ class Edit(NamedTuple):
 
 
 class Steps(Sequence[StepRecord]):
-    """The steps so far, immutable; longer and shorter versions share one list.
+    """The steps of a cast so far, immutable; longer and shorter versions of the sequence share one list.
 
     The shared list only grows at its end, and each object stores the length of its own part. So the cost of adding a
     step does not depend on the number of steps, and an earlier object never contains a later step.
@@ -350,7 +349,7 @@ class Steps(Sequence[StepRecord]):
         return Steps([*self._closed[: self._count], self.latest], self._count + 1, step)
 
     def ending_in(self, step: StepRecord) -> Steps:
-        """Return the steps with ``step`` in place of the latest step."""
+        """Return the steps with ``step`` instead of the latest step."""
         return Steps(self._closed, self._count, step)
 
     def to(self, number: int) -> Steps:
@@ -366,9 +365,9 @@ class FollowsSteps(NamedTuple):
 
 _T = TypeVar("_T")
 Kept: TypeAlias = Annotated[_T, "kept"]
-"""A field that keeps its value when the cast goes back."""
+"""Annotation of a field that keeps its value when the cast goes back."""
 OfTurn: TypeAlias = Annotated[_T, "of turn"]
-"""A field of the waiting turn, which is reset to its default when the cast goes back."""
+"""Annotation of a field about the waiting turn. It gets its default value when the cast goes back."""
 
 
 class Session(NamedTuple):
@@ -380,8 +379,8 @@ class Session(NamedTuple):
         steps: the steps of the current branch.
         prompt: the prompt of the waiting turn, or of the last turn.
         mode: the purpose of the waiting turn, or of the last turn.
-        wish: the change to a draft that the person asks for; it replaces the prompt.
-        spoken: the earlier turns of the conversation in the current visit.
+        wish: the person's message about a draft, which is sent instead of the prompt.
+        spoken: the earlier turns in the current visit's conversation.
         calls: the tool calls of the waiting turn so far.
         asking: the tool calls that wait for approval, or are approved but have not run.
         noted_before: number of notes of the latest step that belong to turns before the waiting one.
@@ -390,12 +389,12 @@ class Session(NamedTuple):
         turns: number of turns by socket and by materia (``materia <id>``).
         edits: the edits of a person that were not undone.
         abandoned: the steps abandoned by going back, one entry per branch.
-        kept: the suggestions that a person kept.
+        kept: the suggestions that a person saved.
         pins: by name, the pinned answers of sockets and materia (R40).
         ending: the decision that skipped empty loops to the end.
         labels: the labels of the cast and of its steps.
         labels_before: the labels that each change of labels replaced, the latest last.
-        keeps: the way in which project files are saved; empty if they are not saved.
+        keeps: the method by which project files are saved; empty if they are not saved.
         files: the commit of the latest saved files.
         folder: the folder in the run directory where the cast works; empty if it works in the project.
         streams: each distribution of items to lanes in the current branch; the last may still run.
@@ -436,26 +435,26 @@ class Session(NamedTuple):
 
     @property
     def asked(self) -> str | Prompt:
-        """Question to the waiting agent: the person's last message, else the prompt."""
+        """The question to the waiting agent: the person's last message, or the prompt if the person sent no message."""
         return self.wish if self.wish is not None else self.prompt or ""
 
     def forgetting(self) -> Session:
-        """Return the session at the start of a new conversation."""
+        """Return the session with an empty conversation, so that the next prompt starts a new conversation."""
         return self._replace(wish=None, spoken=(), calls=(), asking=())
 
     def with_latest(self, **changes: Any) -> Session:
-        """Return the session with changes to the record of the latest step."""
+        """Return the session with changed fields in the record of the latest step."""
         return self._replace(steps=self.steps.ending_in(self.steps[-1]._replace(**changes)))
 
     @property
     def said(self) -> tuple[Message, ...]:
-        """Earlier messages of the visit's conversation."""
+        """The earlier messages in the conversation of the current visit."""
         return tuple(message for turn in self.spoken for message in _said_by(turn))
 
 
 @cache
 def lifetimes() -> Mapping[str, object]:
-    """Return the lifetime that each field of a session declares: :class:`FollowsSteps`, ``kept`` or ``of turn``."""
+    """Return how long each field of a session keeps its value: :class:`FollowsSteps`, ``kept`` or ``of turn``."""
     hints = get_type_hints(Session, include_extras=True)
     return {name: get_args(hints[name])[1] for name in Session._fields}
 
@@ -485,9 +484,9 @@ def state_after(_: Rules, session: Session, steps: Sequence[StepRecord]) -> Cast
 
 
 def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) -> tuple[Edit, ...]:
-    """Return the edits that the state after the last of ``steps`` contains, oldest first.
+    """Return the edits that are contained in the state after the last of ``steps``, oldest first.
 
-    Edits made while that step was waiting are part of the state after it.
+    An edit that was made while that step was waiting is contained in the state after the step.
     """
     number, reached = len(steps), state_after(rules, session, steps)
     newer = [edit for edit in session.edits if edit.step >= number]
@@ -499,7 +498,10 @@ def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) ->
 
 
 def files_after(session: Session, number: int) -> str | None:
-    """Return the commit with the files after step ``number``, 0 for the start; None without a snapshot."""
+    """Return the commit of the project files after step ``number``, or None if they were not saved.
+
+    Step 0 is the start.
+    """
     if not session.steps:
         return session.files
     files = session.steps[max(0, number - 1)].files
@@ -510,9 +512,10 @@ _LaneStatus: TypeAlias = Literal["waiting", "running", "accepted", "failed", "in
 
 
 class Lane(NamedTuple):
-    """A lane, which works on one stream. Its ``session`` begins with the distribution of the items.
+    """A lane, which works on one stream of items.
 
-    Each lane continues the numbering of the steps. ``started`` and ``ended`` are the times of its last run.
+    Its ``session`` begins when the items are distributed. Each lane continues the step numbers of the cast. ``started``
+    and ``ended`` are the times of the lane's last run.
     """
 
     name: str
@@ -530,9 +533,9 @@ class Lane(NamedTuple):
 
 
 class Streams(NamedTuple):
-    """The lanes of a region, in the order of the schedule, from the distribution of the items on.
+    """The lanes of a parallel loop, in the order of the schedule.
 
-    ``step`` is the number of the generator's step, ``before`` the usage of the cast until then.
+    ``step`` is the number of the generator's step, and ``before`` the usage of the cast before the lanes started.
     """
 
     region: Region
@@ -544,7 +547,7 @@ class Streams(NamedTuple):
 
 
 def lanes_at_work(session: Session) -> Streams | None:
-    """Return the lanes that are not joined: running lanes, or failed lanes that a retry can continue."""
+    """Return the lanes that have not been joined: running lanes, or failed lanes that a retry can continue."""
     last = session.streams[-1] if session.streams else None
     return last if last is not None and last.status != "joined" else None
 
@@ -556,7 +559,7 @@ def lanes_running(session: Session) -> Streams | None:
 
 
 def parts_of(session: Session) -> Iterator[Session]:
-    """Yield the session and the sessions of all its lanes."""
+    """Yield the cast's session and the session of each lane."""
     yield session
     for streams in session.streams:
         for lane in streams.lanes.values():
@@ -564,7 +567,7 @@ def parts_of(session: Session) -> Iterator[Session]:
 
 
 def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
-    """Yield each step, including steps in lanes, with a flag: True if it was abandoned by going back."""
+    """Yield each step of the cast and its lanes, with True if going back abandoned the step."""
     for part in parts_of(session):
         yield from ((step, False) for step in part.steps)
         yield from ((step, True) for line in part.abandoned for step in line)
@@ -573,9 +576,9 @@ def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
 
 
 def all_steps(session: Session, *, by_time: bool = False) -> Sequence[StepRecord]:
-    """Return the steps of a cast; steps of lanes follow the step that distributed the items.
+    """Return the steps of a cast. The steps of lanes come after the step that distributed the items.
 
-    The lanes follow one after another; with ``by_time``, their steps are sorted by start time.
+    The lanes follow one another. With ``by_time``, the steps of all lanes are sorted by start time.
     """
     if not session.streams:
         return session.steps
@@ -595,14 +598,14 @@ def label_of(session: Session, step: StepRecord | None = None) -> Label:
 
 
 def item_now(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:
-    """Return the current id of a step's item; None without an item or if it was removed (R46)."""
+    """Return the current id of a step's item; None if the step has no item or a person removed the item (R46)."""
     if step.at.item is None or not session.edits:
         return step.at.item and step.at.item.id
     return moved_by(rules, (edit for edit in session.edits if edit.step >= step.number), step.at.item.id)
 
 
 def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None:
-    """Return the id of an item after some edits in order, or None if an edit removed the item."""
+    """Return the id of an item after a sequence of edits, or None if one of the edits removed the item."""
     walked = list(places(item))
     for edit in edits:
         for path, change in edit.lists.items():
@@ -616,13 +619,13 @@ def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None
 
 
 def _said_by(turn: TurnRecord) -> tuple[Message, Message]:
-    """Return the question and the answer of a turn."""
+    """Return the two messages of a turn: the question and the answer."""
     question = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
     return Message("user", question), Message("assistant", turn.text, turn.calls)
 
 
 def count_turns(rules: Rules, _: Session, steps: Sequence[StepRecord]) -> dict[str, int]:
-    """Count the turns that each socket, and each materia (``materia <id>``), had in these steps."""
+    """Return the number of turns of each socket and each materia (``materia <id>``) in these steps."""
     counts: dict[str, int] = {}
     for step in steps:
         socket = rules.sockets[step.socket].socket
@@ -640,8 +643,8 @@ class Pending(NamedTuple):
     """A pending action.
 
     Attributes:
-        what: ``enter`` the next socket, run a ``utility``, ask an ``agent``, or wait for a ``person`` to decide about
-        tool calls, a draft or a held output.
+        what: the kind of action: ``enter`` the next socket, run a ``utility``, ask an ``agent``, or wait for a
+            ``person`` to decide about tool calls, a draft or a held output.
         visit: the visit that waits for an output; None for ``enter``.
         lane: the lane of the action; "" for the cast itself.
     """
@@ -667,7 +670,7 @@ def _pending_in(rules: Rules, streams: Streams) -> Iterator[Pending]:
 
 
 def pending_here(rules: Rules, session: Session) -> Pending | None:
-    """Return the pending action of this session, ignoring its lanes; None if it is over."""
+    """Return the pending action of one session without its lanes; None if the session has ended."""
     state, visit = session.state, session.state.at
     if state.status == "ready":
         return Pending("enter")
@@ -688,7 +691,8 @@ _WORDS: Final[Mapping[type[Output], str]] = {
     SocketHeld: "held",
     SocketContinued: "continued",
 }
-"""Words in the artifact names of outputs that did not complete their socket; the default is ``refused``."""
+"""Word in the artifact name of an output that did not complete its socket, by event type; the default is ``refused``.
+"""
 
 
 def branch_suffix(branch: int) -> str:
@@ -709,7 +713,10 @@ def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0)
 
 
 def name_of_output(session: Session, kind: type[Output]) -> str:
-    """Return the artifact name for an output of the latest step that an event of this ``kind`` will record."""
+    """Return the artifact name of an output of the latest step.
+
+    ``kind`` is the type of the event that records the output.
+    """
     step = session.steps.latest
     assert step is not None  # noqa: S101 - an output answers a step
     suffix = f"{branch_suffix(step.branch)}.md" if step.branch else ".md"

@@ -1,4 +1,4 @@
-"""The state of a cast between two steps, as immutable values; pins and labels that a person set."""
+"""The immutable state of a cast between two steps, and the pins and labels that a person set."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ EdgeId: TypeAlias = tuple[str, int]
 """Identity of an edge: its socket and its index among the edges of that socket (R18)."""
 
 Status: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted"]
-"""``ready``: ``next`` will be entered; ``waiting``: the socket at ``at`` must return an output; ``held``: a person
-decides."""
+"""Status of a cast. ``ready``: ``next`` is the socket to enter. ``waiting``: the visit ``at`` needs an output.
+
+``held``: a person must decide.
+"""
 
 Mode: TypeAlias = Literal["work", "draft", "final", "repair", "resume"]
 """Purpose of the pending turn.
@@ -42,7 +44,7 @@ NOTHING: Final[Mapping[Any, Any]] = FrozenDict()
 
 
 class Item(NamedTuple):
-    """The current item of a visit (R12, R13); ``id`` is its identity among the items of the cast."""
+    """The current item of a visit (R12, R13). ``id`` identifies the item within the cast."""
 
     value: JSON
     key: str
@@ -67,9 +69,9 @@ class Item(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Walk of a socket over its list: the state path of the list, and the paths that show its item (R12).
+    """The iteration of a socket over a list: the path of the list in the state, and the paths that show the item (R12).
 
-    ``numbered`` is True if the keys of the items are ``WI-<n>`` instead of ``<index>`` (R13).
+    ``numbered`` is True if the keys of the items are ``WI-<n>``; otherwise they are ``<index>`` (R13).
     """
 
     iterator: Iterator
@@ -79,7 +81,7 @@ class Walk(NamedTuple):
 
 
 class ShownItem(NamedTuple):
-    """An item that the data shows, and the objects that were created to hold its paths (R12)."""
+    """An item that is visible in the state's data, and the objects that were created to contain it (R12)."""
 
     walk: Walk
     item: Item
@@ -87,7 +89,7 @@ class ShownItem(NamedTuple):
 
 
 class ItemRecord(NamedTuple):
-    """Record of an item in progress: its edge uses and its path (R18)."""
+    """The record of an item in progress: the number of uses of each edge, and the path through the sockets (R18)."""
 
     used: Mapping[EdgeId, int] = NOTHING
     path: tuple[tuple[str, int], ...] = ()
@@ -95,15 +97,15 @@ class ItemRecord(NamedTuple):
 
 
 NEW_ITEM: Final = ItemRecord()
-"""The record of an item without any visit."""
+"""The record of an item that no socket has visited."""
 
 
 class Visit(NamedTuple):
     """One visit of a socket: ``step`` numbers it within the cast, from 1.
 
-    ``memory`` is data that the handoff protocol receives again with the next output. ``approval`` is a person's
-    approval of one exact command, until the approval is used, revoked or expired (R44). ``changed`` are the files
-    that changed during the visit, if the protocol needs them.
+    ``memory`` is data that the handoff protocol stores for the next output of this socket. ``approval`` is a person's
+    approval of one exact command, until the approval is used, revoked or expired (R44). ``changed`` are the files that
+    changed during the visit, if the protocol needs them.
     """
 
     socket: str
@@ -120,9 +122,9 @@ class Visit(NamedTuple):
 
 
 class FollowUp(NamedTuple):
-    """Reason why a socket was left by a ``not_satisfied`` edge, for the target of the edge (R22).
+    """The reason why a socket sent work back along a ``not_satisfied`` edge, for the target of the edge (R22).
 
-    It is ``settled`` after the socket has accepted the item; then the agent no longer receives it (R50).
+    The reason is ``settled`` when the socket has accepted the item. The agent then no longer receives it (R50).
     """
 
     source: str
@@ -136,7 +138,7 @@ class FollowUp(NamedTuple):
 
 
 class Handoff(NamedTuple):
-    """Text that one output handed on as ``context`` (R10), with its socket, item, step and result."""
+    """The text that an output passed on as ``context`` (R10), with its socket, item, step and result."""
 
     socket: str
     label: str
@@ -158,7 +160,7 @@ class Handoff(NamedTuple):
 
 
 class Handoffs(NamedTuple):
-    """Records of handoffs, and the text of ``state.context`` that they produce (R50)."""
+    """The records of handoffs, and the text in ``state.context`` that is made from them (R50)."""
 
     entries: tuple[Handoff, ...] = ()
     text: str = ""
@@ -193,19 +195,19 @@ class Failure(NamedTuple):
 
 
 def known_sum(first: _N | None, other: _N | None) -> _N | None:
-    """Add the known numbers; None is unknown, and a sum of unknown numbers is unknown (R56)."""
+    """Add the known numbers. None is an unknown number; the sum is None if all numbers are unknown (R56)."""
     if first is None or other is None:
         return first or other or None
     return first + other
 
 
 class Usage(NamedTuple):
-    """Tokens and cost of a turn or of several turns (R20); None means not reported (R56).
+    """Tokens and cost of one or several turns (R20). None means that the number was not reported (R56).
 
-    In a sum, ``uncounted`` and ``unpriced`` are the numbers of turns without reported tokens or cost. ``cached`` is
-    the part of ``input`` from a cache, ``reasoning`` the part of ``output`` that is thinking, if reported. The usage
-    of a cast also has the number of agent ``turns``, the time ``worked`` by agents and processes in milliseconds, and
-    the number of ``untimed`` turns.
+    In a sum, ``uncounted`` and ``unpriced`` are the numbers of turns without reported tokens or cost. ``cached`` are
+    the input tokens that came from a cache, and ``reasoning`` the output tokens of thinking, if reported. The usage of
+    a cast also has the number of agent ``turns``, the time ``worked`` by agents and processes in milliseconds, and the
+    number of ``untimed`` turns.
     """
 
     input: int | None = 0
@@ -237,7 +239,7 @@ class Usage(NamedTuple):
         return Usage(*added)
 
     def less(self, before: Usage) -> Usage:
-        """Subtract earlier usage."""
+        """Return this usage minus an earlier usage."""
         left: list[Any] = [None if used is None else used - (was or 0) for used, was in zip(self, before, strict=True)]
         left[3:5] = self.without_tokens - before.without_tokens, self.without_cost - before.without_cost
         return Usage(*left)
@@ -259,12 +261,12 @@ class Usage(NamedTuple):
 
     @property
     def tokens_words(self) -> str:
-        """The tokens in words, with the number of turns without known tokens."""
+        """The tokens in words, with the number of turns whose tokens are unknown."""
         return in_words(None if self.tokens is None else f"{self.tokens:,}", self.without_tokens)
 
     @property
     def cost_words(self) -> str:
-        """The cost in words, with the number of turns without known cost."""
+        """The cost in words, with the number of turns whose cost is unknown."""
         return in_words(None if self.cost is None else f"{self.cost:.4f} USD", self.without_cost)
 
     def as_json(self) -> dict[str, JSON]:
@@ -276,7 +278,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def read(cls, value: JSON) -> Usage:
-        """Read the usage of an output; a field that is not a number is unknown (R56).
+        """Read the usage that an output reports. A field that is not a number counts as unknown (R56).
 
         Raises:
             ValueError: the value is not an object, or a number in it is not finite.
@@ -294,7 +296,7 @@ class Usage(NamedTuple):
         return UNREPORTED if usage == UNREPORTED else usage  # shared, because every step stores its usage
 
     def apart(self) -> dict[str, JSON]:
-        """Return ``cached`` and ``reasoning``, if reported."""
+        """Return ``cached`` and ``reasoning`` with their token numbers, if reported."""
         fields = {"cached": self.cached, "reasoning": self.reasoning}
         return {name: count for name, count in fields.items() if count is not None}
 
@@ -305,7 +307,7 @@ class Usage(NamedTuple):
 
 
 UNREPORTED: Final = Usage(None, None, None)
-"""Usage of a turn whose agent reported none."""
+"""The usage of a turn whose agent reported no usage."""
 
 
 def at_work(milliseconds: int | None, usage: Usage | None = None, *, turns: int = 0) -> Usage:
@@ -317,21 +319,21 @@ def at_work(milliseconds: int | None, usage: Usage | None = None, *, turns: int 
 
 
 Unit: TypeAlias = Literal["tokens", "usd", "seconds", "turns"]
-"""Unit of a limit: tokens, known cost, working time, agent turns."""
+"""Unit of a limit in a budget: tokens, known cost, working time or agent turns."""
 
 
 class Bound(NamedTuple):
     """One kind of limit in a budget (R20).
 
     Attributes:
-        of: the counted quantity, as named in events and tables.
-        unit: the unit that follows a number.
+        of: the name of the counted quantity in events and tables.
+        unit: the unit to write after a number.
         field: the field in the budget and in events.
         key: the field in a config.
         form: the format string of a number.
-        counts: the attribute of :class:`Usage` that is limited.
-        uncounted: the attribute of :class:`Usage` with the number of turns without a known value; None if always
-        known.
+        counts: the limited attribute of :class:`Usage`.
+        uncounted: the attribute of :class:`Usage` with the number of turns without a known value; None if the value is
+            always known.
     """
 
     of: str
@@ -348,11 +350,11 @@ class Bound(NamedTuple):
         return self.of in ("tokens", "turns")
 
     def most(self, budget: Budget) -> float | None:
-        """Return the maximum, or None without a limit."""
+        """Return the maximum of this kind in a budget, or None without a limit."""
         return getattr(budget, self.field)  # type: ignore[no-any-return]
 
     def used(self, usage: Usage) -> float | None:
-        """Return the used amount, or None if unknown."""
+        """Return the used amount, or None if the amount is unknown."""
         return getattr(usage, self.counts)  # type: ignore[no-any-return]
 
     def missing(self, usage: Usage) -> int:
@@ -360,12 +362,12 @@ class Bound(NamedTuple):
         return getattr(usage, self.uncounted) if self.uncounted else 0
 
     def reached(self, usage: Usage, budget: Budget, percent: float = 100) -> bool:
-        """Return True if the known use has reached ``percent`` of the maximum."""
+        """Return True if the known use is at least ``percent`` of the maximum."""
         maximum = self.most(budget)
         return maximum is not None and (self.used(usage) or 0) * 100 >= maximum * percent
 
     def so_far(self, usage: Usage, maximum: float | None = None) -> str:
-        """Return the use in words, with the maximum if given and the number of turns with unknown use (R56)."""
+        """Return the use in words, with the maximum, if given, and the number of turns whose use is unknown (R56)."""
         used, total = self.used(usage), "" if maximum is None else f" of {self.form.format(maximum)}"
         unit = "" if self.unit == self.of else f" {self.unit}"
         if used is None:
@@ -379,7 +381,7 @@ BOUNDS: Final = (
     Bound("seconds", "seconds", "max_seconds", "maxSeconds", "{:,.1f}", "seconds", "untimed"),
     Bound("turns", "turns", "max_turns", "maxTurns", "{:,}", "turns", None),
 )
-"""The limits that a budget can have."""
+"""The kinds of limits that a budget can have."""
 
 
 _MAXIMA: Final = operator.attrgetter(*(bound.field for bound in BOUNDS))
@@ -387,7 +389,7 @@ _NO_MAXIMA: Final = (None,) * len(BOUNDS)
 
 
 def limited(budget: Budget) -> bool:
-    """True if the budget has a maximum."""
+    """True if the budget has at least one limit."""
     return _MAXIMA(budget) != _NO_MAXIMA
 
 
@@ -399,7 +401,7 @@ def in_words(known: str | None, missing: int) -> str:
 
 
 class Blind(NamedTuple):
-    """Usage that a budget could not count, by the name in :class:`Bound`, and where this first happened (R56)."""
+    """A kind of usage that a budget could not count, by its name in :class:`Bound`, and the first place (R56)."""
 
     of: str
     socket: str
@@ -407,9 +409,9 @@ class Blind(NamedTuple):
 
 
 class OfLane(NamedTuple):
-    """Data of a lane: its name, its item indexes in order, its cursor and its sockets.
+    """The data of a lane: its name, the indexes of its items in order, its cursor and its sockets.
 
-    In the lane, the cursor moves from one of these indexes to the next, and from the last index to the end of the
+    In the lane, the cursor moves from one of these indexes to the next. After the last index it moves to the end of the
     list.
     """
 
@@ -420,10 +422,10 @@ class OfLane(NamedTuple):
 
 
 class Unrouted(NamedTuple):
-    """A completed socket whose next socket is not chosen yet, because the budget stopped the cast.
+    """A completed socket whose next socket has not been chosen, because the budget stopped the cast.
 
     ``advanced`` is the item that ``advance`` completed, or None. ``target`` is the socket that a person chose, and
-    ``detour`` the socket that the output wants to run first.
+    ``detour`` the socket that the output asks to run first.
     """
 
     result: Result
@@ -439,9 +441,9 @@ class Hold(NamedTuple):
     """An output that waits for a person.
 
     Attributes:
-        action: ``pause``: the agent waits for a person; ``escalate``: a person must decide for it.
+        action: ``pause`` if the agent waits for a person's answer; ``escalate`` if a person must decide for the agent.
         reason: the reason, as text for a person.
-        needs: the need of a pause: approval of a command, a direction, an answer, or help.
+        needs: what a paused agent needs: approval of a command, a direction, an answer, or help.
         text: the output.
         reading: the reading of the output, which is applied after a person's decision.
     """
@@ -529,7 +531,7 @@ class CastState(NamedTuple):
 
     @property
     def stands(self) -> str:
-        """Status as a predicate for "the cast": ``has failed``, ``is complete``."""
+        """The status as a phrase to put after "the cast", such as ``has failed`` or ``is complete``."""
         return {"failed": "has failed", "aborted": "was aborted"}.get(self.status, f"is {self.status}")
 
 
@@ -541,7 +543,7 @@ NEXT: Final[Mapping[Status, str]] = {
     "aborted": "continue it with retry",
     "held": "answer, decide, or approve first",
 }
-"""Hint for continuing a cast, by its status."""
+"""Hint for continuing a cast, by the status of the cast."""
 
 
 def waiting_visit(state: CastState) -> Visit:
@@ -568,12 +570,12 @@ def held_visit(state: CastState) -> Visit:
 
 
 class Past(Protocol):
-    """Source of the states around earlier steps, see :mod:`materia_nb.engine.outputs`."""
+    """An object that returns the states around earlier steps, see :mod:`materia_nb.engine.outputs`."""
 
     lane: OfLane | None
 
     def before(self, number: int) -> CastState:
-        """Return the state that step ``number`` was entered from."""
+        """Return the state from which step ``number`` was entered."""
 
     def after(self, number: int) -> CastState:
         """Return the state after step ``number``."""
@@ -629,12 +631,12 @@ class Draft:
     artifact: str | None
 
     def __init__(self, state: CastState, artifact: str | None = None) -> None:
-        """Start from ``state``."""
+        """Copy the fields of ``state``."""
         self.__dict__.update(zip(CastState._fields, state, strict=False))
         self.artifact = artifact
 
     def done(self) -> CastState:
-        """Return the finished state."""
+        """Return the changed state as an immutable state."""
         return tuple.__new__(CastState, _in_order(self.__dict__))
 
 
@@ -642,7 +644,7 @@ _in_order = operator.itemgetter(*CastState._fields)
 
 
 StateView: TypeAlias = CastState | Draft
-"""A finished state or a draft, for functions that only read."""
+"""A state or a draft of a state, for functions that only read."""
 
 
 _PinKind: TypeAlias = Literal["text", "visits", "function"]
@@ -652,7 +654,9 @@ _KINDS: Final[Mapping[JSON, _PinKind]] = {"text": "text", "visits": "visits", "f
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A chosen answer. The journal contains the whole pin, so resumed casts and forks have it too.
+    """An answer that a person chose for a socket or materia.
+
+    The journal contains the whole pin, so resumed casts and forks have the pin too.
 
     Attributes:
         kind: ``text`` for all visits, a text for each of the ``visits``, or a ``function``, of which the journal has
@@ -697,7 +701,7 @@ def _texts(value: JSON) -> bool:
 
 
 LabelKey: TypeAlias = tuple[int, int]
-"""Key of a label: the branch and number of a step, since numbers repeat after going back."""
+"""Key of a step's label: the branch and the number of the step, because step numbers repeat after going back."""
 
 WHOLE_CAST: Final[LabelKey] = (0, 0)
 """Key of the label of the cast itself."""
@@ -706,7 +710,7 @@ _LISTED_NOTE_CHARS: Final = 200  # every later line of the journal repeats it, f
 
 
 class Label(NamedTuple):
-    """Label of one cast or step; may be empty."""
+    """The label of a cast or step: name, tags, note and verdict. All of them may be empty."""
 
     name: str = ""
     tags: tuple[str, ...] = ()
@@ -716,7 +720,7 @@ class Label(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """True if every field but ``by`` is empty."""
+        """True if name, tags, note and verdict are empty."""
         return not (self.name or self.tags or self.note or self.verdict)
 
     @property
@@ -732,7 +736,7 @@ class Label(NamedTuple):
         return f"{text} (by {self.by})" if self.by not in ("", "person") else text
 
     def listed(self) -> dict[str, JSON]:
-        """Return the fields for the list of casts."""
+        """Return the label as JSON for the list of casts."""
         note = self.note[:_LISTED_NOTE_CHARS]
         fields: dict[str, JSON] = {
             "name": self.name,

@@ -1,4 +1,4 @@
-"""Lanes: distributing the items of a parallel generator, starting a lane, joining all lanes."""
+"""Lanes: distributing the items of a parallel generator, running lanes and joining them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 
 
 def region_ahead(rules: Rules, session: Session) -> Region | None:
-    """Return the region whose items are distributed next, because its generator has just answered; otherwise None."""
+    """Return the parallel loop whose items must be distributed now, after its generator answered; otherwise None."""
     state = session.state
     region = rules.graph.regions.get(state.last_socket or "")
     if region is None or state.status != "ready" or state.next != region.first or state.lane is not None:
@@ -50,7 +50,7 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
 
 
 def begun(rules: Rules, session: Session, region: Region, schedule: tuple[Stream, ...], limit: int) -> Session:
-    """Return the session with a lane for each stream, none of which has started (P3)."""
+    """Return the session with a new lane for each stream (P3). The lanes have not started."""
     state, forks = session.state, session.forks + 1
     iterator = rules.graph.loops[region.loop].iterator
     assert iterator is not None  # noqa: S101 - the loop consumes items
@@ -81,7 +81,7 @@ def begun(rules: Rules, session: Session, region: Region, schedule: tuple[Stream
 
 
 def lane_folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[str]:
-    """Return the folder of each lane; names that are unsafe for files are replaced by numbers (P9)."""
+    """Return the folder name of each lane. A name that is unsafe for a file is replaced by a number (P9)."""
     suffix = f".{forks}" if forks > 1 else ""
     used_names: list[str] = []
     for number, stream in enumerate(schedule, start=1):
@@ -107,7 +107,7 @@ def lane_named(session: Session, name: str) -> Lane:
 
 
 def with_lane(session: Session, lane: Lane) -> Session:
-    """Return the session with a new record of a lane; the usage of all lanes counts in the cast (P6)."""
+    """Return the session with a changed lane. The usage of all lanes counts as usage of the cast (P6)."""
     streams = session.streams[-1]
     before = streams.lanes[lane.name].session.state.usage
     streams = streams._replace(lanes=FrozenDict({**streams.lanes, lane.name: lane}))
@@ -121,7 +121,7 @@ def with_lane(session: Session, lane: Lane) -> Session:
 
 
 def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
-    """Return the session after the join: the earlier state with the results of the lanes (P6)."""
+    """Return the session after the join: the state before the lanes, with the results of the lanes (P6)."""
     streams = _finished_lanes(session, event)
     results: list[JSON] = [_result_of(lane) for lane in streams.lanes.values()]
     state, turns = session.state, dict(session.turns)
@@ -144,7 +144,7 @@ def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Sess
 
 
 def _result_of(lane: Lane) -> dict[str, JSON]:
-    """Return the results of a lane: the last output of each item, the added context, the exports."""
+    """Return the results of a lane: the last output for each item, the added context, and the exports."""
     last: dict[int, JSON] = {}
     cursor = lane.session.start.lane.cursor if lane.session.start.lane is not None else ""
     for step in lane.session.steps:
@@ -168,7 +168,7 @@ def _added(session: Session) -> str:
 
 
 def unfinished(streams: Streams) -> Iterator[Lane]:
-    """Yield the lanes that are not over."""
+    """Yield the lanes that have not finished."""
     return (lane for lane in streams.lanes.values() if not lane.is_over)
 
 
@@ -176,9 +176,9 @@ def unfinished(streams: Streams) -> Iterator[Lane]:
 
 
 def events_of_join(at_work: Streams, ts: int) -> Events:
-    """Return the event that joins the lanes if all were accepted, else the events of the failure (P6).
+    """Return the event that joins the lanes if all lanes were accepted; otherwise the events of the failure (P6).
 
-    Raise MateriaError (``lanes``) if a lane is not over.
+    Raise MateriaError (``lanes``) if a lane has not finished.
     """
     if any(unfinished(at_work)):
         raise MateriaError("The lanes are running.", hint="continue them with run", kind="lanes")
@@ -191,13 +191,16 @@ def events_of_join(at_work: Streams, ts: int) -> Events:
 
 
 def events_of_failure(at_work: Streams, kind: str, error: str, ts: int) -> Events:
-    """Return the events of lanes that failed, including the failure of the cast."""
+    """Return the events after lanes have failed, including the failure of the cast."""
     failed = ev.StreamsFailed(loop=at_work.region.loop, kind=kind, error=error, ts=ts)
     return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=at_work.region.generator, ts=ts))
 
 
 def event_in_lane(event: ev.Event, name: str) -> ev.Event:
-    """Return an event with its lane; a cast end becomes a lane end, but allowed tools apply to all lanes."""
+    """Return a copy of an event with the name of its lane.
+
+    The end of a cast becomes the end of the lane. Allowed tools stay without a lane, because they apply to all lanes.
+    """
     if isinstance(event, ev.ToolsAllowed):
         return event
     if not isinstance(event, ev.CastEnd):
@@ -207,7 +210,7 @@ def event_in_lane(event: ev.Event, name: str) -> ev.Event:
 
 
 def events_of_interruption(at_work: Streams, why: str, ts: int) -> Events:
-    """Return the events that interrupt the lanes which are not over."""
+    """Return the events that interrupt the unfinished lanes."""
     return tuple(ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts) for lane in unfinished(at_work))
 
 
@@ -257,7 +260,10 @@ def _finished_lanes(session: Session, event: Event) -> Streams:
 
 
 def resumed(session: Session) -> Session:
-    """Continue a cast whose lanes failed or were interrupted (P7); the following events continue each lane."""
+    """Return the session of a cast that continues its failed or interrupted lanes (P7).
+
+    The next events continue each lane.
+    """
     at_work = session.streams[-1]
     lanes = {
         name: lane._replace(status="waiting") if lane.status == "interrupted" else lane
@@ -274,4 +280,4 @@ EVOLVE_LANES: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Sess
     ev.StreamsJoined: _streams_joined,
     ev.StreamsFailed: _streams_failed,
 }
-"""The functions that apply the events of lanes, for :func:`materia_nb.engine.evolve.evolve`."""
+"""Function that applies each event of lanes, by event class, for :func:`materia_nb.engine.evolve.evolve`."""

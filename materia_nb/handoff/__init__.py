@@ -1,4 +1,4 @@
-"""Handoff protocols: their common interface, and their lookup by name."""
+"""Handoff protocols: the formats in which agents write their outputs. A protocol is looked up by its name."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -37,7 +37,7 @@ def protocol(name: str) -> HandoffProtocol:
 
     Raises:
         MateriaError: no package offers the name (``unknown_protocol``); or the protocol cannot be loaded, is not a
-            HandoffProtocol, has another name, or is offered by two packages (``broken_protocol``).
+            HandoffProtocol, has a different name, or is offered by two packages (``broken_protocol``).
     """
     if name in _BUILT_IN:
         return _load(_BUILT_IN[name])

@@ -1,6 +1,7 @@
 """The interface of a handoff protocol: an abstract class, and the types of its arguments and results.
 
-``read`` and ``ask`` are required. Every other method is optional; ``HandoffProtocol.overridden`` names those that a class has.
+``read`` and ``ask`` are required. Every other method is optional; ``HandoffProtocol.overridden`` has the names of the
+methods that a class overrides.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ SuggestionKind: TypeAlias = Literal["memory", "note"]
 EVENT_SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
 """Severities of an event in an output, lowest first; the default is ``info``."""
 SAMPLE: Final = "x"
-"""Placeholder for the text fields of a made-up output."""
+"""Placeholder in the text fields of a made-up output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One fault of an output: its path, a message, a fix, and a code if the protocol defines codes."""
+    """A fault in an output: its path, a message, a fix, and a code if the protocol defines codes."""
 
     path: str
     message: str
@@ -41,7 +42,7 @@ class Issue:
 
     @property
     def line(self) -> str:
-        """The path, the message and the fix, in one line."""
+        """The path, the message and the fix, on one line."""
         return f"{self.summary} Fix: {self.fix}."
 
 
@@ -57,7 +58,7 @@ class Requirements:
         check_items: True if each work item must have exactly a title and a context (R9).
         fields: top-level fields that an agent may use.
         sources: pairs of an assignment target and its ``$`` source, which must exist in the output (R8).
-        only_guarded: True if every edge that an output can take depends on the verdict.
+        only_guarded: True if every edge for an output depends on the verdict.
         sends_back: True if an edge is taken when the work is not satisfactory.
         streams: True if ``parallelSchedule`` is required, which assigns the items of a parallel generator to streams.
     """
@@ -75,9 +76,9 @@ class Requirements:
 
 
 class Scope(NamedTuple):
-    """A working directory, with a state and exports that the package passes on without reading them.
+    """A working directory, with additional data (``state`` and ``exports``) that the package passes on unread.
 
-    ``cwd`` may be relative to the project; empty means the project.
+    ``cwd`` can be relative to the project; empty means the project.
     """
 
     id: str = "base"
@@ -91,7 +92,7 @@ class Scope(NamedTuple):
 
 
 BASE: Final = Scope()
-"""The initial scope of a cast or a lane, until a utility changes the scope: the project."""
+"""The scope of a cast or lane before a utility changes it: the project directory."""
 
 
 class Reading(NamedTuple):
@@ -100,17 +101,18 @@ class Reading(NamedTuple):
     Attributes:
         value: the parsed object (json), or the text itself (text); ``$`` sources read it.
         error: None if the output is accepted; the kind of refusal, ``not_json`` or ``contract``, if it is refused.
-        issues: all reasons for a refusal. An accepted output has issues only if it is
-            well formed but reports unfinished work.
+        issues: all reasons for a refusal. An accepted output has issues only if it is well formed but reports
+            unfinished work.
         notes: warnings on an accepted output, such as prose around the object.
         satisfied: the verdict; None if the output has no verdict.
         context: text for the next socket, if any.
         work_items: the work items, if there are any.
         action: what the runtime does next; ``route`` follows the graph.
-        target: the socket that a detour names.
+        target: the socket that should run as a detour.
         warnings: faults that do not cause a refusal.
         reason: reason for an action other than a plain ``route``, as text for a person.
-        needs: what a ``pause`` waits for: approval of a command, a direction, an answer, or help.
+        needs: what the agent needs before it can continue after a ``pause``: approval of a command, a direction, an
+            answer, or help.
         memory: the value of ``TurnFacts.memory`` for the next output of this socket; unchanged by a refused output.
         events: the events in the output, unchanged (R39).
         scope: the new scope, if a utility sets one (P8).
@@ -134,24 +136,24 @@ class Reading(NamedTuple):
 
     @property
     def result(self) -> Result:
-        """The result of the visit: refused, stopped until a person acts, or the verdict of the output."""
+        """The result of the visit: refused, stopped for a person, or the verdict of the output."""
         if self.action in ("pause", "escalate"):
             return Result.STOPPED
         return Result.of(self.satisfied) if self.error is None else Result.REFUSED
 
     @property
     def accepted(self) -> bool:
-        """True if the step can be completed with this output."""
+        """True if the output can complete the step."""
         return self.error is None
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """Facts that the runtime knows about a turn; the defaults stand for unknown facts.
+    """Facts about a turn from the runtime. The default of each attribute means that the fact is unknown.
 
     Attributes:
-        meta: the runtime's own step_id, flow_key, agent_key and timestamp.
-        agent_id: the runtime's id of the agent, for routing a repair.
+        meta: the step_id, flow_key, agent_key and timestamp from the runtime.
+        agent_id: the id that the runtime gave the agent; a repair turn is sent to this id.
         assignment: the assignment that the agent received before the turn.
         rounds: number of times that the socket has sent work back.
         max_rounds: maximum number of times that the socket may send work back.
@@ -176,7 +178,7 @@ class TurnFacts:
 
 
 UNKNOWN: Final = TurnFacts()
-"""The turn facts when nothing is known about a turn."""
+"""Turn facts in which every fact is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ class Task:
 
     Attributes:
         goal: the goal of the turn.
-        agent_id: the runtime's id of the agent.
+        agent_id: the id that the runtime gave the agent.
         loadout: name of the loadout.
         assignment: the socket's ``assignment`` as written in the loadout.
         knowledge: the project's knowledge, by section.
@@ -203,7 +205,7 @@ class Task:
 
 
 class KnowledgeUpdate(NamedTuple):
-    """The project's knowledge after an accepted output, with warnings about refused updates."""
+    """The project's knowledge after an accepted output, and warnings about refused updates."""
 
     knowledge: Mapping[str, JSON]
     warnings: tuple[Issue, ...] = ()
@@ -252,7 +254,10 @@ class SimpleAnswer:
 
 
 class Pointer(NamedTuple):
-    """A text that names a file. ``path`` is relative to the project, None if the file does not exist."""
+    """A text that names a file.
+
+    ``path`` is the file's path relative to the project, or None if the file does not exist.
+    """
 
     text: str
     path: str | None = None
@@ -260,12 +265,12 @@ class Pointer(NamedTuple):
 
 TextOrPointer: TypeAlias = str | Pointer
 FindFile: TypeAlias = Callable[[str], str | None]
-"""Function that returns the path of a file named in an output, relative to the project, or None if it does not exist."""
+"""A function that returns the project path of a file named in an output, or None if the file does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of an output's content: a title with a table or lines.
+    """A section of an output as shown to a person: a title with a table or lines.
 
     The content may contain hostile text, which is escaped when it is shown.
     """
@@ -283,7 +288,7 @@ class Section:
 
 
 class HandoffProtocol(ABC):
-    """A handoff format: reads outputs and instructs agents.
+    """A handoff format, which reads outputs and tells agents how to write them.
 
     An instance has no state; the methods may be called from several threads.
 
@@ -291,7 +296,7 @@ class HandoffProtocol(ABC):
         name: name of the protocol in a socket's ``handoff``.
         needs_facts: False if ``read`` and ``form`` ignore ``facts``; facts are then not collected, which is faster.
         needs_changed_files: True if the protocol uses ``facts.changed_files``; otherwise files are not compared.
-        can_detour: True if an output may name any socket to run next (a detour).
+        can_detour: True if an output may choose any socket as a detour, which runs next.
         after_answer: instruction for an agent, added below a person's answer.
         overridden: the names of the methods and attributes that the class overrides.
     """
@@ -304,7 +309,7 @@ class HandoffProtocol(ABC):
     overridden: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        """Set ``overridden``."""
+        """Store the names of the overridden methods and attributes in ``overridden``."""
         public = {name: value for name, value in vars(HandoffProtocol).items() if not name.startswith("_")}
         cls.overridden = frozenset(name for name, value in public.items() if getattr(cls, name) is not value)
 
@@ -312,10 +317,13 @@ class HandoffProtocol(ABC):
 
     @abstractmethod
     def read(self, text: str, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
-        """Find, parse and validate the output in a text. Never raises."""
+        """Find, parse and check the output in a text. Never raises."""
 
     def schema(self, requirements: Requirements) -> dict[str, JSON] | None:
-        """Return the JSON Schema for structured output; it may be stricter than ``read``. None for a text socket."""
+        """Return the JSON Schema for structured output; None for a text socket.
+
+        The schema may be stricter than ``read``.
+        """
         return None
 
     def fields(self, requirements: Requirements) -> Mapping[str, str]:
@@ -323,7 +331,7 @@ class HandoffProtocol(ABC):
         return {}
 
     def artifacts(self, value: Mapping[str, JSON]) -> Sequence[str]:
-        """Return the files that the agent claims to have produced; the cast reports the missing files."""
+        """Return the files that the agent claims to have produced. The cast reports files that do not exist."""
         return ()
 
     def learn(
@@ -332,15 +340,18 @@ class HandoffProtocol(ABC):
         assignment: Mapping[str, JSON],
         knowledge: Mapping[str, JSON],
     ) -> KnowledgeUpdate:
-        """Return the project's knowledge after an accepted output; ``assignment`` is the assignment of the agent."""
+        """Return the project's knowledge after an accepted output.
+
+        ``assignment`` is the assignment that the agent received.
+        """
         return KnowledgeUpdate(knowledge)
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """Return suggestions for the project's memory: ``memory`` (description and body) or ``note`` (text)."""
+        """Return an output's suggestions for the project's memory: ``memory`` (description, body) or ``note`` (text)."""
         return []
 
     def file_content(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
-        """Return the content of an output's file in ``<loadout>/handoffs/``; ``meta`` is ``TurnFacts.meta``."""
+        """Return the content of the file in ``handoffs`` that stores an output. ``meta`` is ``TurnFacts.meta``."""
         raise NotImplementedError
 
     # Prompts
@@ -350,17 +361,17 @@ class HandoffProtocol(ABC):
         """Return an instruction that describes the required output; empty for a text socket."""
 
     def form(self, requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-        """Return the instruction for one turn: at most 600 characters, or 300 if ``short``. Defaults to ``ask``."""
+        """Return the instructions for one turn: at most 600 characters, or 300 if ``short``. The default is ``ask``."""
         return self.ask(requirements)
 
     def assignment(self, task: Task) -> Mapping[str, JSON]:
-        """Return the assignment for an agent's prompt."""
+        """Return the assignment to put into an agent's prompt."""
         raise NotImplementedError
 
     # Views
 
     def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-        """Return an output in sections, most important first; if empty, raw JSON is shown. Never raises."""
+        """Return an output in sections, most important first. If it is empty, the raw JSON is shown. Never raises."""
         return []
 
     def status_sections(self, readings: Sequence[Reading]) -> list[Section]:
@@ -368,17 +379,17 @@ class HandoffProtocol(ABC):
         return []
 
     def conclusion(self, reports: Sequence[AgentReport]) -> list[str]:
-        """Return the closing lines of a complete cast; ``reports`` has one report for each agent and item."""
+        """Return the closing lines of a complete cast. ``reports`` has one report for each pair of agent and item."""
         return []
 
     # Answers of a person, a function or the explorer
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield outputs that may lead to this outcome, with ``count`` open work items, the likeliest first."""
+        """Yield made-up outputs that can lead to this outcome, with ``count`` open work items, the most likely first."""
         raise NotImplementedError
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
-        """Yield outputs that may stop the cast until a person acts."""
+        """Yield made-up outputs that can stop the cast until a person acts."""
         raise NotImplementedError
 
     def write(self, value: Mapping[str, JSON]) -> str:
@@ -386,8 +397,8 @@ class HandoffProtocol(ABC):
         raise NotImplementedError
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
-        """Return a person's answer, entered with buttons and a table, as text.
+        """Return a person's answer, entered with buttons and a table, as the text of an output.
 
-        Formats without this method use the sparse format.
+        A protocol without this method uses the sparse format.
         """
         raise NotImplementedError

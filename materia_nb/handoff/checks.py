@@ -1,6 +1,6 @@
-"""Shared checks of the protocols: requirements of a socket, field tables, and placeholders copied from a form.
+"""Checks that all protocols share: required fields of a socket, field tables, and placeholders copied from a form.
 
-A field table defines, for each field of a format, its type, the test for a missing value, and the issue with its fix.
+A field table defines for each field of a format its type, the test for a missing value, and the issue with its fix.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _CANONICAL = ("workItems", "satisfied", "context")
 
 @lru_cache(maxsize=1024)
 def reader(source: str) -> Callable[[JSON], JSON]:
-    """Return a function that reads ``source`` from a parsed output; it returns MISSING if nothing matches.
+    """Return a function that reads the value of ``source`` from a parsed output; it returns MISSING without a match.
 
-    ``$`` and dotted paths such as ``$.a.b.0`` are read directly. Any other source is
-    full JSONPath: one match returns the value, several matches return a list (R11).
+    ``$`` and dotted paths such as ``$.a.b.0`` are read directly. Any other source is full JSONPath: one match returns
+    the value, several matches return a list (R11).
 
     Raises:
         MateriaError: ``source`` is not valid JSONPath (``assignment``).
@@ -58,7 +58,7 @@ def reader(source: str) -> Callable[[JSON], JSON]:
 
 
 def requirements_of(socket: Socket) -> Requirements:
-    """Derive the required output of ``socket`` from its edges, advance, assignments and materia."""
+    """Return the required output of ``socket``, which follows from its edges, advance, assignments and materia."""
     followed = [edge.when for edge in socket.edges if edge.when in OUTPUT_CONDITIONS]
     sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
     return Requirements(
@@ -77,7 +77,7 @@ def requirements_of(socket: Socket) -> Requirements:
 
 
 def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
-    """Return the reason why ``satisfied`` is required, or None; ``followed`` has the conditions of the edges."""
+    """Return the reason why ``satisfied`` is required, or None. ``followed`` are the socket's edge conditions."""
     guards = [when for when in followed if when in GUARDS]
     advance_guarded = socket.advance is not None and socket.advance.when in GUARDS
     if socket.is_utility and len(guards) < len(followed):
@@ -92,9 +92,9 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
 
 
 def missing_sources(value: JSON, requirements: Requirements, reported: Collection[str] = ()) -> Iterator[Issue]:
-    """Yield an issue for each ``$`` source of the socket that is missing in ``value`` and not in ``reported``.
+    """Yield an issue for each assignment source that is missing in ``value``, except sources in ``reported``.
 
-    Missing work items of a generator are left out, because its protocol reports them (R4).
+    A generator's missing work items are left out, because its protocol reports them (R4).
     """
     checked = {*reported, *(("$.workItems",) if requirements.work_items else ())}
     for target, source in requirements.sources:
@@ -108,7 +108,7 @@ _ISSUES_LISTED: Final = 40
 
 
 class RefusedAnswer(MateriaError):
-    """An answer was refused; ``issues`` has all reasons, each with path, message and fix."""
+    """Raised if an answer is refused. ``issues`` has all reasons, each with path, message and fix."""
 
     def __init__(self, message: str, issues: Sequence[Issue], kind: str = "refused_answer") -> None:
         self.issues = tuple(issues)
@@ -138,14 +138,14 @@ def summarize_issues(issues: Sequence[Issue], limit: int = 8) -> str:
 
 LONGEST_FORM: Final = 600
 LONGEST_SHORT_FORM: Final = 300
-"""Maximum length of a form, and of its short form in later turns of a conversation, in characters (R50, R51)."""
+"""Maximum length of a form, and of the short form in later turns of a conversation, in characters (R50, R51)."""
 FORM_WORDS: Final = "form_words"
 _PLACEHOLDER = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
-"""Matches dots, or words after ``<``: a placeholder of the form, or a weak model's variation of a placeholder."""
+"""Matches a placeholder of a form: dots, or words after ``<``. Weak models also write variations of placeholders."""
 
 
 def form_words(value: JSON, placeholders: Collection[str], path: str = "$") -> Iterator[Issue]:
-    """Yield an issue for each text of an answer that is still a placeholder of the form (R51)."""
+    """Yield an issue for each text in an answer that is only a placeholder copied from the form (R51)."""
     if isinstance(value, str):
         text = value.strip()
         if text in placeholders or _PLACEHOLDER.fullmatch(text):
@@ -185,9 +185,9 @@ def list_of(entry: JSON) -> dict[str, JSON]:
 
 _FieldKind: TypeAlias = Literal["any", "word", "text", "texts", "flag", "numbers", "object", "objects"]
 MAX_ISSUES: Final = 1000
-"""Maximum number of issues per reply; a reply of one megabyte could have a million issues."""
+"""Maximum number of issues per reply, because a reply of one megabyte could have a million issues."""
 _SHOWN_CHARS: Final = 100
-"""Maximum length of the excerpt of a wrong word in an issue code, in characters."""
+"""Maximum length of a wrong word that is quoted in an issue code, in characters."""
 
 
 def is_null(value: JSON) -> bool:
@@ -206,7 +206,7 @@ def is_blank(value: JSON) -> bool:
 
 
 def is_no_object(value: JSON) -> bool:
-    """Return True unless the value is an object with at least one field."""
+    """Return True unless the value is an object that has at least one field."""
     return not isinstance(value, dict) or not value
 
 
@@ -216,13 +216,15 @@ class HandoffField(NamedTuple):
     Attributes:
         kind: the type. ``any``, and ``word`` without ``typed``, accept every JSON type. All others refuse a wrong type
             with the issue ``TYPE:path``.
-        missing: issue code if the field is missing, "" if it is optional; ``{place}`` is replaced by the index in the list.
+        missing: issue code if the field is missing, "" if it is optional; ``{place}`` is replaced by the index in the
+            list.
         fix: the fix if the field is missing.
         lacks: test for a missing value; None for the default test of the kind.
-        choices: the allowed words, compared after ``fold``. Any other word causes the issue ``code``, followed by the word.
-        typed: True if a word must be a string. A word that is valid only after ``fold`` then causes a warning.
+        choices: the allowed words, compared after ``fold``. Any other word causes an issue: ``code`` followed by the
+            word.
+        typed: True if the word must be a string. A word that is valid only after ``fold`` causes a warning.
         fields: fields of the object, or of each object in the list.
-        demands: True if a missing object's fields are reported as missing too.
+        demands: True if a missing object also causes an issue for each of its fields.
         optional: True if the field is optional in the schema.
     """
 
@@ -250,11 +252,11 @@ _KINDS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], bool]
     "object": (dict, "an object", None, is_null),
     "objects": (list, "a list of objects", (), is_null),
 }
-"""For each kind: the Python type, the name in messages, the default value, and the test for a missing value."""
+"""The Python type, the name in messages, the default value and the test for a missing value of each kind of field."""
 
 
 class Checker:
-    """Reads objects by their field tables, and collects issues and warnings with paths such as ``summary.evidence``."""
+    """Reads objects with field tables, and collects issues and warnings with paths such as ``summary.evidence``."""
 
     def __init__(self) -> None:
         self.issues: list[Issue] = []

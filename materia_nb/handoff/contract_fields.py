@@ -1,7 +1,7 @@
-"""The fields of an agent contract, and their meaning for the graph and a person (agent contract rules, 1 to 6, 8 to 14).
+"""The fields of an agent contract, and their meaning for the route and for a person (agent contract rules 1-6, 8-14).
 
-The fields are read from an object with unchecked content. The module also defines an agent's assignment, the form, the
-allowed order of statuses, and the search for the contract's block in a reply.
+The fields are read from an object that was not checked. The module also has an agent's assignment, the form, the
+allowed order of statuses, and the search for the contract block in a reply.
 """
 
 from __future__ import annotations
@@ -55,14 +55,17 @@ FINDINGS: Final = ("confirmed_findings", "suspected_findings", "conflicts", "ope
 OWNERSHIP: Final = ("owned_here", "cross_surface_dependency", "not_my_surface")
 RISKS: Final = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
 ABSENT: Final = "ABSENT"
-"""Value of ``rollback_executed`` if the contract does not contain this field."""
+"""Value of ``rollback_executed`` in a contract without this field."""
 
 _AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
 
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """The progress of an agent's own loop. Missing numbers are None; an invalid metric or threshold makes both None."""
+    """The progress of a loop that the agent runs within its own work.
+
+    Missing numbers are None. An invalid metric or threshold makes both None.
+    """
 
     iteration: int
     max_iterations: int | None
@@ -83,17 +86,17 @@ def section_of(owner: JSON, name: str) -> dict[str, JSON]:
 
 
 def _folded_status(text: str) -> str:
-    """Return a reported status in upper case, without surrounding spaces and trailing punctuation."""
+    """Return a reported status in upper case, without spaces around it and punctuation after it."""
     return text.strip().upper().rstrip(".,;").rstrip()
 
 
 def is_agent_id(text: str) -> bool:
-    """Return True if ``text`` is a valid agent id, which is needed to route a turn back."""
+    """Return True if ``text`` is a valid agent id. A repair turn needs the id to reach the agent."""
     return _AGENT_ID.fullmatch(text) is not None
 
 
 def _loop_state(value: JSON) -> LoopState | None:
-    """Return the loop state; None if it is not an object, has no iteration, or its counts are not numbers."""
+    """Return the loop state; None if ``value`` is not an object, has no iteration, or its counts are not numbers."""
     if not isinstance(value, dict) or "iteration" not in value:
         return None
     iteration, maximum = _int(value["iteration"]), _int(value.get("max_iterations"))
@@ -120,7 +123,7 @@ def _int(value: JSON) -> int | None:
 
 
 def _float(value: JSON) -> float | None:
-    """Return the number, None for null, NaN for any other value."""
+    """Return a number as a float, None for null, and NaN for any other value."""
     if value is None:
         return None
     try:
@@ -135,7 +138,7 @@ _CHOICES: Final = {"type": ("atom", "decision", "negative"), "class": ("anchor",
 
 
 class Suggestions(NamedTuple):
-    """The well-formed suggestions, with all values as text, and warnings about the malformed suggestions."""
+    """The valid suggestions, with all values as text, and warnings about the malformed suggestions."""
 
     suggestions: list[dict[str, str]]
     warnings: list[str]
@@ -172,7 +175,7 @@ class Contract:
         value: the contract as JSON.
         agent_status: the reported status of the task.
         plan_status: the normalized status of the plan, which may be an unknown word; "" if missing.
-        agent_id: the reported id, not validated; "" if missing.
+        agent_id: the reported id, which may be invalid; "" if missing.
         pending_steps: the remaining steps.
         next_action: the next action, or the options of a question.
         evidence_report: the report about the work.
@@ -244,7 +247,10 @@ class StatusRecord(NamedTuple):
 
 
 class StatusStep(NamedTuple):
-    """The record after a report. If the report is refused, the record is unchanged and ``issue`` is the reason."""
+    """The record after a reported status.
+
+    If the report is refused, the record is unchanged, and ``issue`` has the reason.
+    """
 
     record: StatusRecord
     issue: Issue | None = None
@@ -252,12 +258,12 @@ class StatusStep(NamedTuple):
 
 
 def refusal(issue: Issue) -> Reaction:
-    """Return the reaction to a refused report: ``reject`` for a status that may not follow, else ``escalate``."""
+    """Return the action after a refused status: ``reject`` for a status that is not allowed next, else ``escalate``."""
     return "reject" if (issue.code or "").startswith("ILLEGAL_TRANSITION:") else "escalate"
 
 
 def remembered(memory: JSON) -> StatusRecord:
-    """Return the record in ``memory``, or a new record if there is no valid one."""
+    """Return the stored status record, or a new record if ``memory`` has no valid record."""
     if not isinstance(memory, Mapping) or memory.get("plan_status") not in PLAN_STATUSES:
         return StatusRecord()
     count = memory.get("in_progress")
@@ -265,12 +271,12 @@ def remembered(memory: JSON) -> StatusRecord:
 
 
 def legal_next(status: str | None) -> tuple[str, ...]:
-    """Return the allowed next statuses: all at the start and after IN_PROGRESS, otherwise only IN_PROGRESS."""
+    """Return the statuses that may follow: all at the start and after IN_PROGRESS, otherwise only IN_PROGRESS."""
     return PLAN_STATUSES if status in (None, "IN_PROGRESS") else ("IN_PROGRESS",)
 
 
 def report(record: StatusRecord, status: str) -> StatusStep:
-    """Record a reported status; if the status is not allowed, keep the record and add an issue."""
+    """Record a reported status. If the status is not allowed, the record stays unchanged and an issue is returned."""
     status = _folded_status(status)
     legal = legal_next(record.status)
     if status not in legal:
@@ -338,7 +344,7 @@ def _texts(value: JSON) -> list[str]:
 
 
 def consolidation_required(assignment: Mapping[str, JSON]) -> bool:
-    """Return True if an assignment requires a consolidation report, that is, if any of its flags is truthy."""
+    """Return True if a flag of the assignment requires a consolidation report."""
     briefs = (section_of(assignment, "agent_contract_handoff"), section_of(assignment, "investigation_brief"))
     flags = [brief.get(name) for brief in briefs for name in ("consolidation_required", "cross_check_required")]
     return any(flags) or bool(section_of(assignment, "surface_routing").get("multi_surface"))
@@ -374,12 +380,12 @@ def contract_in(text: str) -> dict[str, JSON] | None:
 _STATUS = f"<{', '.join(PLAN_STATUSES[:-1])} or {PLAN_STATUSES[-1]}>"
 _ID, _STEP, _OUTPUT, _CHECK = "<your id>", "<what is next>", "<result>", "<pass or fail>"
 _COMMON_STATUSES: Final = "<COMPLETE, IN_PROGRESS or BLOCKED>"
-"""Placeholder for the status in a form that is too short for all statuses."""
+"""Placeholder for the status, for a form that has no room for all statuses."""
 FORM_WORDS_OF_CONTRACTS: Final = frozenset({_STATUS, _COMMON_STATUSES, _ID, _STEP, _OUTPUT, _CHECK})
 
 
 def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = False) -> str:
-    """Return a block with the fields of every contract, as a form to fill in."""
+    """Return a contract block with placeholders in the required fields, as a form for the agent."""
     report: JSON = {"ownership_assessment": OWNERSHIP[0], **{name: ["none"] for name in FINDINGS}}
     shape: dict[str, JSON] = {
         "agent_status": {"plan_status": status, "agent_id": name, "pending_steps": [], "next_action": _STEP},
@@ -393,9 +399,9 @@ def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = Fals
 
 
 def contract_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-    """Return the instructions for the contract block: the agent's id and the statuses that are allowed now (R51).
+    """Return the instructions for the contract block, with the agent's id and the currently allowed statuses (R51).
 
-    They are empty if the output is text.
+    The instructions are empty if the socket expects text.
     """
     if requirements.parse == "text":
         return ""
@@ -426,7 +432,7 @@ def texts_of(entries: Sequence[JSON]) -> list[str]:
 
 
 def contract_verdict(contract: Contract, status: str) -> Reading:
-    """Return the verdict or the action that follows from the status of a valid contract."""
+    """Return the verdict or the action that follows from a valid contract and its status."""
     if status == "COMPLETE":
         return Reading(satisfied=_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":
@@ -450,7 +456,7 @@ def _approval(request: Mapping[str, JSON]) -> Reading:
 
 
 def context_lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str]:
-    """Yield the lines of a contract's text for the next agent, one for each field."""
+    """Yield the contract as lines of text for the next agent, one line for each field."""
     yield contract.plan_status
     if contract.user_facing_summary:
         yield f"Summary: {contract.user_facing_summary}"
@@ -464,7 +470,7 @@ def context_lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str
 
 
 def work_items_of_gaps(contract: Contract) -> list[JSON]:
-    """Return each open gap as a work item: the first line is the title, the rest is the context.
+    """Return each open gap as a work item: its first line is the title, and the rest is the context.
 
     The entry "none" of a mandatory list is not a work item.
     """
@@ -488,7 +494,7 @@ def _next_action(contract: Contract) -> str:
 
 
 def _gaps(contract: Contract) -> list[str]:
-    """Return the open gaps of the evidence and consolidation reports, without blanks and duplicates."""
+    """Return the open gaps in the evidence and consolidation reports, without blank entries and duplicates."""
     others = as_entries(contract.consolidation_report.get("open_gaps"))
     gaps = texts_of([*contract.evidence["open_gaps"], *others])
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
@@ -507,11 +513,11 @@ _STATUS_AND_RESULT: Final[dict[Outcome, tuple[str, str | None]]] = {
     "open": ("IN_PROGRESS", None),
     "stuck": ("BLOCKED", None),
 }
-"""Status and verification result for each outcome; unchecked work does not pass."""
+"""Status and verification result of a contract for each outcome. Unchecked work does not pass verification."""
 
 
 def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
-    """Return an answer as a contract."""
+    """Return an answer as a contract object."""
     status, result = _STATUS_AND_RESULT[answer.outcome]
     next_action = answer.reason or NO_REASON
     agent_status: dict[str, JSON] = {"plan_status": status, "pending_steps": [], "next_action": next_action}

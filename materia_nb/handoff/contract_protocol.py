@@ -1,4 +1,4 @@
-"""The agent contract protocol: check a contract, compare it with the previous contract, and decide the next action.
+"""The agent contract protocol: checks a contract, compares it with the previous contract and decides the next action.
 
 Implements sections 3 to 8 and 14 of the agent contract rules.
 """
@@ -63,13 +63,13 @@ class CheckedContract(NamedTuple):
 
     @property
     def only_unfinished(self) -> bool:
-        """True if the only issue is that the agent's own loop is unfinished."""
+        """True if the only issue is that the agent has not finished its own loop."""
         codes = [issue.code or "" for issue in self.issues]
         return bool(codes) and all(code.startswith("LOOP_STATE_INCOMPLETE:") for code in codes)
 
 
 def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> CheckedContract:
-    """Check a contract; ``contract`` is None if its block is missing. Never raises."""
+    """Check a contract. ``contract`` is None if the reply has no contract block. Never raises."""
     parsed = contract_fields.Contract(contract or {})
     status, request = parsed.plan_status, parsed.approval_request
     asks_approval = status == "APPROVAL_REQUEST" or bool(request)
@@ -103,14 +103,17 @@ def _excerpt(value: JSON) -> str:
 
 
 def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
-    """Return the definition of a required object; if the object is missing, its fields are reported as missing too."""
+    """Return the definition of a required object.
+
+    If the object is missing, each of its fields is reported as missing too.
+    """
     return HandoffField("object", missing, fix, is_no_object, fields=fields, demands=True)
 
 
 def _required(
     fixes: Mapping[str, str], prefix: str = "", lacks: Callable[[JSON], bool] = is_missing
 ) -> dict[str, HandoffField]:
-    """Return definitions of required fields of any type; the issue code of a field is its name in upper case."""
+    """Return definitions of required fields of any type. The issue code of a field is its name in upper case."""
     return {name: HandoffField("any", prefix + name.upper(), fix, lacks) for name, fix in fixes.items()}
 
 
@@ -221,7 +224,7 @@ def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
 
 
 def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
-    """Yield a warning if commands were run but their output is not quoted."""
+    """Yield a warning if commands were run but the contract does not quote their output."""
     commands, outputs = (_evidence_texts(contract, name) for name in ("commands_run", "verbatim_outputs"))
     has_run = any(text and text != "none" and not _NOT_RUN.search(text) for text in commands)
     if has_run and not any(text and not _PLACEHOLDER.fullmatch(text) for text in outputs):
@@ -229,7 +232,7 @@ def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
 
 
 def _evidence_texts(contract: contract_fields.Contract, name: str) -> list[str]:
-    """Return evidence as lower-case texts: a text itself, an object's command, output or content, or else ""."""
+    """Return the entries of an evidence list in lower case: a text, or the command, output or content of an object."""
     evidence = contract.evidence_report
     entries = evidence.get(name, evidence.get(name.upper()))
     return [_evidence_text(entry) for entry in entries] if isinstance(entries, list) else []
@@ -251,18 +254,18 @@ def _updates(contract: contract_fields.Contract, facts: TurnFacts) -> Iterator[I
 
 
 MAX_REPAIRS: Final = 2
-"""Maximum number of repair turns before a person is called."""
+"""Maximum number of repair turns before a person is asked."""
 
 
 class Examined(NamedTuple):
-    """The reading of an output, and the checked contract."""
+    """The reading of an output together with its checked contract."""
 
     reading: Reading
     checked: CheckedContract
 
 
 _SAMPLE_ID: Final = "a000000"
-"""A valid agent id for made-up outputs; no real agent has this id."""
+"""A valid agent id for made-up outputs. Real agents never have this id."""
 
 
 class ContractProtocol(HandoffProtocol):
@@ -292,7 +295,7 @@ class ContractProtocol(HandoffProtocol):
         return KnowledgeUpdate(updates.document, (*warnings, *updates.issues))
 
     def conclusion(self, reports: Sequence[AgentReport]) -> list[str]:
-        """Return a single agent's summary or all key outputs, followed by verification, impacts and open gaps."""
+        """Return the summary of a single agent, or all key outputs, followed by verification, impacts and open gaps."""
         read = [(agent, contract_fields.Contract(value)) for agent, value in reports]
         complete = [(agent, contract) for agent, contract in read if contract.plan_status == "COMPLETE"]
         if len(complete) == 1 and (summary := complete[0][1].user_facing_summary):
@@ -324,7 +327,7 @@ class ContractProtocol(HandoffProtocol):
         return [Section("plan_status", lines=(f"{' → '.join(statuses)} (may be followed by {may_follow})",))]
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield contracts that may lead to this outcome."""
+        """Yield contracts that can lead to this outcome."""
         # Unsatisfied work is reported as complete but not owned here, because an agent in progress is asked to continue.
         reported: Outcome = "done" if outcome == "again" else outcome
         value = contract_fields.contract_of(SimpleAnswer.sample(reported, count, agent=_SAMPLE_ID))
@@ -348,7 +351,10 @@ class ContractProtocol(HandoffProtocol):
         return f"```{contract_fields.TAG}\n{without_backticks(value)}\n```"
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
-        """Return a contract with the agent's id, verified by a person; work without a verdict counts as done."""
+        """Return a person's answer as a contract with the agent's id.
+
+        The contract is verified by a person. Work without a verdict counts as done.
+        """
         outcome: Outcome = "done" if answer.outcome == "open" else answer.outcome
         value = contract_fields.contract_of(replace(answer, outcome=outcome, agent=facts.agent_id))
         value = set_path(value, ["evidence_report", "verification", "method"], "Checked by a person.")
@@ -383,7 +389,7 @@ def _accepted_statuses(readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
-    """Check a contract and decide the next action (section 14); ``contract`` is None if it is missing."""
+    """Check a contract and decide the next action (section 14). ``contract`` is None if the reply has no contract."""
     readable = contract if isinstance(contract, dict) and not too_deep(contract) else None
     checked = check_contract(readable, facts)
     value = without_infinities(readable)

@@ -1,4 +1,4 @@
-"""The fields of an envelope, and their meaning for the graph, models and a person (envelope rules, 1, 3, 4, 8)."""
+"""The fields of an envelope, and their meaning for the route, models and a person (envelope rules 1, 3, 4, 8)."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ STATUSES: Final = ("VERIFIED", "UNVERIFIED", "BLOCKED")
 _RECOMMENDATIONS: Final = ("CONTINUE", "LOOP", "DETOUR", "ESCALATE")
 _SEVERITIES: Final = ("HIGH", "MEDIUM", "LOW")
 _IDENTITY: Final = ("step_id", "flow_key", "agent_key")
-"""The fields of meta whose values must equal the runtime's."""
+"""The meta fields whose values must equal the values of the runtime."""
 META: Final = (*_IDENTITY, "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A concern of an envelope; missing texts are ""."""
+    """A concern in an envelope. A missing text is ""."""
 
     severity: str
     description: str
@@ -65,7 +65,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The content of an envelope. Words are in upper case, missing texts are "", and missing lists are empty."""
+    """The content of an envelope. Status words are in upper case, missing texts are "", and missing lists are empty."""
 
     status: str
     what_i_did: str
@@ -83,18 +83,24 @@ class Envelope:
 
     @property
     def has_evidence(self) -> bool:
-        """True if there is an artifact, a command, a measurement or a location."""
+        """True if the envelope has at least one artifact, command, measurement or location."""
         measurements, locations = (self.measurements or {}).values(), [concern.location for concern in self.concerns]
         return not all(map(is_blank, (*self.artifacts_produced, *self.commands_run, *measurements, *locations)))
 
 
 def _text_field(missing: str = "", *, optional: bool = False) -> HandoffField:
-    """Return a text field; ``missing`` is the issue code for a missing or blank text, "" if it is optional."""
+    """Return the definition of a text field.
+
+    ``missing`` is the issue code for a blank text, "" if the field is optional.
+    """
     return HandoffField("text", missing, "write a text", optional=optional)
 
 
 def _one_of(choices: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
-    """Return a word field; a blank word causes the issue ``missing``, or ``code`` if ``missing`` is empty."""
+    """Return the definition of a field with one of these words.
+
+    A blank word causes the issue ``missing``, or ``code`` if ``missing`` is empty.
+    """
     return HandoffField(
         "word", missing or code, "", is_blank if missing else is_null, choices, code, lambda word: word.strip().upper()
     )
@@ -141,7 +147,7 @@ _FIELDS: Final[Fields] = {
         },
     ),
 }
-"""The fields of an envelope without meta, which belongs to the runtime (sections 1 and 3)."""
+"""The fields of an envelope except meta, which the runtime fills in (sections 1 and 3)."""
 
 Profile: TypeAlias = Literal["final", "fragment"]
 Channel: TypeAlias = Literal["text", "structured", "file"]
@@ -150,7 +156,7 @@ _YES_NO: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class CheckedEnvelope(NamedTuple):
-    """The readable content of an envelope, with issues and warnings."""
+    """The readable content of an envelope, and the issues and warnings about it."""
 
     envelope: Envelope
     issues: tuple[Issue, ...]
@@ -158,7 +164,7 @@ class CheckedEnvelope(NamedTuple):
 
     @property
     def foreign(self) -> bool:
-        """True if the envelope names another step, flow or agent than the current one."""
+        """True if the envelope names a step, flow or agent other than the current one."""
         return any((issue.code or "").startswith("META_MISMATCH:") for issue in self.issues)
 
 
@@ -275,7 +281,7 @@ def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Rea
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:
-    """Return the target socket of a detour, given by its id or by a unique name; "" if there is none (R51)."""
+    """Return the target socket of a detour, which the envelope names by id or unique name (R51); "" without one."""
     name = envelope.next_step_suggestion
     return name if facts.sockets is None or name in facts.sockets else facts.names.get(name, "")
 
@@ -300,7 +306,7 @@ def _warnings(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
 
 
 def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> str:
-    """Return a better recommendation if ``wish`` contradicts the status; otherwise return ""."""
+    """Return another recommendation if ``wish``, the agent's recommendation, contradicts the status; otherwise ""."""
     if status == "BLOCKED":
         return "" if wish == "ESCALATE" else "ESCALATE"
     if status == "VERIFIED":
@@ -310,7 +316,7 @@ def _better_recommendation(status: str, wish: str, *, can_help: bool | None) -> 
 
 
 def context_lines(envelope: Envelope) -> Iterator[str]:
-    """Yield the lines of a valid envelope's text for the next agent."""
+    """Yield a valid envelope as lines of text for the next agent."""
     yield envelope.status
     if envelope.what_i_did:
         yield f"Done: {envelope.what_i_did}"
@@ -363,7 +369,7 @@ _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
 
 
 def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
-    """Return an answer as an envelope whose only evidence is the commands of the answer."""
+    """Return an answer as an envelope whose evidence is the commands in the answer."""
     status, recommendation, can_help = _ROUTES[answer.outcome]
     routing: dict[str, JSON] = {"recommendation": recommendation, "reason": answer.reason or NO_REASON}
     if can_help is not None:
@@ -380,7 +386,7 @@ def new_envelope(
     artifacts: Sequence[str] = (),
     commands: Sequence[str] = (),
 ) -> dict[str, JSON]:
-    """Return an envelope that has no decisions, concerns or assumptions."""
+    """Return an envelope without decisions, concerns and assumptions."""
     evidence = {"artifacts_produced": list(artifacts), "commands_run": list(commands), "measurements": {}}
     summary: JSON = {"what_i_did": None, "what_i_found": findings, "key_decisions": [], "evidence": evidence}
     return {"status": status, "summary": summary, "concerns": [], "assumptions": [], "routing": routing}
@@ -396,7 +402,7 @@ def _concern(item: WorkItem) -> JSON:
 
 
 def schema(requirements: Requirements) -> dict[str, JSON] | None:
-    """Return the schema of an envelope with the fields that assignments read; None for a text socket."""
+    """Return the JSON Schema of an envelope, including fields that assignments read; None for a text socket."""
     if requirements.parse == "text":
         return None
     assigned = {name: ANYTHING for _, source in requirements.sources if (name := first_field(source))}

@@ -1,4 +1,4 @@
-"""The envelope protocol: find and check an envelope, then decide the next action (envelope rules, 2, 5 and 6)."""
+"""The envelope protocol: finds and checks an envelope, then decides the next action (envelope rules 2, 5 and 6)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
 
 
 def _fence_content(text: str) -> str:
-    """Return the content of the preferred fence, even if it is not closed; the whole text if there is no fence."""
+    """Return the content of the preferred fence, or the whole text if there is no fence.
+
+    A fence that is not closed ends at the end of the text.
+    """
     for opening in ("```json", "```"):
         start = text.find(opening)
         if start >= 0:
@@ -77,7 +80,7 @@ def _fence_content(text: str) -> str:
 
 
 MAX_TRIES: Final = 3
-"""Maximum number of requests for an envelope in a turn, including the first request."""
+"""Maximum number of requests for an envelope in one turn, the first request included."""
 
 
 def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
@@ -92,7 +95,10 @@ def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, 
 def finished(
     value: Mapping[str, JSON], envelope: envelope_fields.Envelope, known: Mapping[str, str]
 ) -> dict[str, JSON]:
-    """Return a valid envelope for storage: keep unknown fields, write words in upper case, and fill in meta."""
+    """Return a valid envelope in its stored form: status words in upper case, and missing meta fields filled in.
+
+    Unknown fields are kept.
+    """
     stored = set_path(_with_meta(value, known), ["status"], envelope.status)
     stored = set_path(stored, ["routing", "recommendation"], envelope.recommendation)
     if envelope.can_further_iteration_help is not None:
@@ -104,9 +110,9 @@ def finished(
 
 
 def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
-    """Return an envelope without claims, to replace a missing or invalid envelope.
+    """Return an envelope without claims, which replaces a missing or invalid envelope.
 
-    The evidence is the files that changed during the turn.
+    Its evidence is the files that changed during the turn.
     """
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
     findings = f"No valid envelope was returned in {counted(facts.refused + 1, 'try', 'tries')}: {codes}."
@@ -133,7 +139,7 @@ _FORM_WORDS: Final = frozenset({_WORDS, _FILE, _COMMAND, _WHY, _STATUS, "<CONTIN
 
 
 def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
-    """Return an envelope to copy, as one line, and the allowed words (R51)."""
+    """Return an envelope on one line for the agent to copy, and the allowed words (R51)."""
     if requirements.parse == "text":
         return ""
     if short:
@@ -154,7 +160,7 @@ def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
 
 
 def _targets(facts: TurnFacts) -> list[str]:
-    """Return the sockets that a detour may name, each with its alternative name (R51)."""
+    """Return the sockets that a detour may name, each with its other name if it has one (R51)."""
     names = {socket: name for name, socket in reversed([*facts.names.items()])}
     return [f"{id_} ({names[id_]})" if id_ in names else id_ for id_ in sorted(facts.sockets or ())]
 
@@ -186,7 +192,7 @@ class EnvelopeProtocol(HandoffProtocol):
         return envelope_fields.envelope_of(value).artifacts_produced
 
     def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield an envelope with this outcome."""
+        """Yield an envelope that leads to this outcome."""
         yield envelope_fields.envelope_of_answer(SimpleAnswer.sample(outcome, count, commands=(SAMPLE,)))
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
@@ -196,7 +202,7 @@ class EnvelopeProtocol(HandoffProtocol):
             yield {**value, "status": "UNVERIFIED"}
 
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - the caller fills in meta later
-        """Return an envelope whose evidence is the person's verdict."""
+        """Return a person's answer as an envelope whose evidence is the person's verdict."""
         value = envelope_fields.envelope_of_answer(replace(answer, findings=answer.findings or NO_REASON))
         return self.write(set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1}))
 
@@ -209,7 +215,7 @@ def read_object(
     profile: envelope_fields.Profile = "final",
     channel: envelope_fields.Channel = "structured",
 ) -> Reading:
-    """Read an envelope that is already parsed: structured output or a decoded file."""
+    """Read an envelope that was parsed elsewhere: structured output, or the content of a file."""
     issue = _not_object(value)
     if issue:
         return _refused(None, (issue,), (), facts)
@@ -233,7 +239,10 @@ def read_object(
 
 
 def _refused(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
-    """Return a reading that asks the agent again; after the last try, escalate with the fallback envelope."""
+    """Return a reading that asks the agent again.
+
+    After the last try, the reading has the fallback envelope for a person.
+    """
     error: Refusal = "not_json" if value is None else "contract"
     if facts.refused + 1 < MAX_TRIES:
         reason = "The envelope is not valid."

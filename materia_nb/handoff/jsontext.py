@@ -18,10 +18,10 @@ from materia_nb.jsonvalue import JSON, compact, finite_number, refuse_constant
 _Where: TypeAlias = Literal["whole", "fence", "prose"]
 
 MAX_DEPTH: Final = 256
-"""Maximum nesting of objects and arrays; fixed, because the interpreter's own limit depends on its stack."""
+"""Maximum nesting of objects and arrays. It is a constant, because the interpreter's own limit depends on its stack."""
 
 _MAX_DIGITS: Final = 4300
-"""Maximum number of digits of a whole number in wide JSON."""
+"""Maximum number of digits in a whole number that :func:`wide_json` accepts."""
 
 _STRING_OR_BRACE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}]', re.DOTALL)
 """Matches a complete string, a brace, or the opening quote of an unterminated string."""
@@ -81,7 +81,7 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
 
 
 def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
-    """Parse like :func:`strict_json`, but accept every number of the JSON grammar.
+    """Parse a text like :func:`strict_json`, but accept every number of the JSON grammar.
 
     ``1e400`` becomes an infinite float, which :func:`without_infinities` replaces. Whole numbers have at most
     :data:`_MAX_DIGITS` digits.
@@ -175,10 +175,10 @@ def _in_first_fence(text: str) -> FoundObject | None:
 
 
 def _in_prose(text: str) -> FoundObject | None:
-    """Return the first outermost object that parses. Takes linear time, because each character is parsed once.
+    """Return the first outermost object in a prose text that parses. Takes linear time.
 
-    An object inside a broken object must not be returned. So the search continues
-    after the closing brace of the broken object, and ends if there is no closing brace.
+    An object inside a broken object must not be returned. So the search continues after the closing brace of the broken
+    object, and ends if there is no closing brace.
     """
     position = text.find("{")
     while position >= 0:
@@ -213,13 +213,13 @@ def _kind(value: JSON) -> str:
 
 
 NO_REASON: Final = "No reason was given."
-"""Default for a missing required text."""
+"""Text for a required reason that is missing."""
 _ENTRIES_SHOWN: Final = 20
-"""Maximum number of shown entries of a list; the recorded output has all entries."""
+"""Maximum number of list entries that are shown. The recorded output has all entries."""
 
 
 def one_line(text: str) -> str:
-    """Return the text with its white space collapsed."""
+    """Return the text on one line, with runs of white space replaced by a space."""
     return " ".join(text.split())
 
 
@@ -229,7 +229,7 @@ def as_text(value: JSON) -> str:
 
 
 def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
-    """Yield one line with the title and the non-blank entries; yield nothing if all entries are blank."""
+    """Yield one line with the title and the entries that are not blank. Yield nothing if all entries are blank."""
     texts = [one_line(entry) for entry in entries if entry.strip()]
     if texts:
         more = f" and {len(texts) - _ENTRIES_SHOWN} more" if len(texts) > _ENTRIES_SHOWN else ""
@@ -237,12 +237,12 @@ def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
 
 
 def without_backticks(value: Mapping[str, JSON]) -> str:
-    """Return an object as JSON with escaped backticks, which cannot open or close a fence."""
+    """Return an object as JSON whose backticks are escaped, so that the JSON cannot open or close a fence."""
     return compact(value).replace("`", "\\u0060")
 
 
 def join_within_limit(lines: Sequence[str], limit: int) -> str:
-    """Join the first line with each later line that fits within a total of ``limit`` characters."""
+    """Join the first line with each later line that still fits into ``limit`` characters in total."""
     text = lines[0]
     for line in filter(None, lines[1:]):
         if len(text) + 1 + len(line) <= limit:

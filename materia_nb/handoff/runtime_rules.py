@@ -1,6 +1,7 @@
-"""Rules of the handoff formats that the runtime applies to outputs.
+"""Rules of the handoff formats that the runtime applies to outputs, in addition to the protocols.
 
-The rules cover schedules of parallel work, approvals of commands, updates of the project's knowledge, and envelope files.
+The rules cover schedules of parallel work, approvals of commands, updates of the project's knowledge, and envelope
+files.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from materia_nb.jsonvalue import JSON, as_list, as_object, is_text, whole_number
 
 STREAM_NAME: Final = "<name>"
 SCHEDULE_FORM: Final = f'{{"version": 1, "streams": [{{"name": "{STREAM_NAME}", "workItemIndexes": [<n>]}}]}}'
-"""Placeholder for a schedule in a form."""
+"""Placeholder for a schedule of parallel streams in a form."""
 SCHEDULE_ADVICE: Final = (
     f"- {SCHEDULE}: put each item, by its index from 0, into exactly one stream. Streams run in parallel and cannot see "
     "one another. Put items that depend on one another or change the same files into one stream, in order. "
     "If in doubt, use fewer streams."
 )
-"""Instructions for a generator that returns a schedule."""
+"""Instructions for a generator that must return a schedule of parallel streams."""
 SCHEDULE_SHAPE: Final = closed_object(
     {
         "version": {"type": "integer", "enum": [1]},
@@ -47,13 +48,13 @@ class Stream(NamedTuple):
 
 
 def streams_of(schedule: JSON) -> tuple[Stream, ...]:
-    """Return the streams of a schedule without issues."""
+    """Return the streams of a valid schedule."""
     streams = schedule["streams"] if isinstance(schedule, Mapping) else ()
     return tuple(Stream(stream["name"], tuple(int(index) for index in stream["workItemIndexes"])) for stream in streams)
 
 
 def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
-    """Yield the issues of an output's schedule, checked against its work items."""
+    """Yield the issues of the schedule in an output, which is compared with the output's work items."""
     path, schedule, items = f"$.{SCHEDULE}", output.get(SCHEDULE), output.get("workItems")
     if SCHEDULE not in output:
         message = f"{SCHEDULE} is missing: this socket divides its items into streams."
@@ -158,9 +159,9 @@ class Approval:
         return self.expires_at - _APPROVAL_SECONDS
 
     def use(self, command: str, now: float) -> tuple[bool, Approval]:
-        """Return True if ``command`` may run now, and the approval after this use.
+        """Return True if ``command`` may run now, and the changed approval.
 
-        A command that differs in any character is refused and does not use up the approval.
+        A command that differs from the approved command in any character is refused. It does not use up the approval.
         """
         approval = self.at(now)
         is_same = command_fingerprint(command) == command_fingerprint(approval.exact_content)
@@ -169,7 +170,7 @@ class Approval:
         return True, replace(approval, standing="CONSUMED")
 
     def at(self, now: float) -> Approval:
-        """Return the approval as of the time ``now``; an unused approval may have expired by then."""
+        """Return the approval as it is at the time ``now``, when an unused approval may have expired."""
         is_over = self.standing == "PENDING" and now >= self.expires_at
         return replace(self, standing="EXPIRED") if is_over else self
 
@@ -181,7 +182,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A command that waits for approval, with a fixed copy of the agent's request."""
+    """A command that waits for approval, with an unchangeable copy of the agent's request."""
 
     approval_id: str
     sealed: Mapping[str, JSON]
@@ -196,7 +197,7 @@ class ApprovalRequest:
 
 
 def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the approval request of a contract; empty if it has none."""
+    """Return the approval request in a contract; empty if the contract has no request."""
     return as_object(contract.get("approval_request"))
 
 
@@ -214,7 +215,7 @@ def can_be_approved(request: Mapping[str, JSON]) -> bool:
 
 
 def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
-    """Return a fixed copy of a request that can be approved (:func:`can_be_approved`), made at the time ``now``."""
+    """Return an unchangeable copy of a request that :func:`can_be_approved`, with the time ``now``."""
     sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
         sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
@@ -222,7 +223,7 @@ def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
 
 
 def answer_note(approval: Approval | None) -> str:
-    """Return the person's decision as text for the resumed agent: the approved command, or a refusal."""
+    """Return a person's decision as text for the agent: the approved command, or a refusal."""
     reminder = "Report IN_PROGRESS before you report COMPLETE."
     if approval is None:
         return f"The command is not approved. Do not run it. {reminder}"
@@ -294,7 +295,10 @@ def _merged_by_name(items: list[dict[str, JSON]]) -> list[JSON]:
 
 
 def _distinct(items: list[JSON]) -> list[JSON]:
-    """Drop items that equal an earlier item as JSON: true differs from 1, and the order of keys is ignored."""
+    """Return the items without duplicates.
+
+    Items are compared as JSON: true differs from 1, and the key order is ignored.
+    """
     item_by_identity: dict[Hashable, JSON] = {}
     for item in items:
         item_by_identity.setdefault(_identity(item), item)
@@ -310,20 +314,20 @@ def _identity(item: JSON) -> Hashable:
 
 
 class ContextUpdate(NamedTuple):
-    """One update of the knowledge: the name of a section (of any JSON type), and the value to merge into it."""
+    """An update of the project's knowledge: the name of a section (any JSON value), and the value to merge into it."""
 
     contract: JSON
     payload: JSON
 
 
 class MergedUpdates(NamedTuple):
-    """The result of merging updates into the project's knowledge.
+    """The result of applying updates to the project's knowledge.
 
     Attributes:
         document: the updated knowledge; the original object if no update was applied.
         applied: the updated sections, in order.
-        rejected: names of sections without write access.
-        issues: issues about refused payloads, whose sections stay unchanged.
+        rejected: names of sections that the agent may not write.
+        issues: issues about refused payloads; the sections of these payloads stay unchanged.
         warnings: warnings about refused names.
     """
 
@@ -335,7 +339,7 @@ class MergedUpdates(NamedTuple):
 
 
 def update_entries(clause: JSON) -> list[ContextUpdate]:
-    """Return the well-formed entries of ``update_contracts``; others are ignored."""
+    """Return the valid entries of ``update_contracts``; malformed entries are ignored."""
     return [
         ContextUpdate(entry["contract"], entry["payload"])
         for entry in as_list(clause)
@@ -388,11 +392,11 @@ def rejected(index: int, name: JSON, agent: str, writable: Collection[str]) -> I
 
 MISSING_ENVELOPE: Final = issue_of("ENVELOPE_MISSING")
 _MAX_PART_BYTES: Final = 200
-"""Maximum size of one part of a file name, in bytes; a file name consists of two parts and a suffix."""
+"""Maximum length of one part of a file name, in bytes. A file name consists of two parts and a suffix."""
 
 
 class EnvelopeFiles(NamedTuple):
-    """The paths of a step's envelope, and of its draft while the step is in progress."""
+    """The path of a step's envelope file, and the path of the draft file while the step is in progress."""
 
     final: str
     draft: str

@@ -1,4 +1,4 @@
-"""The sparse protocol: ``workItems``, ``satisfied`` and ``context`` (R5-R9), and two side fields.
+"""The sparse protocol, with the fields ``workItems``, ``satisfied`` and ``context`` (R5-R9), and two side fields.
 
 The side fields are ``event`` (R39) and ``scopeTransition``, with which a utility sets the working directory (P8).
 """
@@ -57,7 +57,7 @@ _SCOPE_FORM: Final = f'{{"{_SCOPE_FIELD}": {{"kind": "replace", "scope": {{"id":
 
 
 def _read_scope(transition: JSON) -> tuple[Scope | None, tuple[Issue, ...]]:
-    """Return the scope after a utility's scope transition, and the issues; the scope is None if refused."""
+    """Return the scope after a utility's scope transition, or None, and the issues if the transition is refused."""
     if transition == {"kind": "base"}:
         return BASE, ()
     issues = tuple(_scope_issues(transition))
@@ -120,7 +120,7 @@ _EVENT_FIELDS: Final = ("type", "severity", *_EVENT_TEXTS, "payload")
 
 
 def _read_events(events: JSON) -> tuple[tuple[dict[str, JSON], ...], tuple[Issue, ...]]:
-    """Return the events of an output, and the issues; a single refused event refuses all events."""
+    """Return the side events of an output, and the issues. If one event is refused, all events are refused."""
     if not isinstance(events, list):
         return (), (Issue("$.event", "event must be an array of events.", "put the event into [], or remove it"),)
     issues = tuple(issue for index, event in enumerate(events) for issue in _event_issues(f"$.event[{index}]", event))
@@ -160,7 +160,7 @@ _FIX_BY_NAME: Final = {
     "risks": _IF_NEEDED,
     "state": "remove it; only utilities patch the state",
 }
-"""Fixes for unknown fields that models often add, by field name."""
+"""The fix for each unknown field that models often add, by field name."""
 _ITEM_FIX_BY_NAME: Final = {
     "id": "remove it; the key of an item follows from its position in the list",
     "description": "put it into context",
@@ -228,7 +228,7 @@ class SparseProtocol(HandoffProtocol):
         return fields
 
     def form(self, requirements: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:  # noqa: ARG002
-        """Return a line to copy with the required fields, and a description of each field (R51)."""
+        """Return a JSON line with the required fields for the agent to copy, and a description of each field (R51)."""
         if requirements.parse == "text":
             return ""
         names = dict.fromkeys((*self.fields(requirements), "context"))
@@ -252,7 +252,7 @@ class SparseProtocol(HandoffProtocol):
     ask = form
 
     def schema(self, requirements: Requirements) -> dict[str, JSON] | None:
-        """Return a schema with the required fields and ``context``, which may be empty.
+        """Return a JSON Schema with the required fields and ``context``, which may be empty.
 
         Every field is required, because providers enforce only schemas without optional fields.
         """
@@ -326,7 +326,7 @@ def _issues(value: dict[str, JSON], requirements: Requirements) -> Iterator[Issu
 
 
 def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:
-    """Yield the issues of a list of work items (R9); ``path`` is the path of the list in the output."""
+    """Yield the issues of a list of work items (R9). ``path`` is the location of the list in the output."""
     if not isinstance(items, list):
         yield Issue(path, "workItems must be an array.", "put the items into []")
         return
