@@ -457,7 +457,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     if runner.busy():
         raise MateriaError("A step is running.", hint="wait until it is over, or pause", kind="busy")
     if socket is not None:
-        graph.needs_socket(socket)
+        graph.require_socket(socket)
     session = entered(runner.rules, runner.session)
     if session is None:
         raise MateriaError(

@@ -33,7 +33,7 @@ from materia_nb.engine.state import NEXT, Failure, Status
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.loadout.vocabulary import WAITING_FOR
+from materia_nb.loadout.vocabulary import GUARD_FOR
 from materia_nb.platform import computing
 from materia_nb.registry import lookup
 
@@ -347,7 +347,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         ``unattended`` is True if the caller does nothing between two steps.
         """
         if isinstance(until, str) and until != END:
-            self.graph.needs_socket(until)
+            self.graph.require_socket(until)
         if self.status not in ("ready", "waiting"):
             raise over(self.runner.session)
         with self.runner.lock():
@@ -498,7 +498,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         if decision is lane is None and self.status != "held" and not self.runner.lanes_at_work:
             return self._record(decide.finalize)
         word = None if decision is None else decision.replace(" ", "_")
-        satisfied = next((result.satisfied for result, condition in WAITING_FOR.items() if condition == word), None)
+        satisfied = next((result.satisfied for result, condition in GUARD_FOR.items() if condition == word), None)
         approvals = self.approvals if lane is None else self.approvals.in_lane(lane)
         return approvals.decide(satisfied=satisfied, target=decision if satisfied is None else None)
 

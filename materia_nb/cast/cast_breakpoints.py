@@ -141,7 +141,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
                 kind="usage",
             )
         if socket is not None:
-            self._graph.needs_socket(socket)
+            self._graph.require_socket(socket)
         self._put(Breakpoint("every", socket, amount=amount, unit=unit))
 
     def clear(
@@ -209,7 +209,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
 
     def _require_place(self, breakpoint_: Breakpoint) -> None:
         if breakpoint_.socket is not None:
-            self._graph.needs_socket(breakpoint_.socket)
+            self._graph.require_socket(breakpoint_.socket)
             if breakpoint_.kind == "edge":
                 _require_edge(self._graph, self._graph.sockets[breakpoint_.socket], breakpoint_.edge)
         elif breakpoint_.kind in ("before", "after", "edge"):

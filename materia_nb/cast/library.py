@@ -17,14 +17,14 @@ from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_config, read_text
-from materia_nb.loadout.config_files import expanded, is_there, resolved
+from materia_nb.loadout.config_files import expanded, path_exists, resolved
 from materia_nb.loadout.graph_import import import_graph
 from materia_nb.loadout.items import with_advances
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
-    definitions_placed,
+    placed_definitions,
     profile_directory,
-    whole_over,
+    replacing,
 )
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.loadout.topology import loadout_facts, materia_kind
@@ -152,7 +152,7 @@ class Loadouts(Mapping[str, str], Shown):
         """Return the path of a file in the project if it exists there, otherwise in the current directory."""
         path = expanded(path)
         inside = self.project / path
-        return inside if is_there(inside) or not is_there(path) else resolved(path)
+        return inside if path_exists(inside) or not path_exists(path) else resolved(path)
 
     def __getitem__(self, name: str) -> str:
         """Return the name of the layer that defines a loadout."""
@@ -212,7 +212,7 @@ class Loadouts(Mapping[str, str], Shown):
         return Report((*report.problems, *other.problems), (*report.hints, *self._missing_commands(name), *other.hints))
 
     def _missing_commands(self, name: str) -> Iterator[Problem]:
-        for id_, definition in definitions_placed(self.config.document, name).items():
+        for id_, definition in placed_definitions(self.config.document, name).items():
             if materia_kind(definition) != "utility":
                 continue
             missing = missing_program(definition, self.config.owners.get(id_), self.project)
@@ -379,7 +379,7 @@ class Loadouts(Mapping[str, str], Shown):
             return {}, []
         used: dict[str, Object] = {}
         scripts: list[str] = []
-        for id_, raw in definitions_placed(design.whole, design.name).items():
+        for id_, raw in placed_definitions(design.whole, design.name).items():
             owner = self.config.owners.get(id_)
             used[id_] = moved_definition(raw, owner, path.parent)
             command = as_list(raw.get("command"))
@@ -423,7 +423,7 @@ class Loadouts(Mapping[str, str], Shown):
 
     def whole(self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]) -> dict[str, JSON]:
         """Return the definition changed so that it inherits no fields from lower layers."""
-        return whole_over(definition, self.config.below(kind, name, "notebook"))
+        return replacing(definition, self.config.below(kind, name, "notebook"))
 
     def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
         """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
@@ -446,7 +446,7 @@ class Loadouts(Mapping[str, str], Shown):
             message = f"The layer {self[new]} already has a loadout {new!r}."
             raise MateriaError(message, hint="choose another name", kind="bad_name")
         path, config = self.project / PROJECT_FILE, self.config
-        placed = definitions_placed(config.document, name) if materia else {}
+        placed = placed_definitions(config.document, name) if materia else {}
         definitions = {id_: moved_definition(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
         from materia_nb.loadout.design.saving import add_loadout
 

@@ -35,7 +35,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import resolved
-from materia_nb.loadout.vocabulary import FILE_CHOICES, FilesWord
+from materia_nb.loadout.vocabulary import FILE_CHOICES, FilesChoice
 from materia_nb.platform import Progress
 from materia_nb.registry import lookup
 
@@ -356,7 +356,7 @@ class Workbench(DryBench):
         loadout: str | Design | None = None,
         agents: Mapping[str, AgentLike] | None = None,
         pins: Mapping[str, object] | None = None,
-        files: FilesWord | None = None,
+        files: FilesChoice | None = None,
     ) -> Cast:
         """Start a cast of the chosen loadout. Continue it with step or run.
 

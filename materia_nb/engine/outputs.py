@@ -132,7 +132,7 @@ def decided(
     hold = state.hold
     assert hold is not None  # noqa: S101 - held_visit raises otherwise
     if target not in (None, END):
-        rules.graph.needs_socket(target)
+        rules.graph.require_socket(target)
     held_reading = hold.reading
     value: JSON = held_reading.value if isinstance(held_reading.value, dict) else {}
     word = held_reading.satisfied if satisfied is None else satisfied

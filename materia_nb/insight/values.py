@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from materia_nb.engine.session import Edit, Session, StepRecord, Streams
 from materia_nb.errors import MateriaError, common_prefix_length
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same, split_path
-from materia_nb.loadout.vocabulary import jsonpath_fault, takes_long
+from materia_nb.loadout.vocabulary import jsonpath_fault, slow_expression
 
 _MAX_CHANGES: Final = 200
 """Maximum number of reported changes, because unrelated values differ in almost every field."""
@@ -252,7 +252,7 @@ def compile_query(expression: str) -> _Query:
         raise _refused(text, f"it is longer than {MAX_EXPRESSION_CHARS} characters")
     if "`" in text:
         raise _refused(text, "functions in backticks are left out")
-    if (reason := takes_long(text)) is not None:
+    if (reason := slow_expression(text)) is not None:
         raise _refused(text, f"it {reason[0]}")
     if (fault := jsonpath_fault(text)) is not None:
         raise _refused(text, fault)

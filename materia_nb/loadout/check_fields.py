@@ -45,10 +45,10 @@ def check_fields(
         model.model_validate(raw)
     except ValidationError as error:
         for fault in error.errors(include_url=False):
-            _report(findings, model, fault, path, path if itself is None else itself)
+            _report_error(findings, model, fault, path, path if itself is None else itself)
 
 
-def _report(findings: Findings, model: type[Model], error: ErrorDetails, path: str, itself: str) -> None:
+def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, path: str, itself: str) -> None:
     """Report a pydantic error as a problem, either of its field or of an entry that has the wrong type."""
     row: FieldRow | None = None
     whole_entry = True
@@ -120,7 +120,7 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
         message = f"the utility {name!r} has both a command and a script"
         findings.problem(INVALID_MATERIA, f"{path}.script", message, "remove either command or script")
     if utility and raw.get("command") is None and raw.get("script") is None:
-        _nothing_to_run(findings, path, name, raw.get("utility"))
+        _check_program(findings, path, name, raw.get("utility"))
 
 
 def _is_ambiguous(raw: Object) -> bool:
@@ -132,7 +132,7 @@ def _is_ambiguous(raw: Object) -> bool:
     return raw.get("type") is None and raw.get("prompt") is not None and runs
 
 
-def _nothing_to_run(findings: Findings, path: str, name: str, alias: JSON) -> None:
+def _check_program(findings: Findings, path: str, name: str, alias: JSON) -> None:
     if isinstance(alias, str) and alias in BUILT_IN:
         return
     findings.problem(
@@ -140,13 +140,13 @@ def _nothing_to_run(findings: Findings, path: str, name: str, alias: JSON) -> No
         f"{path}.command" if alias is None else f"{path}.utility",
         f"the utility {name!r} has neither a command nor a script"
         + ("" if alias is None else f", and {brief(alias)} is not built into this engine"),
-        _LANES
+        _NO_LANES
         if alias in LANE_UTILITIES
         else 'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....mjs"}',
     )
 
 
-_LANES: Final = "place Git-Spawn, Git-Integrate or Git-Finalize instead; they use Git worktrees, not jj workspaces"
+_NO_LANES: Final = "place Git-Spawn, Git-Integrate or Git-Finalize instead; they use Git worktrees, not jj workspaces"
 
 
 def check_servers(findings: Findings, servers: JSON) -> None:
@@ -208,7 +208,7 @@ def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str 
             row = rows.get(field) or row_named(part, field)
             if row is None:
                 _hint_unknown(findings, part, owner, field, part_path)
-            elif row.ignored is not None and _is_set(value):
+            elif row.ignored is not None and _has_effect(value):
                 fix = without_field(part_path, field) if part is models.SocketFields else None
                 findings.hint(NO_EFFECT, field_path(part_path, field), f"{field} has no effect", row.ignored, fix)
 
@@ -217,7 +217,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
     if field.startswith("x-"):  # reserved for other programs
         return
     source, in_socket = field_path(path, field), model is models.SocketFields
-    elsewhere = _elsewhere(model, owner, field)
+    elsewhere = _misplacement(model, owner, field)
     if elsewhere is not None:
         message = f"{field} has no effect here: {elsewhere}"
         fix = without_field(path, field) if in_socket else None
@@ -236,7 +236,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
     findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.noun}", advice, fix)
 
 
-def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
+def _misplacement(model: type[Model], owner: Object, field: str) -> str | None:
     """Return the reason why a field is in the wrong object, or None if no other object has this field."""
     if model is models.Loadout and row_named(models.Config, field):
         return "the field belongs to the top level of the config"
@@ -251,6 +251,6 @@ def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
     return f"this materia is {model.noun}{', so assign belongs to its socket' * assigns}"
 
 
-def _is_set(value: JSON) -> bool:
+def _has_effect(value: JSON) -> bool:
     """True unless a field's value is empty or disables the field with ``enabled: false``."""
     return bool(value) and not (is_object(value) and value.get("enabled") is False)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_text
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.items import assigns_work_items, derive, leads_into
+from materia_nb.loadout.items import assigns_work_items, derive, entry_targets
 from materia_nb.loadout.report import (
     AMBIGUOUS_ADVANCE,
     INVALID_GENERATOR,
@@ -45,27 +45,27 @@ from materia_nb.loadout.vocabulary import (
     source_fault,
 )
 
-ID_FORM = "a letter followed by letters, digits, dots, dashes or underscores, at most 64 characters"
+ID_FORMAT = "a letter followed by letters, digits, dots, dashes or underscores, at most 64 characters"
 
 
-_FixFor: TypeAlias = Callable[[str | None], Fix | None]
+_FixFactory: TypeAlias = Callable[[str | None], Fix | None]
 """Function that returns the fix for a broken reference, given the most similar existing name or None."""
 
 
-def _no_fix(_closest: str | None) -> None:
+def _needs_a_person(_closest: str | None) -> None:
     """Return None, because a person has to choose the fix."""
 
 
 def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
     """Report the problems of the entry and of each socket of a loadout."""
     if facts.ids:
-        _check_endpoint(findings, facts, facts.entry, "entry", end=False, fix_for=lambda _: _first_entry(facts))
+        _check_endpoint(findings, facts, facts.entry, "entry", end=False, fix_for=lambda _: _suggest_entry(facts))
     for id_ in as_object(facts.raw.get("sockets")):
         socket = facts.sockets.get(id_)
         if not is_socket_id(id_):
             reserved = " is reserved for the end of a cast" if id_ == END else " is not a valid socket id"
             fix = None if socket is None else renumber(facts, socket)
-            findings.problem(INVALID_SOCKET_ID, f"sockets.{id_}", f"{brief(id_)}{reserved}", f"use {ID_FORM}", fix)
+            findings.problem(INVALID_SOCKET_ID, f"sockets.{id_}", f"{brief(id_)}{reserved}", f"use {ID_FORMAT}", fix)
         if socket is not None:
             _check_socket(findings, facts, socket)
 
@@ -86,7 +86,7 @@ def _check_endpoint(
     required: bool = True,
     end: bool = True,
     advice: str | None = None,
-    fix_for: _FixFor = _no_fix,
+    fix_for: _FixFactory = _needs_a_person,
 ) -> bool:
     """Report a broken reference to a socket. Return True if the reference is valid, or is missing and not ``required``.
 
@@ -105,7 +105,7 @@ def _check_endpoint(
     fix = fix_for(findings.closest(value, known))
     if not is_socket_id(value):
         why = "is the end of a cast, not a socket" if value == END else "is not a valid socket id"
-        advice = f"write the id of a socket: {ID_FORM}"
+        advice = f"write the id of a socket: {ID_FORMAT}"
         findings.problem(INVALID_SOCKET_ID, source, f"{brief(value)} {why}", advice, fix)
     else:
         advice = advice or findings.near(str(value), facts.ids)
@@ -113,7 +113,7 @@ def _check_endpoint(
     return False
 
 
-def _first_entry(facts: LoadoutFacts) -> Fix | None:
+def _suggest_entry(facts: LoadoutFacts) -> Fix | None:
     first = next(iter(facts.sockets), None)
     return suggested_fix(f"Set the entry to {first}", do("set_entry", first)) if first is not None else None
 
@@ -174,12 +174,12 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
             )
         if not isinstance(edge, dict):
             continue
-        _check_endpoint(findings, facts, edge.get("to"), f"{path}.to", fix_for=partial(_lead_to, id_, index))
+        _check_endpoint(findings, facts, edge.get("to"), f"{path}.to", fix_for=partial(_fix_target, id_, index))
         if condition and condition.matches_any_output and unconditional is None:
             unconditional = index
 
 
-def _lead_to(id_: str, index: int, closest: str | None) -> Fix:
+def _fix_target(id_: str, index: int, closest: str | None) -> Fix:
     """Return the fix that sets the target of an edge to ``closest``, or removes the edge if ``closest`` is None."""
     if closest is None:
         return suggested_fix("Remove the edge", do("remove_edge", id_, index))
@@ -221,7 +221,7 @@ def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
     if not facts.loops:
         return
     inbound = [
-        (id_, to) for id_, socket in facts.sockets.items() if socket.is_generator for to in leads_into(facts, socket)
+        (id_, to) for id_, socket in facts.sockets.items() if socket.is_generator for to in entry_targets(facts, socket)
     ]
     for loop in facts.loops:
         _check_loop(findings, facts, inbound, loop)
@@ -268,12 +268,12 @@ def _check_consumes(
     advice, source = None, consumes.get("from")
     if len({generator for generator, _ in entering}) == 1:
         advice = f"write {entering[0][0]!r}, the generator whose edge enters the loop"
-    fix_for = partial(_likely_source, facts, loop)
+    fix_for = partial(_suggest_source, facts, loop)
     known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix_for=fix_for)
     if not members_known:
         return
-    inner = {id_: members.intersection(_targets(facts, id_)) for id_ in loop.members}
-    if not cycles_in(inner):
+    member_edges = {id_: members.intersection(_targets(facts, id_)) for id_ in loop.members}
+    if not cycles_in(member_edges):
         findings.problem(
             INVALID_LOOP,
             f"loops.{loop.id}.sockets",
@@ -297,7 +297,7 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
     return socket is not None and socket.is_generator
 
 
-def _likely_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None = None) -> Fix | None:
+def _suggest_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None = None) -> Fix | None:
     """Return a fix that makes a loop consume the generator before it, or that connects the generator it names to it."""
     likely = facts.likely_generator(loop.members)
     if likely is not None and likely != loop.source:
@@ -340,7 +340,7 @@ def _check_source(
         advice = f"write {entering[0][0]!r}, the generator whose edge enters the loop"
     else:
         return
-    findings.problem(INVALID_LOOP, path, message, advice, _likely_source(facts, loop))
+    findings.problem(INVALID_LOOP, path, message, advice, _suggest_source(facts, loop))
 
 
 def _check_legacy_exit(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, legacy: ExitFacts) -> None:
@@ -356,8 +356,8 @@ def _check_legacy_exit(findings: Findings, facts: LoadoutFacts, loop: LoopFacts,
         advice = 'write "parse": "json", or change the condition of the exit to "always"'
         findings.problem(INVALID_LOOP, f"{source}.parse", message, advice)
     _check_legacy_advance(findings, loop, socket, when)
-    back = [edge.when for edge in socket.edges if edge.to in loop.members]
-    if all(condition == when and when != "always" for condition in back):
+    conditions_back = [edge.when for edge in socket.edges if edge.to in loop.members]
+    if all(condition == when and when != "always" for condition in conditions_back):
         message = f"{source!r} has no edge back into loop {loop.id!r} for the next item"
         advice = f'add an edge to a member, such as {{"when": "always", "to": "{loop.members[0]}"}}'
         findings.problem(INVALID_LOOP, f"{source}.edges", message, advice)
@@ -369,14 +369,14 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
     if advance is None:
         return
     derived = {"cursor": loop.cursor(socket.id), "items": loop.items, "when": when}
-    authored = {
+    written_advance = {
         "cursor": socket.advance_cursor,
         "items": advance.get("items", items),
         "when": advance.get("when", "always"),
     }
     for field, value in derived.items():
-        if authored[field] != value:
-            message = f"{field} is {brief(authored[field])}, but the exit of loop {loop.id!r} needs {value!r}"
+        if written_advance[field] != value:
+            message = f"{field} is {brief(written_advance[field])}, but the exit of loop {loop.id!r} needs {value!r}"
             advice = f"write {value!r}, or remove advance, since the exit derives it"
             findings.problem(INVALID_LOOP, f"{socket.id}.advance.{field}", message, advice)
 
@@ -387,7 +387,7 @@ def _exit_source(
     loop: LoopFacts,
     source: JSON,
     path: str,
-    fix_for: _FixFor = _no_fix,
+    fix_for: _FixFactory = _needs_a_person,
 ) -> str | None:
     """Check the source of an exit, and return its id if it is an existing socket and a member of the loop."""
     known = _check_endpoint(findings, facts, source, path, end=False, fix_for=fix_for)

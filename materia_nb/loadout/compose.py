@@ -18,7 +18,7 @@ from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_object, is
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.resolve import build_graph
 from materia_nb.loadout.topology import LoadoutFacts, free_name, materia_kind, parse_loadout
-from materia_nb.loadout.vocabulary import GUARDS, Condition, condition_spec, must_judge, unmatched_verdicts
+from materia_nb.loadout.vocabulary import GUARDS, Condition, condition_spec, requires_verdict, unmatched_verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class LinkedPart:
     cursors: Mapping[str, str]
 
 
-def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, used_loops: Collection[str]) -> None:
+def _connect_to_next(part: LinkedPart, graph: Graph, target: str, *, used_loops: Collection[str]) -> None:
     """Connect a part to the next part: wherever the part would end, it continues at ``target``.
 
     Args:
@@ -53,7 +53,7 @@ def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, used_loops: Col
     ids = part.ids
     for socket in graph.sockets.values():
         raw = part.sockets[ids[socket.id]]
-        _lead_edges(raw, socket, target)
+        _redirect_edges(raw, socket, target)
         if socket.advance is not None and socket.advance.derived:
             # written out, so that the exits added below cannot derive a different advance (R15)
             advance = socket.advance
@@ -63,23 +63,23 @@ def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, used_loops: Col
                 "when": advance.when,
             }
     routes_of = _ExitRoutes(graph)
-    routes_of.refuse_circles()
+    routes_of.refuse_cycles()
     for loop, raw in zip(graph.loops.values(), part.loops.values(), strict=True):
         exits = as_list(raw.get("exits"))
         for route in exits:
             if route["targetSocketId"] == END:
                 route["targetSocketId"] = target
         if loop.iterator is not None and not routes_of.always_of(loop.id):
-            source = _empty_source(graph, routes_of, loop)
+            source = _choose_empty_exit(graph, routes_of, loop)
             routes_of.add(loop.id, source)
-            raw["exits"] = [*exits, _always(ids[source], target)]
+            raw["exits"] = [*exits, _always_exit(ids[source], target)]
     ends = [ids[socket.id] for socket in graph.sockets.values() if routes_of.ends_at(socket)]
     if ends:
         name = free_name(f"{graph.name} ends", {*part.loops, *used_loops})
-        part.loops[name] = {"sockets": ends, "exits": [_always(id_, target) for id_ in ends]}
+        part.loops[name] = {"sockets": ends, "exits": [_always_exit(id_, target) for id_ in ends]}
 
 
-def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
+def _redirect_edges(raw: Object, socket: Socket, target: str) -> None:
     """Redirect edges from the end to ``target``, and add edges for results that no edge matches (R3).
 
     A utility that has only guards, on its edges or its advance, must return ``satisfied``. An ``always`` edge would
@@ -89,32 +89,32 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     guards = [edge["when"] for edge in edges]
     missing: list[Condition] = ["always"]
     guarded = not set(GUARDS).isdisjoint(guards) or (socket.advance is not None and socket.advance.when in GUARDS)
-    if socket.parse == "json" and guarded and (socket.is_utility or must_judge(socket.handoff)):
-        unsaid = unmatched_verdicts(guards)
-        missing = unsaid if socket.is_utility or not unsaid else missing
+    if socket.parse == "json" and guarded and (socket.is_utility or requires_verdict(socket.handoff)):
+        unmatched = unmatched_verdicts(guards)
+        missing = unmatched if socket.is_utility or not unmatched else missing
     if "always" in guards:
         missing = []
     raw["edges"] = [*edges, *({"when": when, "to": target} for when in missing)]
 
 
-def _empty_source(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
+def _choose_empty_exit(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
     """Return the member of a loop that gets the exit for an empty list (R16).
 
     The exit must not derive an advance for this member (R15). A member without its own ``always`` exit is preferred.
     """
     advancing = [id_ for id_ in loop.sockets if graph.sockets[id_].advance is not None]
-    walked = loop.iterator is not None and any(
+    moves_cursor = loop.iterator is not None and any(
         (advance := graph.sockets[id_].advance) is not None and advance.cursor == loop.iterator.cursor
         for id_ in loop.sockets
     )
-    may = list(loop.sockets) if walked or loop.generator is None else advancing
-    if not may:
-        raise _no_way_on(graph, loop.id, "the loop has neither an exit nor an advance", "add an exit to the loop")
-    order = sorted(may, key=lambda id_: (routes_of.has_always(id_), id_ not in advancing))
+    candidates = list(loop.sockets) if moves_cursor or loop.generator is None else advancing
+    if not candidates:
+        raise _dead_end(graph, loop.id, "the loop has neither an exit nor an advance", "add an exit to the loop")
+    order = sorted(candidates, key=lambda id_: (routes_of.has_always(id_), id_ not in advancing))
     return order[0]
 
 
-def _no_way_on(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
+def _dead_end(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
     return MateriaError(
         f"No part can follow {graph.name!r}, since an empty list in its loop {loop!r} would end the cast: {why}.",
         where=f"loops.{loop}",
@@ -123,7 +123,7 @@ def _no_way_on(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
     )
 
 
-def _always(source: str, target: str) -> Object:
+def _always_exit(source: str, target: str) -> Object:
     return {"id": f"exit:{source}:always", "from": source, "condition": "always", "targetSocketId": target}
 
 
@@ -156,23 +156,23 @@ class _ExitRoutes:
             for result in condition_spec(socket.advance.when).needs
         )
 
-    def refuse_circles(self) -> None:
+    def refuse_cycles(self) -> None:
         """Raise MateriaError if the exits of empty lists form a cycle, because such a cycle ends the cast (R16)."""
         for start in self.graph.sockets.values():
-            passed, socket = [start.id], start
-            while socket.iterator is not None and (target := self._after_empty(socket)) is not None:
-                if target in passed:
+            visited, socket = [start.id], start
+            while socket.iterator is not None and (target := self._after_empty_list(socket)) is not None:
+                if target in visited:
                     loop = socket.loops[0]
-                    raise _no_way_on(
+                    raise _dead_end(
                         self.graph,
                         loop,
                         "its exit leads back into empty lists",
                         "set the target of the exit to a socket outside these loops",
                     )
-                passed.append(target)
+                visited.append(target)
                 socket = self.graph.sockets[target]
 
-    def _after_empty(self, socket: Socket) -> str | None:
+    def _after_empty_list(self, socket: Socket) -> str | None:
         """Return the socket that follows an empty list, by the rules of ``Rules.empty_exit``; None if the cast ends."""
         loop = socket.iterator.loop if socket.iterator else None
         for routes in filter(None, map(self.always_of, socket.loops if loop is None else (loop,))):
@@ -199,7 +199,7 @@ _CURSORS: Final = (
     ("loops", "*", "iterator", "cursor"),
     ("loops", "*", "consumes", "cursor"),
 )
-_DRAWN: Final = ("layout", "socketKind")  # fields for the editor only
+_EDITOR_FIELDS: Final = ("layout", "socketKind")  # fields for the editor only
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ class Composition:
 
 
 @dataclass(slots=True)
-class _Whole:
+class _Unfinished:
     """A composition to which parts are still being added."""
 
     sockets: Object = field(default_factory=dict)
@@ -259,15 +259,15 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
     graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]
     numbers = count(1)  # every socket of every part gets its canonical id, in order (R26)
     tables = [{id_: f"Socket-{next(numbers)}" for id_ in graph.sockets} for graph in graphs]
-    composition = _Whole(
+    composition = _Unfinished(
         materia=dict(as_object(document.get("materia"))),
         cursors={f"{id_}Index" for table in tables for id_ in table.values()},
     )
     for position, (name, raw) in enumerate(parts):
-        part = _renamed(composition, parse_loadout(name, raw, as_object(document.get("materia"))), tables[position])
+        part = _rename(composition, parse_loadout(name, raw, as_object(document.get("materia"))), tables[position])
         if position + 1 < len(parts):
             target = tables[position + 1][graphs[position + 1].entry]
-            _add_bridges(part, graphs[position], target, used_loops=composition.loops)
+            _connect_to_next(part, graphs[position], target, used_loops=composition.loops)
         composition.sockets |= part.sockets
         composition.loops |= part.loops
     title = " + ".join(name for name, _ in parts)
@@ -310,47 +310,47 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
     return name, raw if is_object(raw) else {}
 
 
-def _renamed(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
+def _rename(composition: _Unfinished, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
     """Return a part with its sockets, loops and cursors renamed, so that no earlier part has the same names."""
     # Imported here, because the designer package loads pydantic, which is only needed to compose.
     from materia_nb.loadout.design.document import renamed_at, with_renamed_sockets
 
-    cursors = _cursors(composition, facts, ids)
+    cursors = _new_cursors(composition, facts, ids)
     raw = thawed({name: facts.raw[name] for name in ("sockets", "loops") if facts.raw.get(name)})
     renamed = renamed_at(with_renamed_sockets(raw, ids), _CURSORS, cursors)
-    sockets = {id_: _socket(composition, facts, socket, cursors) for id_, socket in renamed["sockets"].items()}
+    sockets = {id_: _renamed_socket(composition, facts, socket, cursors) for id_, socket in renamed["sockets"].items()}
     loops: Object = {}
     for id_, loop in as_object(renamed.get("loops")).items():
-        loops[free_name(id_, {*composition.loops, *loops})] = _loop(loop, facts.raw["loops"][id_], cursors)
+        loops[free_name(id_, {*composition.loops, *loops})] = _renamed_loop(loop, facts.raw["loops"][id_], cursors)
     return LinkedPart(sockets, loops, ids, cursors)
 
 
-def _cursors(composition: _Whole, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
+def _new_cursors(composition: _Unfinished, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
     """Return the new name of each cursor of a part: its old name, unless an earlier part uses that name.
 
     A cursor that is named after its socket follows the socket's new id.
     """
-    named: dict[str, str] = {}
+    new_names: dict[str, str] = {}
     used = {socket.advance_cursor for socket in facts.sockets.values()}
     used |= {socket.iterator.cursor for socket in facts.sockets.values() if socket.iterator is not None}
     used |= {loop.cursor(member) for loop in facts.loops if loop.iterates for member in loop.members}
     after_socket = {f"{old}Index": f"{new}Index" for old, new in ids.items()}
     for cursor in sorted(name for name in used if name):
-        named[cursor] = after_socket.get(cursor) or free_name(cursor, composition.cursors)
-        composition.cursors.add(named[cursor])
-    return named
+        new_names[cursor] = after_socket.get(cursor) or free_name(cursor, composition.cursors)
+        composition.cursors.add(new_names[cursor])
+    return new_names
 
 
-def _socket(composition: _Whole, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
-    renamed: Object = {key: value for key, value in raw.items() if key not in _DRAWN}
-    renamed["materia"] = _materia(composition, raw["materia"], cursors)
+def _renamed_socket(composition: _Unfinished, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
+    renamed: Object = {key: value for key, value in raw.items() if key not in _EDITOR_FIELDS}
+    renamed["materia"] = _renamed_materia(composition, raw["materia"], cursors)
     for name in ("handoff", "castContext"):  # defaults that the loadout sets for all its sockets
         if not raw.get(name) and facts.raw.get(name):
             renamed[name] = facts.raw[name]
     return renamed
 
 
-def _loop(loop: Object, before: Object, cursors: Mapping[str, str]) -> Object:
+def _renamed_loop(loop: Object, before: Object, cursors: Mapping[str, str]) -> Object:
     """Return a loop with updated default exit ids; if the default cursor was renamed, the loop names it explicitly."""
     consumes, default = loop.get("consumes"), cursors.get("workItemIndex", "workItemIndex")
     if is_object(consumes) and not is_text(consumes.get("cursor")) and default != "workItemIndex":
@@ -366,7 +366,7 @@ def _exit_id(route: Object) -> str:
     return f"exit:{route['from']}:{route['condition']}"
 
 
-def _materia(composition: _Whole, name: str, cursors: Mapping[str, str]) -> str:
+def _renamed_materia(composition: _Unfinished, name: str, cursors: Mapping[str, str]) -> str:
     """Return the id of a materia or, if its prompt reads a renamed cursor, of a copy with an updated prompt."""
     raw = as_object(composition.materia.get(name))
     prompt: JSON = raw.get("prompt")

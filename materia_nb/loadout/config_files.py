@@ -50,8 +50,8 @@ def _parse_json(text: str) -> JSON:
     def pairs(members: list[tuple[str, JSON]]) -> dict[str, JSON]:
         document = dict(members)
         if len(document) != len(members):
-            twice = Counter(key for key, _ in members).most_common(1)[0][0]
-            repeated.append((document, twice))
+            duplicate = Counter(key for key, _ in members).most_common(1)[0][0]
+            repeated.append((document, duplicate))
         return document
 
     try:
@@ -71,7 +71,7 @@ def _parse_json(text: str) -> JSON:
         raise ParseError(
             f"the key {key!r} occurs twice in {path}",
             "remove the duplicate key, since only the last value would be used",
-            *_second_place(text, key, only=len(repeated) == 1),
+            *_duplicate_position(text, key, only=len(repeated) == 1),
         )
     return _bounded_json(document)
 
@@ -91,8 +91,8 @@ def parse_yaml(text: str) -> JSON:
     except MarkedYAMLError as error:
         mark = error.problem_mark
         message = str(error.problem or error.context or "it cannot be parsed").splitlines()[0][:_MAX_REASON]
-        twice = "duplicate key" in message
-        hint = "remove the duplicate key" if twice else "check the indentation, colons and quotes at this position"
+        duplicate = "duplicate key" in message
+        hint = "remove the duplicate key" if duplicate else "check the indentation, colons and quotes at this position"
         position = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
         raise ParseError(f"the text is not valid YAML: {message}", hint, *position) from error
     except RecursionError as error:
@@ -103,7 +103,7 @@ def parse_yaml(text: str) -> JSON:
         raise ParseError(f"the text is not valid YAML: {message}", "put unusual values into quotes") from error
     _bounded_json(document, _MAX_YAML_VALUES)
     # a document without escapes has no surrogates
-    return _with_whole_characters(document) if re.search(r"\\u", text, re.IGNORECASE) else document
+    return _with_joined_surrogates(document) if re.search(r"\\u", text, re.IGNORECASE) else document
 
 
 @cache
@@ -184,26 +184,26 @@ def _path(keys: list[Any]) -> str:
 
 _LIKE_JSON: Final = re.compile(r"\s*(?://|/\*|\{\s*(?:[\"}/]|\Z))")
 _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
-_LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
+_TRAILING_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
 
 
-def _blanked(text: str) -> str:
+def _uncommented(text: str) -> str:
     """Return a JSON text with spaces instead of comments and trailing commas; lines and columns do not change."""
     text = _COMMENT.sub(lambda match: _blank(match[0], "/"), text)
-    return _LAST_COMMA.sub(lambda match: _blank(match[0], ","), text)
+    return _TRAILING_COMMA.sub(lambda match: _blank(match[0], ","), text)
 
 
 def _blank(text_part: str, first: str) -> str:
     return re.sub(r"[^\n\r]", " ", text_part) if text_part.startswith(first) else text_part
 
 
-def _with_whole_characters(value: JSON) -> JSON:
+def _with_joined_surrogates(value: JSON) -> JSON:
     """Return a value with each surrogate pair joined into one character, as a JSON parser does."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if isinstance(value, dict):
-        return {_with_whole_characters(key): _with_whole_characters(entry) for key, entry in value.items()}
-    return [_with_whole_characters(entry) for entry in value] if isinstance(value, list) else value
+        return {_with_joined_surrogates(key): _with_joined_surrogates(entry) for key, entry in value.items()}
+    return [_with_joined_surrogates(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _advice(text: str, error: json.JSONDecodeError) -> str:
@@ -213,7 +213,7 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
     return "remove the comments, or rename the file to .jsonc" if advice == REMOVE_COMMENT else advice
 
 
-def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
+def _duplicate_position(text: str, key: str, *, only: bool) -> tuple[int, int]:
     """Return the line and column of the second occurrence of a key; 0 and 0 if the position is ambiguous."""
     written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
     positions = [match.start() for match in re.finditer(written, text)]
@@ -223,7 +223,7 @@ def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
     return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
 
 
-_PLACE: Final = re.compile(r"\[(\d+)\]")
+_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
@@ -241,27 +241,27 @@ def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, in
 
     as_json = text.lstrip().startswith(("{", "/"))
     try:  # JSON is YAML, except for comments and tabs
-        root = YAML(pure=True).compose(_blanked(text).replace("\t", " ") if as_json else text)
+        root = YAML(pure=True).compose(_uncommented(text).replace("\t", " ") if as_json else text)
     except YAMLError:
         return 1, len(source)
     inside = [] if loadout is None else [f"loadouts.{loadout}.sockets.", f"loadouts.{loadout}."]
-    walks = [_steps(root, where + source) for where in (*inside, "")]
-    left, line = min((min(left, len(source)), -line) for line, left in walks)
+    matches = [_follow_path(root, where + source) for where in (*inside, "")]
+    left, line = min((min(left, len(source)), -line) for line, left in matches)
     return -line, left
 
 
-def _steps(node: Any, path: str) -> tuple[int, int]:
+def _follow_path(node: Any, path: str) -> tuple[int, int]:
     """Return the line number of the last part of a path that exists, and the length of the rest of the path."""
     line = 1
     while node is not None and path:
         if node.id == "sequence":
-            index = _PLACE.match(path)
+            index = _INDEX.match(path)
             if index is None or int(index[1]) >= len(node.value):
                 break
             node, path = node.value[int(index[1])], path[index.end() :]
             line = node.start_mark.line + 1
         else:
-            key, node, path = _longest(node, path)
+            key, node, path = _longest_name(node, path)
             if key is None:
                 break
             line = key.start_mark.line + 1
@@ -269,7 +269,7 @@ def _steps(node: Any, path: str) -> tuple[int, int]:
     return line, len(path)
 
 
-def _longest(node: Any, path: str) -> tuple[Any, Any, str]:
+def _longest_name(node: Any, path: str) -> tuple[Any, Any, str]:
     """Return the key and value of the member whose name is the longest prefix of a path, and the rest of the path.
 
     Names may contain dots. Key and value are None if no name is a prefix of the path.
@@ -350,12 +350,12 @@ def read_text(text: str, format_: _Format | None = None, *, where: str = "the te
     text = text.removeprefix("\ufeff")
     if format_ is None:
         format_ = "jsonc" if _LIKE_JSON.match(text) else "yaml"
-    parse = {"json": _parse_json, "jsonc": lambda text: _parse_json(_blanked(text)), "yaml": parse_yaml}[format_]
+    parse = {"json": _parse_json, "jsonc": lambda text: _parse_json(_uncommented(text)), "yaml": parse_yaml}[format_]
     try:
         return parse(text)
     except ParseError as error:
-        spot = f"{where}:{error.line}:{error.column}" if error.line else where
-        raise config_error(error.what, spot, error.hint) from error
+        location = f"{where}:{error.line}:{error.column}" if error.line else where
+        raise config_error(error.what, location, error.hint) from error
 
 
 def write_config(path: str | Path, document: JSON) -> None:
@@ -409,7 +409,7 @@ def resolved(path: str | Path) -> Path:
         raise config_error(f"the path is not valid: {error}", name, "choose a file or a directory") from error
 
 
-def is_there(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """True if the path exists; False for an invalid name."""
     try:
         return path.exists()
@@ -437,19 +437,19 @@ def _check_plain(path: Path) -> None:
     except ValueError as error:  # a NUL in the name
         raise config_error("the path is not a valid file name", repr(str(path)), "choose a config file") from error
     if stat.S_ISDIR(mode):
-        raise config_error("the path is a directory", path, _near_file(path / "config.json"))
+        raise config_error("the path is a directory", path, _suggest_file(path / "config.json"))
     if not stat.S_ISREG(mode):
-        raise config_error("the path is not a regular file", path, "choose a config file")
+        raise config_error("the path is not a plain file", path, "choose a config file")
 
 
 def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
     if isinstance(error, FileNotFoundError):
-        return config_error("the file does not exist", path, _near_file(path))
+        return config_error("the file does not exist", path, _suggest_file(path))
     reason = error.strerror or type(error).__name__
     return config_error(f"the file cannot be {done}: {reason}", path, "check the path")
 
 
-def _near_file(path: Path) -> str:
+def _suggest_file(path: Path) -> str:
     """Return advice that suggests the most similar config file in the directory of ``path``."""
     folder = path.parent
     try:

@@ -28,7 +28,7 @@ from materia_nb.jsonvalue import (
     split_path,
     whole_number,
 )
-from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
+from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, MIN_PROMPT_CHARACTERS, PROMPT_FORMS
 from materia_nb.loadout.report import INVALID_CONFIG, brief
 from materia_nb.loadout.topology import TOOL_SCOPES, script_file
 from materia_nb.loadout.vocabulary import CONDITIONS, FILE_CHOICES, OUTPUT_CONDITIONS, WORK_ITEMS, source_fault
@@ -89,7 +89,7 @@ class ValueKind:
         return dict(self.schema)
 
 
-_LONGEST_MS: Final = 2**31 - 1  # about 24 days; longer timeouts overflow on some systems
+_MAX_MS: Final = 2**31 - 1  # about 24 days; longer timeouts overflow on some systems
 _STRING: Final = {"type": "string"}
 _STRINGS: Final = {"type": "array", "items": _STRING}
 _BOOLEAN: Final = {"type": "boolean"}
@@ -103,7 +103,7 @@ def _is_string_list(value: JSON) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
-def _one_word_of(*choices: str) -> ValueKind:
+def _choice_of(*choices: str) -> ValueKind:
     quoted = one_of_words(f'"{word}"' for word in choices)
     return ValueKind(
         lambda value: isinstance(value, str) and value in choices,
@@ -166,7 +166,7 @@ def _is_tools(tools: JSON) -> bool:
 
 _CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
     "request": ValueKind(_is_bool, _BOOLEAN, "true or false"),
-    "items": _one_word_of(*ITEM_CONTEXTS),
+    "items": _choice_of(*ITEM_CONTEXTS),
     "state": ValueKind(
         lambda value: isinstance(value, bool) or _is_string_list(value),
         {"anyOf": [_BOOLEAN, _STRINGS]},
@@ -234,7 +234,7 @@ TextsByName: TypeAlias = Annotated[
 Flag: TypeAlias = Annotated[bool, ValueKind(_is_bool, _BOOLEAN, "true or false", "write true or false, without quotes")]
 Count: TypeAlias = Annotated[int, _integer_from(0)]
 PositiveCount: TypeAlias = Annotated[int, _integer_from(1)]
-PromptCharacters: TypeAlias = Annotated[int, _integer_from(LEAST_PROMPT_CHARACTERS)]
+PromptCharacters: TypeAlias = Annotated[int, _integer_from(MIN_PROMPT_CHARACTERS)]
 Percent: TypeAlias = Annotated[float, _number_from_0("percent")]
 Amount: TypeAlias = Annotated[float, _number_from_0("number of at least 0", "write a number of at least 0")]
 Date: TypeAlias = Annotated[
@@ -252,7 +252,7 @@ Milliseconds: TypeAlias = Annotated[
         lambda value: is_number(value) and value > 0,
         {"type": "number", "exclusiveMinimum": 0},
         "milliseconds above 0",
-        convert=lambda value: min(ceil(value), _LONGEST_MS),
+        convert=lambda value: min(ceil(value), _MAX_MS),
     ),
 ]
 FilePath: TypeAlias = Annotated[str, ValueKind(lambda value: is_text(value) and "\0" not in value, _STRING, "path")]
@@ -270,16 +270,16 @@ SourcePath: TypeAlias = Annotated[str, ValueKind(_is_source, _STRING, "source", 
 """A path in the state, or JSONPath (R11)."""
 AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, "source", _PATH_ADVICE)]
 """The source of an assignment on a socket. An invalid source is allowed where it has no effect (R4)."""
-Parse: TypeAlias = Annotated[str, _one_word_of("json", "text")]
-When: TypeAlias = Annotated[str, _one_word_of(*CONDITIONS)]
-WhenOutput: TypeAlias = Annotated[str, _one_word_of(*OUTPUT_CONDITIONS)]
+Parse: TypeAlias = Annotated[str, _choice_of("json", "text")]
+When: TypeAlias = Annotated[str, _choice_of(*CONDITIONS)]
+WhenOutput: TypeAlias = Annotated[str, _choice_of(*OUTPUT_CONDITIONS)]
 """A condition of an advance or an exit, which an output can match."""
-Artifacts: TypeAlias = Annotated[str, _one_word_of("outputs", "all")]
-Files: TypeAlias = Annotated[str, _one_word_of(*FILE_CHOICES)]
-PromptStyle: TypeAlias = Annotated[str, _one_word_of(*PROMPT_FORMS)]
-MateriaType: TypeAlias = Annotated[str, _one_word_of("agent", "utility")]
-WorkItemsList: TypeAlias = Annotated[str, _one_word_of(WORK_ITEMS)]
-ShippedUtility: TypeAlias = Annotated[str, _one_word_of("shippedUtility")]
+Artifacts: TypeAlias = Annotated[str, _choice_of("outputs", "all")]
+Files: TypeAlias = Annotated[str, _choice_of(*FILE_CHOICES)]
+PromptStyle: TypeAlias = Annotated[str, _choice_of(*PROMPT_FORMS)]
+MateriaType: TypeAlias = Annotated[str, _choice_of("agent", "utility")]
+WorkItemsList: TypeAlias = Annotated[str, _choice_of(WORK_ITEMS)]
+ShippedUtility: TypeAlias = Annotated[str, _choice_of("shippedUtility")]
 Context: TypeAlias = Annotated[
     object,
     ValueKind(
@@ -396,8 +396,8 @@ def config_field(
         default_text = f"`{default}`" if isinstance(default, str) else str(default)
         description = f"{description} Defaults to {default_text}."
     row = FieldRow(description=description, rules=rules, **attributes)
-    start = ... if row.required else default
-    return Field(default=start, alias=alias, min_length=min_length, json_schema_extra=row)
+    pydantic_default = ... if row.required else default
+    return Field(default=pydantic_default, alias=alias, min_length=min_length, json_schema_extra=row)
 
 
 class Model(BaseModel):
@@ -483,8 +483,8 @@ def objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[t
 
 def row_named(model: type[Model], name: str) -> FieldRow | None:
     """Return the field with this name in the config, or None."""
-    spelt = to_camel(name) if issubclass(model, TwoSpellings) else name
-    return model.rows.get(name) or model.rows.get(spelt)
+    spelling = to_camel(name) if issubclass(model, TwoSpellings) else name
+    return model.rows.get(name) or model.rows.get(spelling)
 
 
 def field_path(path: str, name: str) -> str:

@@ -20,11 +20,11 @@ END: Final = "end"
 _NAME_CHARS: Final = 60
 DEFAULT_TIMEOUT_MS: Final = 30_000
 """Default timeout of a utility, in milliseconds (R23)."""
-LANES_AT_ONCE: Final = 2
+DEFAULT_LANES: Final = 2
 """Default number of lanes that run at the same time."""
 Route: TypeAlias = tuple[str, int | str]
 """An edge or exit: the source socket, and the index of an edge, the ``edge_id`` of an exit, or ``"end"``."""
-_TellsItems: TypeAlias = Literal["whole", "titles", "none"]
+_ItemDetail: TypeAlias = Literal["whole", "titles", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class CastContext:
 
     request: bool = True
     place: bool = True
-    items: _TellsItems = "whole"
+    items: _ItemDetail = "whole"
     state: bool | tuple[str, ...] = True
     handoffs: bool | int = True
     previous: bool = True
@@ -55,7 +55,7 @@ CAST_CONTEXTS: Final[Mapping[str, CastContext]] = {
 PromptForm: TypeAlias = Literal["md", "plain"]
 PROMPT_FORMS: Final[tuple[PromptForm, ...]] = get_args(PromptForm)
 """The allowed forms of a prompt (R50): headings and fences, or plain names and blank lines."""
-ITEM_CONTEXTS: Final[tuple[_TellsItems, ...]] = get_args(_TellsItems)
+ITEM_CONTEXTS: Final[tuple[_ItemDetail, ...]] = get_args(_ItemDetail)
 
 
 def cast_context(written: JSON) -> CastContext:
@@ -232,7 +232,7 @@ class Limits:
     prompt_characters: int = 60_000
 
 
-LEAST_PROMPT_CHARACTERS: Final = 4_000
+MIN_PROMPT_CHARACTERS: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +258,9 @@ class Price:
         """Return the cost of some tokens in US dollars, or None if their number is not known (R56)."""
         if sent is None or received is None:
             return None
-        hit = min(cached or 0, sent)
-        cheaper = self.input if self.cached is None else self.cached
-        return ((sent - hit) * self.input + hit * cheaper + received * self.output) / 1_000_000
+        from_cache = min(cached or 0, sent)
+        cached_price = self.input if self.cached is None else self.cached
+        return ((sent - from_cache) * self.input + from_cache * cached_price + received * self.output) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ class Graph:
         """Return the price that the config sets for the first of an agent's ``names`` that has a price, or None."""
         return next((self.prices[name] for name in names if name in self.prices), None)
 
-    def needs_socket(self, id_: str) -> None:
+    def require_socket(self, id_: str) -> None:
         """Raise MateriaError (``unknown_socket``) unless the loadout has a socket with this id."""
         message = f"The loadout {self.name!r} has no socket {id_!r}."
         needs_one_of(id_, self.sockets, message, "unknown_socket")

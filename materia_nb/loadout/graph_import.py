@@ -63,7 +63,7 @@ class Flow:
         """Add a note on a feature of a node that has no equivalent in a loadout."""
         self.notes.append(Note(self.steps[node].title if node in self.steps else node, text))
 
-    def out_of(self, node: str) -> list[FlowEdge]:
+    def edges_from(self, node: str) -> list[FlowEdge]:
         """Return the edges that start at a step, without duplicates."""
         return list(dict.fromkeys(edge for edge in self.edges if edge.source == node))
 
@@ -81,28 +81,28 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
         MateriaError: the document is not such a graph (``bad_graph``).
     """
     flow = Flow("a LangGraph graph")
-    for node in _listed(document, "nodes"):
+    for node in _objects_in(document, "nodes"):
         id_ = _text(node, "id")
         data = node.get("data")
         title = data.get("name", id_) if isinstance(data, Mapping) else id_
         flow.steps[id_] = Step(str(title), kind_by_name(id_))
-    for edge in _listed(document, "edges"):
+    for edge in _objects_in(document, "edges"):
         source, target = _text(edge, "source"), _text(edge, "target")
         for id_ in (source, target):
             if id_ not in flow.steps:
-                raise _bad(f"The edge {source!r} -> {target!r} refers to the node {id_!r}, which does not exist.")
+                raise _error(f"The edge {source!r} -> {target!r} refers to the node {id_!r}, which does not exist.")
         choice = edge.get("conditional") is True
         label = edge.get("data")
         flow.edges.append(FlowEdge(source, target, label if isinstance(label, str) else "", choice))
-    _fold_tools(flow)
+    _remove_tool_nodes(flow)
     return flow
 
 
-def _fold_tools(flow: Flow) -> None:
+def _remove_tool_nodes(flow: Flow) -> None:
     """Remove nodes that only run the tools of one agent, since agents use tools within their turn."""
     for id_ in [id_ for id_, step in flow.steps.items() if "tool" in step.title.lower()]:
         callers = {edge.source for edge in flow.edges if edge.target == id_}
-        if len(callers) == 1 and {edge.target for edge in flow.out_of(id_)} == callers:
+        if len(callers) == 1 and {edge.target for edge in flow.edges_from(id_)} == callers:
             (caller,) = callers
             title = flow.steps[caller].title
             flow.note(
@@ -110,26 +110,26 @@ def _fold_tools(flow: Flow) -> None:
             )
             del flow.steps[id_]
             flow.edges = [edge for edge in flow.edges if id_ not in (edge.source, edge.target)]
-            rest = flow.out_of(caller)
+            rest = flow.edges_from(caller)
             if len(rest) == 1:  # the removed choice was whether to use a tool
                 flow.edges[flow.edges.index(rest[0])] = rest[0]._replace(choice=False, label="")
 
 
-def _listed(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+def _objects_in(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     value = document.get(name)
     if not isinstance(value, Sequence) or not all(isinstance(entry, Mapping) for entry in value):
-        raise _bad(f"The graph has no list of {name}.", f"write {name} as a list of objects", where=name)
+        raise _error(f"The graph has no list of {name}.", f"write {name} as a list of objects", where=name)
     return value
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:
     text = value.get(name)
     if not isinstance(text, (str, int)):
-        raise _bad(f"A node or edge has no {name}.", f"write {name} as text")
+        raise _error(f"A node or edge has no {name}.", f"write {name} as text")
     return str(text)
 
 
-def _bad(message: str, hint: str | None = None, *, where: str | None = None) -> MateriaError:
+def _error(message: str, hint: str | None = None, *, where: str | None = None) -> MateriaError:
     return MateriaError(message, where=where, hint=hint, kind="bad_graph")
 
 
@@ -142,14 +142,14 @@ def read_mermaid(text: str, *, where: str = "", first_line: int = 1) -> Flow:
     chart = parse_mermaid(text, where=where, first_line=first_line)
     flow = Flow("a Mermaid flowchart")
     for id_, node in chart.nodes.items():
-        flow.steps[id_] = Step(node.label or id_, _KINDS.get(node.shape) or kind_by_name(node.label or id_))
+        flow.steps[id_] = Step(node.label or id_, _KIND_BY_SHAPE.get(node.shape) or kind_by_name(node.label or id_))
     for link in chart.links:
         choice = bool(link.label) or link.dotted
         flow.edges.append(FlowEdge(link.source, link.target, link.label, choice))
     return flow
 
 
-_KINDS: Final[dict[str, StepKind]] = {
+_KIND_BY_SHAPE: Final[dict[str, StepKind]] = {
     **dict.fromkeys(("{", "diamond", "diam", "decision", "question", "rhombus"), "decide"),
     **dict.fromkeys(("start", "sm-circ", "small-circle"), "start"),
     **dict.fromkeys(("stop", "fr-circ", "framed-circle"), "end"),
@@ -164,13 +164,13 @@ _NO: Final = re.compile(
     r"no|n|not|isn|false|fail(?:ed|s)?|reject(?:ed)?|bad|invalid|error|retry|revise|rewrite|again|unsatisfied"
     r"|irrelevant|incomplete"
 )
-_MOST_NODES: Final = 300
+_MAX_NODES: Final = 300
 _PATH: Final = re.compile(r"[^\n]+\.(?:json|mmd|mermaid|md)", re.IGNORECASE)
 _FENCE: Final = re.compile(
     r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*mermaid[ \t]*\r?\n(?P<chart>.*?)^ {0,3}(?P=fence)[`~]*[ \t]*\r?$",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-_FORMS: Final = (
+_SOURCE_ADVICE: Final = (
     "use a compiled LangGraph graph, its JSON, a Mermaid flowchart,"
     " or the path of a .json, .mmd, .mermaid or .md file with such a graph"
 )
@@ -195,45 +195,45 @@ def import_graph(source: object) -> Imported:
     """
     flow = _read(source)
     if not flow.steps:
-        raise _bad("The graph has no nodes.")
-    if len(flow.steps) > _MOST_NODES:
-        raise _bad(f"The graph has {len(flow.steps)} nodes.", f"use at most {_MOST_NODES} nodes")
-    _settle_kinds(flow)
+        raise _error("The graph has no nodes.")
+    if len(flow.steps) > _MAX_NODES:
+        raise _error(f"The graph has {len(flow.steps)} nodes.", f"use at most {_MAX_NODES} nodes")
+    _correct_kinds(flow)
     document = _LoadoutBuilder(flow).document()
     return Imported(document, flow.origin, tuple(flow.notes))
 
 
-def _settle_kinds(flow: Flow) -> None:
+def _correct_kinds(flow: Flow) -> None:
     """Change a start with incoming edges, and an end with outgoing edges, to ``work``: the kind was only a guess."""
-    led_to, led_from = {edge.target for edge in flow.edges}, {edge.source for edge in flow.edges}
+    link_targets, link_sources = {edge.target for edge in flow.edges}, {edge.source for edge in flow.edges}
     for id_, step in flow.steps.items():
-        if (step.kind == "start" and id_ in led_to) or (step.kind == "end" and id_ in led_from):
+        if (step.kind == "start" and id_ in link_targets) or (step.kind == "end" and id_ in link_sources):
             flow.steps[id_] = step._replace(kind="work")
 
 
 def _read(source: object) -> Flow:
-    drawn = getattr(source, "get_graph", None)
-    if callable(drawn):
-        return read_langgraph(drawn().to_json())
+    get_graph = getattr(source, "get_graph", None)
+    if callable(get_graph):
+        return read_langgraph(get_graph().to_json())
     if isinstance(source, Path) or (isinstance(source, str) and _PATH.fullmatch(source)):
         path = expanded(source)
         try:
             return _read_text(config_text(path), str(path), path.suffix.lower())
         except MateriaError as error:
-            hint = _FORMS if error.kind != "bad_graph" and "UTF-8" not in error.what else error.hint
+            hint = _SOURCE_ADVICE if error.kind != "bad_graph" and "UTF-8" not in error.what else error.hint
             raise MateriaError(error.what, where=error.where, hint=hint, kind="bad_graph") from error
     if isinstance(source, str):
         return _read_text(source, "", "")
     if isinstance(source, Mapping):
         return read_langgraph(source)
-    raise _bad(f"A {type(source).__name__} is not a graph that can be imported.", _FORMS)
+    raise _error(f"A {type(source).__name__} is not a graph that can be imported.", _SOURCE_ADVICE)
 
 
 def _read_text(text: str, where: str, suffix: str) -> Flow:
     """Read JSON, a flowchart, or the only flowchart in a Markdown document."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
-        raise _bad("The graph is empty.", _FORMS, where=where or None)
+        raise _error("The graph is empty.", _SOURCE_ADVICE, where=where or None)
     if suffix == ".json" or text.lstrip().startswith(("{", "[")):
         try:
             document = read_text(text, "json", where=where or "the text")
@@ -241,14 +241,14 @@ def _read_text(text: str, where: str, suffix: str) -> Flow:
             raise MateriaError(error.what, where=error.where, hint=error.hint, kind="bad_graph") from error
         if not isinstance(document, Mapping):
             hint = "write the graph as an object with nodes and edges"
-            raise _bad(f"The JSON is a {type(document).__name__}, not an object.", hint, where=where or None)
+            raise _error(f"The JSON is a {type(document).__name__}, not an object.", hint, where=where or None)
         return read_langgraph(document)
     if suffix != ".md" and not text.lstrip().startswith(("```", "~~~")):
         return read_mermaid(text, where=where)
     charts = list(_FENCE.finditer(text))
     if len(charts) != 1:
         message = f"The document has {len(charts)} Mermaid blocks."
-        raise _bad(message, "use a document with one Mermaid block, or the text of one chart", where=where or None)
+        raise _error(message, "use a document with one Mermaid block, or the text of one chart", where=where or None)
     first_line = len(text[: charts[0].start("chart")].splitlines()) + 1
     return read_mermaid(charts[0]["chart"], where=where, first_line=first_line)
 
@@ -271,7 +271,7 @@ class _LoadoutBuilder:
     def document(self) -> dict[str, JSON]:
         """Return the loadout."""
         if not self.order:
-            raise _bad("The graph has only a start and an end.")
+            raise _error("The graph has only a start and an end.")
         for step in self.order:
             self._place(step)
         return {
@@ -284,11 +284,11 @@ class _LoadoutBuilder:
     def _order(self) -> list[str]:
         """Return the steps that become sockets, in the order in which they are reached."""
         flow = self.flow
-        begins = [id_ for id_, step in flow.steps.items() if step.kind == "start"]
-        entries = [edge.target for id_ in begins for edge in flow.out_of(id_)]
+        starts = [id_ for id_, step in flow.steps.items() if step.kind == "start"]
+        entries = [edge.target for id_ in starts for edge in flow.edges_from(id_)]
         if not entries:
-            led_to = {edge.target for edge in flow.edges if edge.source != edge.target}
-            entries = [id_ for id_ in flow.steps if id_ not in led_to and id_ not in begins]
+            link_targets = {edge.target for edge in flow.edges if edge.source != edge.target}
+            entries = [id_ for id_ in flow.steps if id_ not in link_targets and id_ not in starts]
         entries = list(dict.fromkeys(entries)) or list(flow.steps)[:1]
         for other in entries[1:]:
             note = f"a cast starts only at {flow.steps[entries[0]].title}"
@@ -300,59 +300,59 @@ class _LoadoutBuilder:
             if step in order or flow.steps[step].kind in ("start", "end"):
                 continue
             order[step] = None
-            waiting = [*(edge.target for edge in flow.out_of(step)), *waiting]
+            waiting = [*(edge.target for edge in flow.edges_from(step)), *waiting]
         return list(order)
 
-    def _to(self, step: str) -> str:
+    def _target_id(self, step: str) -> str:
         return self.ids.get(step, "end")
 
     def _place(self, id_: str) -> None:
-        edges = self.flow.out_of(id_)
+        edges = self.flow.edges_from(id_)
         choices = any(edge.choice for edge in edges) and len({edge.target for edge in edges}) > 1
         if not choices:
-            self._socket(id_, self._in_a_row(id_, edges))
+            self._socket(id_, self._single_edge(id_, edges))
         elif len(edges) == 2:
-            self._socket(id_, self._two(id_, edges), asks=edges)
+            self._socket(id_, self._yes_no_edges(id_, edges), choice_edges=edges)
         else:
-            self._questions(id_, edges)
+            self._add_questions(id_, edges)
 
-    def _in_a_row(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
+    def _single_edge(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
         """Return the edge of a step without choices.
 
         Parallel targets become a sequence if all continue at the same step.
         """
         targets = list(dict.fromkeys(edge.target for edge in edges))
         if len(targets) > 1:
-            after = [{edge.target for edge in self.flow.out_of(target)} for target in targets]
+            after = [{edge.target for edge in self.flow.edges_from(target)} for target in targets]
             titles = [self.flow.steps[target].title for target in targets]
             if all(target == after[0] and len(target) == 1 for target in after):
-                joint = next(iter(after[0]))
+                merge = next(iter(after[0]))
                 for target, following in pairwise(targets):
                     self.flow.edges = [
-                        edge._replace(target=following) if edge.source == target and edge.target == joint else edge
+                        edge._replace(target=following) if edge.source == target and edge.target == merge else edge
                         for edge in self.flow.edges
                     ]
                 self.flow.note(id_, f"{', '.join(titles)} start at the same time; in the loadout they run in sequence")
             else:
                 one_way = f"the loadout continues only at {titles[0]}"
                 self.flow.note(id_, f"the graph continues at {', '.join(titles)} at the same time; {one_way}")
-        return [_edge("always", self._to(targets[0]))] if targets else []
+        return [_edge("always", self._target_id(targets[0]))] if targets else []
 
-    def _two(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
+    def _yes_no_edges(self, id_: str, edges: list[FlowEdge]) -> list[JSON]:
         """Return the edges of a yes-or-no choice, with the edge for yes first."""
         first, second = edges
-        meant = [self._means_yes(edge) for edge in edges]
-        if meant[0] is False or (meant[0] is None and meant[1]):
+        guesses = [self._means_yes(edge) for edge in edges]
+        if guesses[0] is False or (guesses[0] is None and guesses[1]):
             first, second = second, first
-        elif meant == [None, None]:
+        elif guesses == [None, None]:
             if self._leads_back(id_, first) and not self._leads_back(id_, second):
                 first, second = second, first
             meanings = f"{self._name(first)} means satisfied, and {self._name(second)} means not satisfied"
             self.flow.note(id_, f"check the guess that {meanings}")
         edges[:] = [first, second]
         return [
-            _edge("satisfied", self._to(first.target)),
-            _edge("not_satisfied", self._to(second.target)),
+            _edge("satisfied", self._target_id(first.target)),
+            _edge("not_satisfied", self._target_id(second.target)),
         ]
 
     def _means_yes(self, edge: FlowEdge) -> bool | None:
@@ -369,7 +369,7 @@ class _LoadoutBuilder:
         step = self.flow.steps.get(edge.target)
         return repr(edge.label or (step.title if step else "end"))
 
-    def _questions(self, id_: str, edges: list[FlowEdge]) -> None:
+    def _add_questions(self, id_: str, edges: list[FlowEdge]) -> None:
         """Add a sequence of yes-or-no questions for a step with more than two choices."""
         title = self.flow.steps[id_].title
         question_ids = [f"Socket-{self._next + index}" for index in range(len(edges) - 1)]
@@ -378,19 +378,19 @@ class _LoadoutBuilder:
         self.flow.note(id_, note)
         self._socket(id_, [_edge("always", question_ids[0])])
         for index, (socket, edge) in enumerate(zip(question_ids, edges, strict=False)):
-            other = question_ids[index + 1] if index + 1 < len(question_ids) else self._to(edges[-1].target)
+            other = question_ids[index + 1] if index + 1 < len(question_ids) else self._target_id(edges[-1].target)
             question = f"After {title}: is {self._name(edge)} the next step? You are satisfied if it is."
             name = self._materia(f"Is it {edge.label or self.flow.steps[edge.target].title}", question)
-            answers: list[JSON] = [_edge("satisfied", self._to(edge.target)), _edge("not_satisfied", other)]
+            answers: list[JSON] = [_edge("satisfied", self._target_id(edge.target)), _edge("not_satisfied", other)]
             self.sockets[socket] = {"materia": name, "parse": "json", "edges": answers}
 
-    def _socket(self, id_: str, edges: list[JSON], *, asks: list[FlowEdge] | None = None) -> None:
+    def _socket(self, id_: str, edges: list[JSON], *, choice_edges: list[FlowEdge] | None = None) -> None:
         step = self.flow.steps[id_]
         prompt = f"{step.title}." if step.title[-1:].isalnum() else step.title
-        if asks:
-            prompt += f"\n\nYou are satisfied if it is {self._name(asks[0])}, and not satisfied if it is {self._name(asks[1])}."
+        if choice_edges:
+            prompt += f"\n\nYou are satisfied if it is {self._name(choice_edges[0])}, and not satisfied if it is {self._name(choice_edges[1])}."
         socket: dict[str, JSON] = {"materia": self._materia(step.title, prompt)}
-        if asks:
+        if choice_edges:
             socket["parse"] = "json"
         if edges:
             socket["edges"] = edges

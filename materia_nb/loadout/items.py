@@ -13,8 +13,8 @@ from typing import TypeGuard
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, Object, as_object, is_text, split_path, text_or, whole_number, without
 from materia_nb.loadout.graph import (
+    DEFAULT_LANES,
     END,
-    LANES_AT_ONCE,
     Advance,
     Derived,
     ExitRoute,
@@ -72,7 +72,7 @@ class Derivation:
         """Add a sentence about a derived fact."""
         self.sentences.append(Derived(source, text))
 
-    def may_lead_to(self, to: JSON) -> TypeGuard[str]:
+    def is_target(self, to: JSON) -> TypeGuard[str]:
         """True if ``to`` can be the target of an edge or an exit."""
         return isinstance(to, str) and (to == END or to in self.facts.sockets)
 
@@ -118,15 +118,15 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
     The reference engine derives an advance only from the older form of an exit.
     """
     derivation = derive(facts)
-    older = {loop.id for loop in facts.loops if loop.legacy is not None}
-    advances = {id_: a for id_, a in derivation.advances.items() if derivation.advancing[id_] not in older}
+    legacy_loops = {loop.id for loop in facts.loops if loop.legacy is not None}
+    advances = {id_: a for id_, a in derivation.advances.items() if derivation.advancing[id_] not in legacy_loops}
     return {id_: {"cursor": a.cursor, "items": a.items, "when": a.when} for id_, a in advances.items()}
 
 
 def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
     """Return the written advances that equal an advance implied by ``exits``, by socket; saving writes them (R74)."""
-    bare = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
-    implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": bare}, facts.definitions))
+    stripped = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
+    implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": stripped}, facts.definitions))
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 
 
@@ -170,7 +170,7 @@ def _route(derivation: Derivation, exit_: ExitFacts | None) -> tuple[str, Condit
     """Return source, condition and target of an exit, or None if the exit is malformed."""
     if exit_ is None or exit_.source not in derivation.facts.sockets or exit_.condition is None:
         return None
-    if exit_.source is None or not derivation.may_lead_to(exit_.target):
+    if exit_.source is None or not derivation.is_target(exit_.target):
         return None
     return exit_.source, exit_.condition, exit_.target
 
@@ -196,7 +196,7 @@ def _derive_from_legacy_exit(derivation: Derivation, loop: LoopFacts) -> None:
     source, when, _ = legacy
     socket = facts.sockets[source]
     if when in GUARDS and socket.parse is None and not socket.is_generator:
-        derivation.json_sources.update(facts.sharing(socket) if socket.is_utility else [source])
+        derivation.json_sources.update(facts.with_same_materia(socket) if socket.is_utility else [source])
         text = f"{source} is parsed as json, because its exit of loop {loop.id} needs {when}"
         derivation.note(f"{source}.parse", text)
     _derive_advance(derivation, loop, source, when)
@@ -204,14 +204,14 @@ def _derive_from_legacy_exit(derivation: Derivation, loop: LoopFacts) -> None:
 
 def _derive_from_exits(derivation: Derivation, loop: LoopFacts) -> None:
     routes = _written_routes(derivation, loop)
-    if _has_advance(derivation, loop):
+    if _moves_cursor(derivation, loop):
         return
     for source in dict.fromkeys(route.source for route in routes):
         conditions = [route.condition for route in routes if route.source == source]
         _derive_advance(derivation, loop, source, combined_condition(conditions))
 
 
-def _has_advance(derivation: Derivation, loop: LoopFacts) -> bool:
+def _moves_cursor(derivation: Derivation, loop: LoopFacts) -> bool:
     """True if a member moves the cursor of the loop, as written or as derived from a legacy exit."""
     for member in loop.members:
         socket, derived = derivation.facts.sockets.get(member), derivation.advances.get(member)
@@ -231,8 +231,8 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
             derivation.conflicts.append((source, derivation.advancing[source], loop.id))
         return
     derivation.advances[source], derivation.advancing[source] = advance, loop.id
-    moment = "each time it completes" if when == "always" else f"when it is {when}"
-    text = f"{source} moves {advance.cursor} over {advance.items} {moment} (exit of loop {loop.id})"
+    occasion = "each time it completes" if when == "always" else f"when it is {when}"
+    text = f"{source} moves {advance.cursor} over {advance.items} {occasion} (exit of loop {loop.id})"
     derivation.note(f"{source}.advance", text)
 
 
@@ -252,7 +252,7 @@ def _prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str 
         passed.append(to)
 
 
-def leads_into(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:
+def entry_targets(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:
     """Return the sockets that a generator leads to; for a parallel generator, the member after its prelude (R27)."""
     targets = generator.targets
     if not generator.materia.parallel or any(facts.sockets[to].loops for to in targets):
@@ -275,7 +275,7 @@ def regions_of(facts: LoadoutFacts) -> dict[str, Region]:
             loop=loop.id,
             members=tuple(member for member in loop.members if member in facts.sockets),
             first=(*prelude, member)[0],
-            exit=next((to for _, to in _exits(loop) if to in facts.sockets), END),
+            exit=next((to for _, to in _targets(loop) if to in facts.sockets), END),
             at_once=_max_lanes(facts, loop),
         )
     return regions
@@ -289,7 +289,7 @@ def _consumers(facts: LoadoutFacts, generator: str) -> list[LoopFacts]:
     return [loop for loop in facts.loops if loop.source == generator]
 
 
-def _exits(loop: LoopFacts) -> list[tuple[str, str]]:
+def _targets(loop: LoopFacts) -> list[tuple[str, str]]:
     """Return the path and the target of each exit of a loop."""
     exits = [(f"loops.{loop.id}.exits[{exit_.index}]", exit_.target) for exit_ in loop.exits]
     if loop.legacy is not None:
@@ -300,7 +300,7 @@ def _exits(loop: LoopFacts) -> list[tuple[str, str]]:
 def _max_lanes(facts: LoadoutFacts, loop: LoopFacts) -> int:
     settings = (as_object(loop.raw.get("parallel")), as_object(facts.config.get("parallelism")))
     counts = (whole_number(setting.get("maxConcurrency")) for setting in settings)
-    return next((count for count in counts if count is not None and count > 0), LANES_AT_ONCE)
+    return next((count for count in counts if count is not None and count > 0), DEFAULT_LANES)
 
 
 # -- problems of regions ----------------------------------------------------------------------
@@ -330,7 +330,7 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
                 break
         _check_borders(findings, facts, region)
         _check_exit(findings, facts, region)
-        _check_safe(findings, facts, region)
+        _check_parallel_safety(findings, facts, region)
 
 
 def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> None:
@@ -378,7 +378,7 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
         findings.problem(
             INVALID_LOOP, "entry", message, f"set the entry to {region.generator!r} or to a socket before it"
         )
-    outside = [(f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)]
+    outside = [(f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _targets(loop)]
     for source, target in outside:
         if target in region.sockets:
             message = f"an exit leads to {target!r}, which is in the lanes of {region.generator!r}"
@@ -408,17 +408,17 @@ def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
 def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
     """Check that all exits of a region lead to the same target outside the region."""
     loop = next(loop for loop in facts.loops if loop.id == region.loop)
-    for source, to in _exits(loop):
+    for source, to in _targets(loop):
         if to in region.sockets:
             message = f"the exit leads to {to!r}, which is in the lanes"
             findings.problem(INVALID_LOOP, source, message, "set its target to the socket that comes after the join")
-        elif to != next(target for _, target in _exits(loop)):
+        elif to != next(target for _, target in _targets(loop)):
             message = f"the exit leads to {to!r}, but all exits from the lanes of {region.generator!r} must have the same target"
             advice = "set the target of all exits of the loop to the socket that evaluates the results of the lanes"
             findings.problem(INVALID_LOOP, source, message, advice)
 
 
-def _check_safe(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
+def _check_parallel_safety(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
     """Check that every materia in the lanes may run in parallel and has no drafts."""
     placed = {str(facts.sockets[id_].raw.get("materia")): facts.sockets[id_] for id_ in region.sockets}
     for materia, socket in placed.items():

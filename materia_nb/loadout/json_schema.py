@@ -46,7 +46,7 @@ def config_schema() -> dict[str, Any]:
     """
     definitions = field_schemas()
     for model in MODELS:
-        _close(model, definitions[model.__name__])
+        _forbid_unknown(model, definitions[model.__name__])
     agent, utility = ({"$ref": f"#/$defs/{model.__name__}"} for model in (AgentMateria, UtilityMateria))
     config = definitions.pop(Config.__name__)
     loadout = {"$ref": f"#/$defs/{Loadout.__name__}"}
@@ -55,10 +55,10 @@ def config_schema() -> dict[str, Any]:
     config["properties"]["materia"]["additionalProperties"] = {"if": _NULL, "else": materia}
     config["title"] = "Loadouts and materia"
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **config, "$defs": definitions}
-    return dict(_pointed(schema))
+    return dict(_with_conditionals(schema))
 
 
-def _close(model: type[Model], schema: dict[str, Any]) -> None:
+def _forbid_unknown(model: type[Model], schema: dict[str, Any]) -> None:
     """Change the JSON Schema of a class to forbid unknown fields and to list the required fields."""
     rows = model.rows
     if issubclass(model, TwoSpellings):
@@ -69,24 +69,24 @@ def _close(model: type[Model], schema: dict[str, Any]) -> None:
     schema |= {"additionalProperties": False, "patternProperties": {"^x-": {}}}
 
 
-def _pointed(schema: Any) -> Any:
+def _with_conditionals(schema: Any) -> Any:
     """Return a JSON Schema with ``if`` and ``then`` instead of ``anyOf``, so that errors name the inner field.
 
     For ``anyOf`` a validator only reports that the whole object matches no alternative.
     """
     if isinstance(schema, list):
-        return [_pointed(entry) for entry in schema]
+        return [_with_conditionals(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
-    branches = {key: value if key == "if" else _pointed(value) for key, value in schema.items()}
+    branches = {key: value if key == "if" else _with_conditionals(value) for key, value in schema.items()}
     kinds = [inner for kind in branches.get("anyOf", ()) for inner in kind.get("anyOf", (kind,))]
-    inside = [kind for kind in kinds if _type_of(kind) in {"object", "array"}]
-    if not inside:
+    nested = [kind for kind in kinds if _type_of(kind) in {"object", "array"}]
+    if not nested:
         return branches
     del branches["anyOf"]
-    flat = [kind for kind in kinds if kind not in inside and kind != _NULL]
-    chain: Any = inside.pop() if not flat else flat[0] if len(flat) == 1 else {"anyOf": flat}
-    for kind in inside:
+    simple = [kind for kind in kinds if kind not in nested and kind != _NULL]
+    chain: Any = nested.pop() if not simple else simple[0] if len(simple) == 1 else {"anyOf": simple}
+    for kind in nested:
         chain = {"if": {"type": _type_of(kind)}, "then": kind, "else": chain}
     if _NULL in kinds:
         chain = {"if": _NULL, "else": chain}
@@ -102,11 +102,11 @@ _NULL: Final = {"type": "null"}
 
 def _accept_null(schema: dict[str, Any]) -> None:
     """Make every field optional and nullable, since null removes the field of a lower layer (R33)."""
-    schema["properties"] = {name: _or_null(field) for name, field in schema["properties"].items()}
+    schema["properties"] = {name: _nullable(field) for name, field in schema["properties"].items()}
     schema.pop("required", None)
 
 
-def _or_null(field: dict[str, JSON]) -> dict[str, JSON]:
+def _nullable(field: dict[str, JSON]) -> dict[str, JSON]:
     """Return the schema of a field that may also be null, with the description outside the alternatives."""
     outer: dict[str, JSON] = {key: field[key] for key in ("default", "description", "deprecated") if key in field}
     kinds = [kind for kind in field.get("anyOf", [field]) if kind != _NULL]
@@ -117,7 +117,7 @@ def _or_null(field: dict[str, JSON]) -> dict[str, JSON]:
 _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
 """Input control of a field: ``prose`` has several lines, ``lines`` one entry per line; ``scope`` is a word or names."""
 
-_KEPT: Final = ("Kept", "An older name")
+_FOREIGN_FIELDS: Final = ("Kept", "An older name")
 """Prefixes of the descriptions of fields that only other tools write."""
 
 
@@ -163,7 +163,7 @@ def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] 
     rows = [
         row
         for name, row in model.rows.items()
-        if not row.apart and (name in raw or not (row.ignored or row.description.startswith(_KEPT)))
+        if not row.apart and (name in raw or not (row.ignored or row.description.startswith(_FOREIGN_FIELDS)))
     ]
     return [_field(model, row, raw, known or {}) for row in sorted(rows, key=lambda row: row.first or len(rows))]
 
@@ -178,7 +178,7 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
     if row is None or row.apart:
         raise design_error(f"{model.noun} has no field {name!r}", name, "use a field of the form")
     schema = _schema(model, name)
-    input_ = _input(row, schema, typed)
+    input_ = _input_kind(row, schema, typed)
     label = row.label or name
     if input_ == "flag":
         if not isinstance(typed, bool):
@@ -188,22 +188,22 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
         return None
     if not isinstance(typed, str):
         raise design_error(f"{label} must be text", name, "send text")
-    return _read(input_, typed, row, schema)
+    return _parse_input(input_, typed, row, schema)
 
 
 def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, Iterable[str]]) -> FormField:
     schema, value = _schema(model, row.field), raw.get(row.field)
     typed = "" if value is None else value if isinstance(value, str) else pretty(value)
-    input_ = _input(row, schema, typed if isinstance(value, str) or value is None else value)
+    input_ = _input_kind(row, schema, typed if isinstance(value, str) or value is None else value)
     options: tuple[tuple[str, str], ...] = ()
     if input_ == "choice":
-        options = tuple((word, word) for word in schema.get("enum") or _words(schema))
+        options = tuple((word, word) for word in schema.get("enum") or _allowed_words(schema))
         if not row.required:
             options = (("", _empty_choice_label(row, schema)), *options)
         if typed not in [word for word, _ in options]:
             options = (*options, (typed, f"{typed} (unknown)"))
     elif input_ == "scope":
-        options = tuple((word, word) for word in _words(schema))
+        options = tuple((word, word) for word in _allowed_words(schema))
     elif input_ in ("reference", "text"):
         options = tuple((word, word) for word in names.get(row.field, names.get(row.shape, ())))
     if input_ == "lines" and isinstance(value, list):
@@ -226,7 +226,7 @@ def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, I
     )
 
 
-def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> _Input:
+def _input_kind(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> _Input:
     kind = schema.get("type")
     texts = kind == "array" and schema.get("items", {}).get("type") == "string"
     shaped = is_object(value) or (isinstance(value, str) and value.lstrip().startswith("{"))
@@ -238,7 +238,7 @@ def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> _Input:
         ("choice", bool(schema.get("enum"))),
         ("flag", kind == "boolean" or row.shape == "true or false"),
         ("number", kind in ("integer", "number")),
-        ("scope", bool(_words(schema))),
+        ("scope", bool(_allowed_words(schema))),
         ("lines", texts and (isinstance(value, str) or _on_lines(as_list(value)))),
         ("text", kind == "string" or row.shape in ("text", "colour")),
     )
@@ -260,7 +260,7 @@ def _schema(model: type[Model], name: str) -> Mapping[str, Any]:
     return {**schema, **kinds[0]} if len(kinds) == 1 else schema
 
 
-def _words(schema: Mapping[str, Any]) -> list[str]:
+def _allowed_words(schema: Mapping[str, Any]) -> list[str]:
     """Return the allowed words of a field that accepts a word or a list of names."""
     kinds = schema.get("anyOf", ())
     kinds = [inner for kind in kinds for inner in kind.get("anyOf", (kind,))]
@@ -276,7 +276,7 @@ def _empty_choice_label(row: FieldRow, schema: Mapping[str, Any]) -> str:
     return f"default: {default}" if default is not None else "not set"
 
 
-def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
+def _parse_input(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
     """Return the JSON value of a text typed into a form field; raises MateriaError if the value is not allowed."""
     text, label = typed.strip(), row.label or row.field
     if input_ == "prose":
@@ -285,7 +285,7 @@ def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) 
         return read_text(typed, where=label)  # a list with multi-line entries is typed as JSON
     if input_ == "lines":
         return [line for line in typed.splitlines() if line.strip()]
-    if input_ == "scope" and text not in _words(schema):
+    if input_ == "scope" and text not in _allowed_words(schema):
         return [name.strip() for name in typed.replace("\n", ",").split(",") if name.strip()]
     value = _number_or_text(text) if input_ == "number" else text
     if input_ in ("number", "choice") and row.kind is not None and not row.kind.accepts(value):

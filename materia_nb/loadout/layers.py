@@ -29,7 +29,7 @@ from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
 from materia_nb.loadout.topology import loadout_facts
 
 LayerName: TypeAlias = Literal["bundled", "profile", "project", "environment", "given", "notebook"]
-Named: TypeAlias = Literal["loadout", "materia"]
+DefinitionKind: TypeAlias = Literal["loadout", "materia"]
 
 BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
@@ -39,7 +39,7 @@ _PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
 
 _CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
-_NAMED: Final = ("loadouts", "materia")
+_DEFINITIONS: Final = ("loadouts", "materia")
 _MERGED: Final = ("budget", "limits", "prices", "mcpServers")
 
 
@@ -121,23 +121,23 @@ class LayeredConfig:
             known += names
         raise config_error(f"no layer defines the {kind} {name!r}", None, did_you_mean(name, set(known)))
 
-    def origins(self, kind: Named, name: str) -> Mapping[str, Layer]:
+    def origins(self, kind: DefinitionKind, name: str) -> Mapping[str, Layer]:
         """Return the layer from which each field of a loadout or a materia came (R33); empty for an unknown name."""
         return self._merged(kind, name, self.layers)[1]
 
-    def below(self, kind: Named, name: str, layer: LayerName) -> Object:
+    def below(self, kind: DefinitionKind, name: str, layer: LayerName) -> Object:
         """Return a loadout or a materia as it would be without ``layer`` and the layers above it."""
         return self._merged(kind, name, takewhile(lambda lower: lower.name != layer, self.layers))[0]
 
-    def _merged(self, kind: Named, name: str, layers: Iterable[Layer]) -> tuple[Object, dict[str, Layer]]:
+    def _merged(self, kind: DefinitionKind, name: str, layers: Iterable[Layer]) -> tuple[Object, dict[str, Layer]]:
         group = "loadouts" if kind == "loadout" else kind
         merged: JSON = None
         origins: dict[str, Layer] = {}
         for layer in layers:
-            group_ = as_object(layer.document.get(group))
-            if name in group_:
-                merged = _over(merged, group_[name])
-                origins |= dict.fromkeys(as_object(group_[name]), layer)
+            definitions = as_object(layer.document.get(group))
+            if name in definitions:
+                merged = _merge_over(merged, definitions[name])
+                origins |= dict.fromkeys(as_object(definitions[name]), layer)
                 origins = {key: origins[key] for key in as_object(merged)}
         return as_object(merged), origins
 
@@ -193,11 +193,11 @@ def load_layers(
     profile = _profile_file(environment)
     if profile is not None:
         merge.add_file("profile", profile, tolerant=True)
-    if _is_there(base / PROJECT_FILE):
+    if _may_exist(base / PROJECT_FILE):
         merge.add_file("project", base / PROJECT_FILE, tolerant=True)
     env_file = environment.get(_CONFIG_VARIABLE)
     if env_file:
-        merge.add_file("environment", base / expanded(env_file), asked_by=_CONFIG_VARIABLE)
+        merge.add_file("environment", base / expanded(env_file), variable=_CONFIG_VARIABLE)
     if isinstance(path, Mapping):
         merge.add("given", label, None, dict(path))
     elif isinstance(path, str) and ("{" in path or "\n" in path):  # the text of a config, not a path
@@ -215,7 +215,7 @@ def _bundled() -> JSON:
     return frozen(read_config(BUNDLED))
 
 
-def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
+def replacing(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
     """Return a definition with null for each field that only ``below`` has, so that merging removes the field (R33)."""
     return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
 
@@ -226,7 +226,7 @@ def _profile_file(env: Mapping[str, str]) -> Path | None:
     candidates = (
         directory / f"config{ending}" for directory in directories if directory is not None for ending in ENDINGS
     )
-    return next((path for path in candidates if _is_there(path)), None)
+    return next((path for path in candidates if _may_exist(path)), None)
 
 
 def profile_directory(env: Mapping[str, str]) -> Path | None:
@@ -258,7 +258,7 @@ def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
         return None
 
 
-def _is_there(path: Path) -> bool:
+def _may_exist(path: Path) -> bool:
     try:
         return path.exists() or path.is_symlink()
     except OSError:  # a parent directory is not accessible; reading the file reports the error
@@ -273,13 +273,13 @@ class _Merge:
     layers: list[Layer] = field(default_factory=list)
     owners: dict[str, Path] = field(default_factory=dict)
 
-    def add_file(self, name: LayerName, path: Path, *, tolerant: bool = False, asked_by: str | None = None) -> None:
+    def add_file(self, name: LayerName, path: Path, *, tolerant: bool = False, variable: str | None = None) -> None:
         """Merge a file; an error is stored in the layer if ``tolerant`` is set, and raised otherwise."""
         try:
             self.add(name, str(path), path, read_config(path))
         except MateriaError as error:
-            if asked_by is not None:
-                error.hint = f"{error.hint} (the path is the value of {asked_by})"
+            if variable is not None:
+                error.hint = f"{error.hint} (the path is the value of {variable})"
             if not tolerant:
                 raise
             self.layers.append(Layer(name, str(path), path, fault=error))
@@ -289,11 +289,11 @@ class _Merge:
         if not is_object(document):
             message = f"a config must be an object, not {brief(document)}"
             raise config_error(message, label, 'write {"loadouts": { ... }, "materia": { ... }}')
-        for group in (*_NAMED, *_MERGED):
+        for group in (*_DEFINITIONS, *_MERGED):
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
                 message = f"{group} cannot be {brief(document[group])}"
                 raise config_error(message, f"{label}: {group}", "write an object")
-        loadouts, materia = _names(document.get("loadouts")), _names(document.get("materia"))
+        loadouts, materia = _defined_names(document.get("loadouts")), _defined_names(document.get("materia"))
         self.layers.append(Layer(name, label, path, loadouts, materia, document))
         self._merge(document, path)
         if name == "given" and loadouts and document.get("activeLoadout") is None:
@@ -302,11 +302,11 @@ class _Merge:
     def _merge(self, document: Object, path: Path | None) -> None:
         for key, value in document.items():
             below = self.document.get(key)
-            if key in _NAMED and is_object(value) and isinstance(below, dict | None):
+            if key in _DEFINITIONS and is_object(value) and isinstance(below, dict | None):
                 merged = dict(below or {})
                 for id_, raw in value.items():
                     changes = isinstance(raw, dict) and (id_ in merged or None in raw.values())
-                    merged[id_] = _over(merged.get(id_), raw) if changes else raw
+                    merged[id_] = _merge_over(merged.get(id_), raw) if changes else raw
                 self.document[key] = {id_: raw for id_, raw in merged.items() if raw is not None}
             elif key in _MERGED and is_object(value) and is_object(below):
                 self.document[key] = {**below, **value}
@@ -320,7 +320,7 @@ class _Merge:
                 self.owners[id_] = path.parent
 
 
-def _over(below: JSON, raw: JSON) -> JSON:
+def _merge_over(below: JSON, raw: JSON) -> JSON:
     """Return a definition merged over the definition in lower layers, field by field; null removes a field (R33)."""
     if not isinstance(raw, dict):
         return raw
@@ -328,12 +328,12 @@ def _over(below: JSON, raw: JSON) -> JSON:
     return {key: value for key, value in merged.items() if value is not None}
 
 
-def _names(group: JSON) -> tuple[str, ...]:
+def _defined_names(group: JSON) -> tuple[str, ...]:
     """Return the names that a layer defines, without names whose definition is null."""
     return tuple([name for name, raw in group.items() if raw is not None]) if is_object(group) else ()
 
 
-def definitions_placed(document: Object, loadout: str) -> dict[str, Object]:
+def placed_definitions(document: Object, loadout: str) -> dict[str, Object]:
     """Return the definitions of the materia in a loadout's sockets; materia without a definition are omitted."""
     facts = loadout_facts(document, loadout)
     return {name: raw for name in facts.placed_materia if is_object(raw := facts.definitions.get(name))}

@@ -133,8 +133,8 @@ class _Parser:
             self.at = len(self.text) - len(self.text.lstrip())
             raise self._error("This is not a Mermaid flowchart.", 'begin the chart with a line such as "flowchart TD"')
         self.at = header.end()
-        while self._skip(_BLANK) is not None and self.at < len(self.text):
-            self._statement()
+        while self._consume(_BLANK) is not None and self.at < len(self.text):
+            self._read_statement()
         if self.open:
             id_, subgraph, self.at = self.open[-1]
             raise self._error(f"The subgraph {subgraph.title or id_!r} is not closed.", "add a line with `end`")
@@ -150,45 +150,45 @@ class _Parser:
         body = _LINE_COMMENT.sub("", _DIRECTIVE.sub(newlines, self.text[front:]))
         self.text = "\n" * self.text.count("\n", 0, front) + body
 
-    def _skip(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    def _consume(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Return a match at the current position and move past it, or return None."""
         match = pattern.match(self.text, self.at)
         if match is not None:
             self.at = match.end()
         return match
 
-    def _statement(self) -> None:
-        begin = self.at
-        if self._skip(_SUBGRAPH):
-            self._open_subgraph(begin)
-        elif self._skip(_SUBGRAPH_END):
+    def _read_statement(self) -> None:
+        start = self.at
+        if self._consume(_SUBGRAPH):
+            self._open_subgraph(start)
+        elif self._consume(_SUBGRAPH_END):
             if not self.open:
-                self.at = begin
+                self.at = start
                 raise self._error("`end` is outside a subgraph.", "remove the line, or rename the node to End")
             self._close_subgraph()
-        elif self._skip(_STYLE):
+        elif self._consume(_STYLE):
             if _LINK.match(self.text, self.at):
-                self.at = begin
-                raise self._unreadable()
-            self._skip(_STYLE_BODY)
-        elif not (self._skip(_ACCESSIBLE) or self._skip(_DIRECTION)):
-            self._chain()
-        if self._skip(_END) is None:
-            raise self._unreadable()
+                self.at = start
+                raise self._syntax_error()
+            self._consume(_STYLE_BODY)
+        elif not (self._consume(_ACCESSIBLE) or self._consume(_DIRECTION)):
+            self._read_chain()
+        if self._consume(_END) is None:
+            raise self._syntax_error()
 
-    def _open_subgraph(self, begin: int) -> None:
-        written = self._skip(_SUBGRAPH_TITLE)
-        id_ = title = _plain(written[0]) if written else ""
+    def _open_subgraph(self, start: int) -> None:
+        written = self._consume(_SUBGRAPH_TITLE)
+        id_ = title = _plain_label(written[0]) if written else ""
         if self.text.startswith("[", self.at):
-            title = self._bracket_label("[", ("]",))
-            self._skip(_CLASS)
+            title = self._read_bracket_label("[", ("]",))
+            self._consume(_CLASS)
         if not id_ or re.search(r"\s", id_):
             id_ = f" {len(self.subgraphs) + len(self.open)}"  # an id that no link can refer to
         if id_ in self.subgraphs or any(id_ == open_id for open_id, *_ in self.open):
             raise self._error(f"Two subgraphs have the id {id_!r}.", "use a unique id for each subgraph")
         if len(self.subgraphs) + len(self.open) >= _MAX_SUBGRAPHS:
             raise self._error(f"The flowchart has more than {_MAX_SUBGRAPHS} subgraphs.")
-        self.open.append((id_, _Subgraph(title, {}), begin))
+        self.open.append((id_, _Subgraph(title, {}), start))
 
     def _close_subgraph(self) -> None:
         """Close a subgraph; a node belongs to the first closed subgraph that names the node."""
@@ -199,13 +199,13 @@ class _Parser:
         if self.open:
             self.open[-1][1].members[id_] = None
 
-    def _chain(self) -> None:
+    def _read_chain(self) -> None:
         """Read lists of nodes, and the links from each node of a list to each node of the next list."""
-        sources = self._node_list()
-        while (link := self._link()) is not None:
+        sources = self._read_nodes()
+        while (link := self._read_link()) is not None:
             label, dotted, directions = link
-            self._skip(_BLANK_LINES)
-            line, targets = self._line(), self._node_list()
+            self._consume(_BLANK_LINES)
+            line, targets = self._line(), self._read_nodes()
             for source, target in product(sources, targets):
                 pairs = {0: (), 1: ((source, target),), 2: ((source, target), (target, source))}[directions]
                 self.links += [ChartLink(*pair, label, dotted, line) for pair in pairs]
@@ -213,83 +213,83 @@ class _Parser:
                 raise self._error(f"The flowchart has more than {_MAX_LINKS:,} links.")
             sources = targets
 
-    def _link(self) -> tuple[str, bool, int] | None:
+    def _read_link(self) -> tuple[str, bool, int] | None:
         """Read a link: its label, True for a dotted link, and the number of directions (0 for an invisible link).
 
         Returns None if no link follows.
         """
-        begin = self.at
-        named = self._skip(_LINK_ID)
-        link = self._skip(_LINK)
+        link_start = self.at
+        named = self._consume(_LINK_ID)
+        link = self._consume(_LINK)
         if link is not None:
             start, end = link["start"], link["end"] or link["end2"] or link["end3"] or "-"
-            label = self._skip(_PIPE_LABEL)
+            label = self._consume(_PIPE_LABEL)
             text = (label[1] or label[2] or "") if label else ""
             if self.text.startswith("|", self.at) or (link["hidden"] and label):
-                raise self._unreadable()
-        elif (opening := self._skip(_LABELLED)) is not None:
+                raise self._syntax_error()
+        elif (opening := self._consume(_LABELLED)) is not None:
             start, style = opening["start"], opening[0].strip().lstrip("xo<")
-            quoted = self._skip(_QUOTED)
-            closing = self._skip(_LABEL[style])
+            quoted = self._consume(_QUOTED)
+            closing = self._consume(_LABEL[style])
             if closing is None or (quoted and closing[1].strip()) or not (quoted or closing[1].strip()):
-                self.at = begin
-                raise self._unreadable()
+                self.at = link_start
+                raise self._syntax_error()
             link, end, text = opening, closing[2] or "-", quoted[1] if quoted else closing[1]
         else:
             if named:
-                self.at = begin
-                raise self._unreadable()
+                self.at = link_start
+                raise self._syntax_error()
             return None
         if start == "<" and end != ">":
-            self.at = begin
+            self.at = link_start
             raise self._error("The link only points backwards.", "swap the two ends of the link")
         if named:
             self.link_ids.add(named[1])
         hidden = link.groupdict().get("hidden") is not None
-        return _plain(text), "." in link[0], 0 if hidden else 2 if start == "<" else 1
+        return _plain_label(text), "." in link[0], 0 if hidden else 2 if start == "<" else 1
 
-    def _node_list(self) -> list[str]:
-        nodes = [self._node()]
-        while self._skip(_AND):
-            nodes.append(self._node())
+    def _read_nodes(self) -> list[str]:
+        nodes = [self._read_node()]
+        while self._consume(_AND):
+            nodes.append(self._read_node())
         return list(dict.fromkeys(nodes))
 
-    def _node(self) -> str:
-        begin = self.at
-        match = None if _RESERVED.match(self.text, self.at) else self._skip(_ID)
+    def _read_node(self) -> str:
+        start = self.at
+        match = None if _RESERVED.match(self.text, self.at) else self._consume(_ID)
         if match is None or match[0] == "end":
-            self.at = begin
-            raise self._unreadable()
+            self.at = start
+            raise self._syntax_error()
         id_, node = match[0], ChartNode()
         for opening, closings in _SHAPES:
             if self.text.startswith(opening, self.at):
-                node = ChartNode(self._bracket_label(opening, closings), opening)
+                node = ChartNode(self._read_bracket_label(opening, closings), opening)
                 break
-        self._skip(_CLASS)
-        attributes = self._attributes()
-        self._skip(_CLASS)
+        self._consume(_CLASS)
+        attributes = self._read_attributes()
+        self._consume(_CLASS)
         if attributes is not None and id_ in self.link_ids and id_ not in self.nodes:
-            if self._skip(_END) is None:
-                raise self._unreadable()
+            if self._consume(_END) is None:
+                raise self._syntax_error()
             return id_
         if attributes:
             node = ChartNode(attributes.get("label", node.label), attributes.get("shape", node.shape))
         known = self.nodes.get(id_, ChartNode())
         if known == ChartNode() and len(self.nodes) > _MAX_LINKS:
-            self.at = begin
+            self.at = start
             raise self._error(f"The flowchart has more than {_MAX_LINKS:,} nodes.")
         self.nodes[id_] = ChartNode(known.label if node.label is None else node.label, node.shape or known.shape)
         if self.open:
             self.open[-1][1].members[id_] = None
         return id_
 
-    def _bracket_label(self, opening: str, closings: tuple[str, ...]) -> str:
-        begin = self.at
+    def _read_bracket_label(self, opening: str, closings: tuple[str, ...]) -> str:
+        start = self.at
         self.at += len(opening)
-        quoted = self._skip(_QUOTED)
+        quoted = self._consume(_QUOTED)
         text = quoted[1] if quoted else ""
         if not quoted:
-            plain = self._skip(_PLAIN_LABEL)
+            plain = self._consume(_PLAIN_LABEL)
             text = plain[0] if plain else ""
             if text and closings[0][0] in "/-":  # the closing bracket begins with a character that labels may contain
                 self.at -= 1
@@ -297,13 +297,13 @@ class _Parser:
         for closing in closings:
             if self.text.startswith(closing, self.at):
                 self.at += len(closing)
-                return _plain(text)
-        self.at = begin
+                return _plain_label(text)
+        self.at = start
         expected = " or ".join(closings)
         hint = 'put a label with brackets, quotes or | into quotes, such as A["Plan (draft)"]; write #quot; for a quote'
-        raise self._error(f"The label that begins with {self._rest()!r} does not end with {expected}.", hint)
+        raise self._error(f"The label that begins with {self._upcoming_text()!r} does not end with {expected}.", hint)
 
-    def _attributes(self) -> dict[str, str] | None:
+    def _read_attributes(self) -> dict[str, str] | None:
         """Read attributes such as ``@{ shape: diamond, label: "x" }``; return None if the node has no attributes."""
         if not self.text.startswith("@{", self.at):
             return None
@@ -312,11 +312,11 @@ class _Parser:
         while block and body[at:].strip(" \t\n,"):
             pair = _ATTRIBUTE.match(body, at)
             if pair is None:
-                raise self._unreadable()
-            attributes[pair[1]] = _plain(pair[2] or pair[3] or pair[4] or "")
+                raise self._syntax_error()
+            attributes[pair[1]] = _plain_label(pair[2] or pair[3] or pair[4] or "")
             at = pair.end()
         if block is None:
-            raise self._unreadable()
+            raise self._syntax_error()
         self.at = block.end()
         return attributes
 
@@ -338,10 +338,10 @@ class _Parser:
                 waiting += self.subgraphs[member].members if member in self.subgraphs else ()
         within = [link for link in self.links if {link.source, link.target} <= inside and link.source != link.target]
         nodes = [node for node in self.nodes if node in inside]
-        led_to, led_from = {link.target for link in within}, {link.source for link in within}
+        link_targets, link_sources = {link.target for link in within}, {link.source for link in within}
         ends = {
-            "begins": [node for node in nodes if node not in led_to],
-            "ends": [node for node in nodes if node not in led_from],
+            "begins": [node for node in nodes if node not in link_targets],
+            "ends": [node for node in nodes if node not in link_sources],
         }
         for number, link in enumerate(self.links):
             if id_ not in (link.source, link.target):
@@ -364,11 +364,11 @@ class _Parser:
     def _line(self) -> int:
         return self.text.count("\n", 0, self.at) + self.first_line
 
-    def _rest(self) -> str:
+    def _upcoming_text(self) -> str:
         return self.text[self.at :].split("\n", 1)[0][:40].strip()
 
-    def _unreadable(self) -> MateriaError:
-        self._skip(_SPACE)
+    def _syntax_error(self) -> MateriaError:
+        self._consume(_SPACE)
         reserved = _RESERVED.match(self.text, self.at)
         if reserved:
             message, hint = (
@@ -377,7 +377,7 @@ class _Parser:
             )
             return self._error(message, hint)
         hint = "write nodes such as A[Plan] and links such as A -->|yes| B; write spaces around &"
-        return self._error(f"The flowchart cannot be read at {self._rest()!r}.", hint)
+        return self._error(f"The flowchart cannot be read at {self._upcoming_text()!r}.", hint)
 
     def _error(self, message: str, hint: str | None = None, *, line: int | None = None) -> MateriaError:
         number = self._line() if line is None else line
@@ -385,7 +385,7 @@ class _Parser:
         return MateriaError(message, where=where, hint=hint, kind="bad_graph")
 
 
-def _plain(text: str) -> str:
+def _plain_label(text: str) -> str:
     """Return a label on one line, without quotes, markup and entities."""
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] == '"':

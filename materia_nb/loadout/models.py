@@ -10,7 +10,7 @@ from typing import Final
 from materia_nb.jsonvalue import Object
 from materia_nb.loadout import fields
 from materia_nb.loadout.fields import Model, TwoSpellings, config_field
-from materia_nb.loadout.graph import DEFAULT_TIMEOUT_MS, LANES_AT_ONCE, Budget, Limits
+from materia_nb.loadout.graph import DEFAULT_LANES, DEFAULT_TIMEOUT_MS, Budget, Limits
 from materia_nb.loadout.report import (
     INVALID_CONDITION,
     INVALID_CONFIG,
@@ -25,7 +25,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 _BUDGET: Final = Budget()
 _LIMITS: Final = Limits()
 _BUILT_IN_NAMES: Final = ", ".join(f"`{name}`" for name in BUILT_IN)
-_TASK_PROTOCOLS: Final = ", ".join(f"`{name}`" for name, protocol in OWN_PROTOCOLS.items() if protocol.tells_the_task)
+_TASK_PROTOCOLS: Final = ", ".join(f"`{name}`" for name, own in OWN_PROTOCOLS.items() if own.includes_assignment)
 
 # fmt: off
 
@@ -169,7 +169,7 @@ class Config(Model):
     mcp_servers: dict[fields.Key, McpServer] | None = config_field(
         "MCP servers by name. A materia lists their tools in `tools`, as `name.tool` or `name.*`.")
     parallelism: Parallelism | None = config_field(
-        f"Settings for lanes, unless the loop sets `parallel`. Defaults to {LANES_AT_ONCE} lanes at the same time.")
+        f"Settings for lanes, unless the loop sets `parallel`. Defaults to {DEFAULT_LANES} lanes at the same time.")
 
 
 class EdgeFields(Model):

@@ -41,9 +41,9 @@ from materia_nb.loadout.topology import (
     LoadoutFacts,
     MateriaFacts,
     SocketFacts,
+    cached_per_config,
     loadout_facts,
     materia_group,
-    once_per_config,
     parse_loadout,
     parse_materia,
     parts_to_check,
@@ -70,7 +70,7 @@ def check_config(document: JSON, loadout: str | None = None) -> Report:
     return Report(tuple(find_problems(document, loadout)), tuple(find_hints(document, loadout)))
 
 
-@once_per_config
+@cached_per_config
 def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     """Return the problems of a config, without hints; the arguments are the same as for :func:`check_config`."""
     # imported here, since pydantic is slow to import and not every caller checks a config
@@ -83,7 +83,7 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     if not is_object(document):
         return findings.entries
     check_servers(findings, document.get("mcpServers"))
-    _check_named(findings, document, loadout)
+    _check_name(findings, document, loadout)
     names, definitions = parts_to_check(document, loadout)
     for name in names:
         raw = document["loadouts"][name]
@@ -102,7 +102,7 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     return findings.entries
 
 
-def _check_named(findings: Findings, document: Object, loadout: str | None) -> None:
+def _check_name(findings: Findings, document: Object, loadout: str | None) -> None:
     """Report a named loadout that does not exist."""
     loadouts = as_object(document.get("loadouts"))
     if loadout is not None and loadouts and loadout not in loadouts:
@@ -146,9 +146,9 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
     graph = _resolved(facts, {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()})
     return replace(
         graph,
-        limits=_bounds(Limits, models.LimitsFields, document.get("limits")),
-        budget=_bounds(Budget, models.BudgetFields, document.get("budget")),
-        document=frozen(_own_document(document, name, materia)),
+        limits=_converted(Limits, models.LimitsFields, document.get("limits")),
+        budget=_converted(Budget, models.BudgetFields, document.get("budget")),
+        document=frozen(_reduced_document(document, name, materia)),
         keep_thinking=document.get("keepThinking") is not False,
         prices=FrozenDict(_prices(document.get("prices"))),
         mcp_servers=as_object(document.get("mcpServers")),
@@ -180,7 +180,7 @@ def _consumers(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
     return consumers
 
 
-def _own_document(document: Object, name: str, used: Collection[str]) -> dict[str, JSON]:
+def _reduced_document(document: Object, name: str, used: Collection[str]) -> dict[str, JSON]:
     """Return the config with only one loadout and its materia."""
     own = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
     own["activeLoadout"] = name
@@ -225,7 +225,7 @@ def _edges(derivation: Derivation, socket: SocketFacts) -> tuple[Edge, ...]:
     edges = []
     for edge in socket.edges:
         maximum = whole_number(edge.raw.get("maxTraversals"))
-        if edge.when is not None and derivation.may_lead_to(edge.to):
+        if edge.when is not None and derivation.is_target(edge.to):
             edges.append(Edge(edge.when, edge.to, edge.index, maximum if maximum is not None and maximum > 0 else None))
     return tuple(edges)
 
@@ -265,7 +265,7 @@ def _materia(facts: MateriaFacts, owner: Path | None) -> Materia:
     if is_object(tools):
         tools = tools["tools"]
     materia = replace(
-        _plain_materia(facts),
+        _sketch_materia(facts),
         tools=tools if isinstance(tools, str) else tuple(tools),
         params=as_object(raw.get("params")),
         owner=owner,
@@ -278,12 +278,12 @@ def _materia(facts: MateriaFacts, owner: Path | None) -> Materia:
         materia,
         multi_turn=False,
         command=tuple(raw.get("command") or ()),
-        script=raw.get("script") or _built_in(raw),
+        script=raw.get("script") or _built_in_script(raw),
         timeout_ms=UtilityMateria.model_validate(raw).model_dump()["timeout_ms"],
     )
 
 
-def _built_in(raw: Object) -> Object | None:
+def _built_in_script(raw: Object) -> Object | None:
     """Return the script of a utility that is referred to by its name in the reference engine, or None (R61)."""
     name = raw.get("utility")
     if raw.get("command") is not None or not isinstance(name, str) or name not in BUILT_IN:
@@ -291,7 +291,7 @@ def _built_in(raw: Object) -> Object | None:
     return {"kind": "shippedUtility", "name": BUILT_IN[name]}
 
 
-def _bounds(kind: type[_Resolved], model: type[Model], raw: JSON) -> _Resolved:
+def _converted(kind: type[_Resolved], model: type[Model], raw: JSON) -> _Resolved:
     """Return limits, a budget or a price with converted values; fields that are missing or null get defaults."""
     read = model.model_validate(as_object(raw)).model_dump()
     named = {field.name for field in fields(kind)}
@@ -302,7 +302,7 @@ def _prices(raw: JSON) -> dict[str, Price]:
     from materia_nb.loadout.models import PriceFields
 
     written = {name: price for name, price in as_object(raw).items() if price is not None}
-    return {name: _bounds(Price, PriceFields, price) for name, price in written.items()}
+    return {name: _converted(Price, PriceFields, price) for name, price in written.items()}
 
 
 # -- sketches --------------------------------------------------------------------------
@@ -330,14 +330,14 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
         names = (socket.raw.get("materia"), recorded.get(id_), socket.raw.get("utility"), "no materia")
         materia_id = next(name for name in names if is_text(name))
         # a socket can contain the definition itself
-        materia[id_] = _plain_materia(parse_materia(materia_id, socket.materia.raw or socket.raw))
+        materia[id_] = _sketch_materia(parse_materia(materia_id, socket.materia.raw or socket.raw))
     graph = _resolved(facts, materia)
     # A sketch is never cast and needs no protocol; a protocol that is not installed must not prevent drawing.
     drawn = {id_: replace(socket, handoff=DEFAULT_HANDOFF) for id_, socket in graph.sockets.items()}
     return replace(graph, entry=graph.entry or next(iter(recorded), ""), sockets=drawn)
 
 
-def _plain_materia(facts: MateriaFacts) -> Materia:
+def _sketch_materia(facts: MateriaFacts) -> Materia:
     """Return a materia with only the attributes that can be read from any definition, even a malformed definition."""
     return Materia(
         id=facts.id,

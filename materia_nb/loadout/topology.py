@@ -180,7 +180,7 @@ class LoadoutFacts:
     sockets: Mapping[str, SocketFacts]
     loops: tuple[LoopFacts, ...]
     texts: frozenset[str]
-    made_json: frozenset[str]
+    forced_json: frozenset[str]
     definitions: Object
 
     @property
@@ -198,7 +198,7 @@ class LoadoutFacts:
             "loop": [(self, loop) for loop in self.loops],
         }
 
-    def sharing(self, socket: SocketFacts) -> list[str]:
+    def with_same_materia(self, socket: SocketFacts) -> list[str]:
         """Return the ids of the sockets that place the same materia, including this socket."""
         materia = socket.raw.get("materia")
         return [id_ for id_, other in self.sockets.items() if other.raw.get("materia") == materia]
@@ -225,12 +225,12 @@ def _condition_or_none(value: JSON) -> Condition | None:
     return value if is_condition(value) else None
 
 
-def once_per_config(function: Callable[[Any, Any], _Result]) -> Callable[..., _Result]:
+def cached_per_config(function: Callable[[Any, Any], _Result]) -> Callable[..., _Result]:
     """Return a function of a config and a loadout that caches its last results for frozen configs."""
     entries: dict[tuple[int, str | None], tuple[JSON, _Result]] = {}
 
     @wraps(function)
-    def remembered(config: JSON, loadout: str | None = None) -> _Result:
+    def cached(config: JSON, loadout: str | None = None) -> _Result:
         if type(config) is not FrozenDict:
             return function(config, loadout)
         key = id(config), loadout
@@ -238,17 +238,17 @@ def once_per_config(function: Callable[[Any, Any], _Result]) -> Callable[..., _R
         if known is not config or result is None:
             result = function(config, loadout)
         entries[key] = config, result
-        while len(entries) > _MAX_REMEMBERED:
+        while len(entries) > _MAX_CACHED:
             entries.pop(next(iter(entries)), None)
         return result
 
-    return remembered
+    return cached
 
 
-_MAX_REMEMBERED: Final = 8
+_MAX_CACHED: Final = 8
 
 
-@once_per_config
+@cached_per_config
 def loadout_facts(config: Object, name: str) -> LoadoutFacts:
     """Return a parsed loadout of a config; the result for a frozen config is cached."""
     raw = as_object(as_object(config.get("loadouts")).get(name))
@@ -276,7 +276,7 @@ def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | 
             materia[placed] = parse_materia(placed, definitions[placed])
     handoff = text_or(raw.get("handoff"), DEFAULT_HANDOFF)
     sockets = {id_: _parse_socket(id_, socket, objects, loops, materia, handoff) for id_, socket in objects.items()}
-    made_json = _made_json(sockets)
+    forced_json = _forced_json(sockets)
     return LoadoutFacts(
         name=name,
         raw=raw,
@@ -288,14 +288,14 @@ def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | 
         texts=frozenset(
             id_
             for id_, socket in sockets.items()
-            if not (socket.materia.generator or socket.parse == "json" or id_ in made_json)
+            if not (socket.materia.generator or socket.parse == "json" or id_ in forced_json)
         ),
-        made_json=made_json,
+        forced_json=forced_json,
         definitions=definitions,
     )
 
 
-def _made_json(sockets: Mapping[str, SocketFacts]) -> frozenset[str]:
+def _forced_json(sockets: Mapping[str, SocketFacts]) -> frozenset[str]:
     guarded = [socket for socket in sockets.values() if socket.loops and socket.is_guarded_exit]
     json_sockets = {socket.id for socket in guarded if not socket.is_utility}
     shared = [socket.raw.get("materia") for socket in guarded]
@@ -430,36 +430,36 @@ def strong_components(targets: Mapping[_Node, Iterable[_Node]]) -> list[list[_No
     number: dict[_Node, int] = {}
     lowest: dict[_Node, int] = {}
     stack: list[_Node] = []
-    open_: set[_Node] = set()
+    on_stack: set[_Node] = set()
     groups: list[list[_Node]] = []
     for root in targets:
         if root in number:
             continue
-        todo = [(root, iter(targets[root]))]
+        pending = [(root, iter(targets[root]))]
         number[root] = lowest[root] = len(number)
         stack.append(root)
-        open_.add(root)
-        while todo:
-            node, rest = todo[-1]
+        on_stack.add(root)
+        while pending:
+            node, rest = pending[-1]
             for child in rest:
                 if child not in number:
                     number[child] = lowest[child] = len(number)
                     stack.append(child)
-                    open_.add(child)
-                    todo.append((child, iter(targets[child])))
+                    on_stack.add(child)
+                    pending.append((child, iter(targets[child])))
                     break
-                if child in open_:
+                if child in on_stack:
                     lowest[node] = min(lowest[node], number[child])
             else:
-                todo.pop()
-                if todo:
-                    parent = todo[-1][0]
+                pending.pop()
+                if pending:
+                    parent = pending[-1][0]
                     lowest[parent] = min(lowest[parent], lowest[node])
                 if lowest[node] == number[node]:
                     component: list[_Node] = []
-                    while node in open_:
+                    while node in on_stack:
                         component.append(stack.pop())
-                        open_.remove(component[-1])
+                        on_stack.remove(component[-1])
                     groups.append(component[::-1])
     return groups
 

@@ -156,7 +156,7 @@ CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(CONDITION_SPECS)
 GUARDS: Final[tuple[Condition, ...]] = tuple(condition for condition, spec in CONDITION_SPECS.items() if spec.guards)
 """The conditions that need a verdict, and therefore never match a text."""
-WAITING_FOR: Final[Mapping[Result, Condition]] = {
+GUARD_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(condition for condition, spec in CONDITION_SPECS.items() if spec.needs == (verdict,))
     for verdict in YES_OR_NO
 }
@@ -182,7 +182,7 @@ CONDITION_ADVICE: Final = "write " + one_of_words(f'"{condition}"' for condition
 def unmatched_verdicts(conditions: Iterable[Condition]) -> list[Condition]:
     """Return the verdicts that none of ``conditions`` matches, each as the condition on only this verdict."""
     matched = {result for condition in conditions for result in CONDITION_SPECS[condition].needs}
-    return [word for verdict, word in WAITING_FOR.items() if verdict not in matched]
+    return [word for verdict, word in GUARD_FOR.items() if verdict not in matched]
 
 
 def match_every_output(conditions: Collection[Condition], *, text: bool) -> bool:
@@ -212,16 +212,16 @@ class OwnProtocol(NamedTuple):
         implementation: the class in ``materia_nb.handoff`` that implements the protocol.
         fields: the top-level fields that an agent must return; None if the socket determines the fields and its
             assignments add more.
-        tells_the_task: True if the agent gets the ``assignment`` of its socket.
+        includes_assignment: True if the agent gets the ``assignment`` of its socket.
         in_separate_turn: True if the handoff should be requested in a separate turn after the work.
-        must_judge: True if an output without a verdict is refused when every edge or exit needs a verdict (R7).
+        requires_verdict: True if an output without a verdict is refused when every edge or exit needs a verdict (R7).
     """
 
     implementation: str
     fields: tuple[str, ...] | None = None
-    tells_the_task: bool = False
+    includes_assignment: bool = False
     in_separate_turn: bool = False
-    must_judge: bool = False
+    requires_verdict: bool = False
 
 
 OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
@@ -231,10 +231,10 @@ OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
 DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
 
 
-def must_judge(protocol: object) -> bool:
+def requires_verdict(protocol: object) -> bool:
     """True if this protocol requires a verdict when every edge or exit depends on one (R7)."""
     own = OWN_PROTOCOLS.get(protocol) if isinstance(protocol, str) else None
-    return own is not None and own.must_judge
+    return own is not None and own.requires_verdict
 
 
 def protocol_names() -> list[str]:
@@ -264,7 +264,7 @@ def source_fault(source: str) -> tuple[str, str] | None:
     """
     if not source.startswith("$"):
         return None
-    if (endless := takes_long(source)) is not None:
+    if (endless := slow_expression(source)) is not None:
         return f"{brief(source)} {endless[0]}", endless[1]
     if (fault := jsonpath_fault(source)) is None:
         return None
@@ -274,7 +274,7 @@ def source_fault(source: str) -> tuple[str, str] | None:
     )
 
 
-def takes_long(source: str) -> tuple[str, str] | None:
+def slow_expression(source: str) -> tuple[str, str] | None:
     """Return the reason why a JSONPath expression could take extremely long on some outputs, and advice; else None."""
     if "=~" in source or "`sub(" in source:
         return (
@@ -338,6 +338,6 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-FilesWord: TypeAlias = Literal["off", "not ignored", "all"]
+FilesChoice: TypeAlias = Literal["off", "not ignored", "all"]
 """Files in the snapshot after each step: no files, the files that Git does not ignore, or all files."""
-FILES_OFF, FILES_NOT_IGNORED, ALL_FILES = FILE_CHOICES = get_args(FilesWord)
+FILES_OFF, FILES_NOT_IGNORED, ALL_FILES = FILE_CHOICES = get_args(FilesChoice)

@@ -89,7 +89,7 @@ class DesignServer:
 
     def _report(self, change: str) -> str:
         """Describe a change, and the problems and hints after it; warn if the draft could not be stored."""
-        not_stored = f"\n{self.design.not_kept}" if self.design.not_kept else ""
+        not_stored = f"\n{self.design.draft_error}" if self.design.draft_error else ""
         return f"{change}{not_stored}\n{self._findings()}"
 
     def _findings(self) -> str:
@@ -190,8 +190,8 @@ class DesignServer:
             raise MateriaError(
                 "You have not changed the loadout, so nothing can be handed over.", hint="change it first"
             )
-        if design.not_kept:
-            raise MateriaError(design.not_kept, hint="report this to the person")
+        if design.draft_error:
+            raise MateriaError(design.draft_error, hint="report this to the person")
         arguments = ("" if design.name in self.bench.loadouts.config.loadout_names else "--new ") + design.name
         count = counted(len(design.steps), "step")
         self.close()
@@ -202,7 +202,7 @@ class DesignServer:
     def close(self) -> None:
         """Close the design; its steps remain as a draft, which the designer offers to a person."""
         if self._design is not None:
-            self._design.keep, self._design = None, None
+            self._design.save_draft, self._design = None, None
 
     def _exploration(self, items: list[int] | None) -> Any:
         from materia_nb.cast.views.loadout_views import ExploreView

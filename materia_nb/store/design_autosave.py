@@ -97,8 +97,8 @@ class SavedDraft:
         message = f"continued with {self}"
         if design.changed:
             message += ", which replaces your unsaved edits until you undo its steps"
-        design.take_up(self.steps, self.undone)
-        if not design.not_kept:
+        design.restore_draft(self.steps, self.undone)
+        if not design.draft_error:
             self.discard()
         if self.home not in (None, str(design.home)):
             return f"{message}; it was begun for {self.home}, which is not loaded, so saving writes to {design.home}"
@@ -129,7 +129,7 @@ def autosave(design: Design, root: Path, by: str = "") -> Design:
 
     ``by`` is the coding agent that edits the design, or empty for a person.
     """
-    design.keep = _Autosaver(root, by).on_change
+    design.save_draft = _Autosaver(root, by).on_change
     return design
 
 

@@ -101,7 +101,7 @@ class CastPanel(CastSurface):
     def _run_to(self, socket: ShortText) -> None:
         """Run until a socket comes next, or ``end``."""
         if socket != END:
-            self.cast.graph.needs_socket(socket)
+            self.cast.graph.require_socket(socket)
         cast = self.cast
         self.run_until(lambda: cast.run(socket))
 
@@ -517,7 +517,7 @@ class CastPanel(CastSurface):
     @cast_messages.message
     def _pin(self, socket: ShortText) -> None:
         """Pin the last answer of a socket, or unpin it."""
-        self.cast.graph.needs_socket(socket)
+        self.cast.graph.require_socket(socket)
         name = self.cast.now.pinned_at(socket)
         if name is None:
             self.cast.pins.add(socket)

@@ -21,7 +21,7 @@ from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON, as_object
 from materia_nb.loadout.design.document import OPERATIONS, design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
-from materia_nb.loadout.design.sockets import add_socket, clip_of, new_sockets, place_sockets
+from materia_nb.loadout.design.sockets import add_socket, copied_sockets, new_sockets, place_sockets
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.json_schema import read_field
 from materia_nb.loadout.models import (
@@ -243,7 +243,7 @@ def delete(session: DesignState, of: DesignPart = None) -> str:
 def copy(session: DesignState) -> str:
     """Copy the chosen sockets."""
     ids = _chosen(session)
-    session.clip = clip_of(session.design.document, ids)
+    session.clip = copied_sockets(session.design.document, ids)
     return f"copied {', '.join(ids)}"
 
 
@@ -272,7 +272,7 @@ def paste(session: DesignState) -> str:
 @act
 def duplicate(session: DesignState) -> str:
     """Insert a copy of the chosen sockets; the clipboard stays as it is."""
-    clip, session.clip = session.clip, clip_of(session.design.document, _chosen(session))
+    clip, session.clip = session.clip, copied_sockets(session.design.document, _chosen(session))
     try:
         return paste(session)
     finally:

@@ -42,7 +42,7 @@ class DesignSession(DesignState):
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Handle a message; an error is shown in ``note`` and leaves the design unchanged."""
-        not_kept, summary = self.design.not_kept, None
+        not_kept, summary = self.design.draft_error, None
         try:
             if kind not in ("answer", "pick", "news"):
                 self.question = None
@@ -56,8 +56,8 @@ class DesignSession(DesignState):
         else:
             if summary is not None or (self.note[0] == "alert" and kind != "news"):
                 self.note = "status", summary or ""
-        if self.design.not_kept not in ("", not_kept):
-            self.note = "alert", f"{summary or 'done'}; {self.design.not_kept}. Save the design, or it may be lost."
+        if self.design.draft_error not in ("", not_kept):
+            self.note = "alert", f"{summary or 'done'}; {self.design.draft_error}. Save the design, or it may be lost."
         self._tidy()
 
     def _tidy(self) -> None:

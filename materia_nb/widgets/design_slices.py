@@ -105,8 +105,8 @@ def _left(design: Design) -> str:
     """Return the description of how to recover a design after its kernel has died."""
     if not design.changed:
         return "all changes are saved."
-    if design.not_kept:
-        return f"its file has the last saved version; {design.not_kept}."
+    if design.draft_error:
+        return f"its file has the last saved version; {design.draft_error}."
     return f"it offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
 
 

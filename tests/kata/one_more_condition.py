@@ -16,7 +16,7 @@ from materia_nb.display.text import graph_mermaid, graph_text
 from materia_nb.insight.why import explain
 from materia_nb.loadout import build_graph, check_config
 from materia_nb.loadout.json_schema import config_schema
-from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS, WAITING_FOR, Result
+from materia_nb.loadout.vocabulary import CONDITIONS, GUARD_FOR, GUARDS, Result
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice
 from materia_nb.widgets.graph_panel import GraphPanel
@@ -123,7 +123,7 @@ def designed(folder: Path) -> None:
 if __name__ == "__main__":
     assert CONDITIONS[-1] == WORD
     assert WORD not in GUARDS
-    assert WORD not in WAITING_FOR.values()
+    assert WORD not in GUARD_FOR.values()
     assert f'"{WORD}"' in str(config_schema()).replace("'", '"')
     routed()
     drawn()

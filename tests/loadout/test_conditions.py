@@ -11,9 +11,9 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import (
     CONDITION_SPECS,
     CONDITIONS,
+    GUARD_FOR,
     GUARDS,
     OUTPUT_CONDITIONS,
-    WAITING_FOR,
     Condition,
     Result,
     condition_spec,
@@ -45,7 +45,7 @@ def test_guarded_conditions_never_match_a_text_output():
 
 
 def test_each_verdict_has_a_condition_of_its_own():
-    assert WAITING_FOR == {Result.YES: "satisfied", Result.NO: "not_satisfied"}
+    assert GUARD_FOR == {Result.YES: "satisfied", Result.NO: "not_satisfied"}
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_unreadable_files_are_refused(tmp_path):
         ("note.txt", "unknown extension", "rename"),
         ("latin.json", "UTF-8", "UTF-8"),
         ("folder.json", "directory", "config files"),
-        ("pipe.json", "regular file", "config file"),
+        ("pipe.json", "plain file", "config file"),
         ("hello.json/x.json", "cannot be read", "path"),
         ("nul\0.json", "file name", "config file"),
         ("~nobody-of-that-name/x.json", "home", "full path"),

@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.sockets import SOCKET_FIELDS, clip_of, new_sockets
+from materia_nb.loadout.design.sockets import SOCKET_FIELDS, copied_sockets, new_sockets
 from materia_nb.loadout.resolve import sketch_graph
 from materia_nb.loadout.topology import next_socket_id
 
@@ -215,8 +215,8 @@ def test_materia_can_be_created_and_changed_for_all_loadouts(draft):
         (lambda d: d.make_materia(3, "agent"), "is 3, not a text"),
         (lambda d: d.remove_sockets([]), "no socket is selected"),
         (lambda d: d.paste({"sockets": {"end": {}, "Socket-1": 3}}), "the copy contains no sockets"),
-        (lambda d: clip_of(d.document, []), "no socket is selected"),
-        (lambda d: clip_of(d.document, ["Socket-9"]), "Socket-9"),
+        (lambda d: copied_sockets(d.document, []), "no socket is selected"),
+        (lambda d: copied_sockets(d.document, ["Socket-9"]), "Socket-9"),
     ],
 )
 def test_invalid_copy_or_definition_is_refused_with_advice(draft, act, why):
@@ -230,7 +230,7 @@ def test_copied_sockets_keep_inner_edges_and_get_free_ids(draft):
     draft.place_sockets({"Socket-2": (1, 2), "Socket-1": (0, 0)})
     draft.add_edge("Socket-3", "end", "failed")
     before = draft.document
-    clip = clip_of(before, ["Socket-2", "Socket-3", "Socket-2"])
+    clip = copied_sockets(before, ["Socket-2", "Socket-3", "Socket-2"])
     ways = {name: [edge["to"] for edge in socket["edges"]] for name, socket in clip["sockets"].items()}
     assert ways == {"Socket-2": ["Socket-3"], "Socket-3": ["Socket-2", "Socket-2", "end"]}
     assert clip["layout"] == {"sockets": {"Socket-2": {"x": 1, "y": 2}}}
@@ -244,7 +244,7 @@ def test_copied_sockets_keep_inner_edges_and_get_free_ids(draft):
 
 
 def test_copy_into_an_empty_loadout_becomes_its_entry():
-    clip = clip_of(design().document, ["Socket-4", "Socket-1"])
+    clip = copied_sockets(design().document, ["Socket-4", "Socket-1"])
     assert clip == {"sockets": {"Socket-4": {"materia": "P"}, "Socket-1": {"materia": "G"}}}
     empty = Design("New", {}, config({}))
     assert empty.paste(clip) == "copied Socket-4, Socket-1 as Socket-5, Socket-6"
@@ -256,10 +256,10 @@ def test_cursor_named_after_a_copied_socket_is_renamed():
     walks = {"items": "state.rows", "as": "row"}
     socket = {"materia": "P", "foreach": walks, "advance": {"when": "always", "cursor": "Socket-1Index"}}
     draft = design(config({"Socket-1": socket}))
-    draft.paste(clip_of(draft.document, ["Socket-1"]))
+    draft.paste(copied_sockets(draft.document, ["Socket-1"]))
     assert draft.document["sockets"]["Socket-2"]["advance"]["cursor"] == "Socket-2Index"
     spelled = design(config({"Socket-1": {**socket, "foreach": {**walks, "cursor": "Socket-1Index"}}}))
-    spelled.paste(clip_of(spelled.document, ["Socket-1"]))
+    spelled.paste(copied_sockets(spelled.document, ["Socket-1"]))
     assert spelled.document["sockets"]["Socket-2"]["advance"]["cursor"] == "Socket-1Index"
 
 
@@ -474,12 +474,12 @@ def test_autosaved_design_restores_its_undo_history(draft):
     draft.undo()
     kept = []
     taken_up = design()
-    taken_up.keep = lambda one, complete: kept.append(complete) or "no room"
-    taken_up.take_up(steps, [undone])
+    taken_up.save_draft = lambda one, complete: kept.append(complete) or "no room"
+    taken_up.restore_draft(steps, [undone])
     assert (taken_up.document, taken_up.definitions) == (draft.document, draft.definitions)
     assert taken_up.originals.keys() == {"P", "U"}
     assert taken_up.originals["P"]["prompt"] != "other"
-    assert (kept, taken_up.not_kept) == ([True], "no room")
+    assert (kept, taken_up.draft_error) == ([True], "no room")
     assert taken_up.redo() == "set label of U to utility"
     assert (kept, "no room" in repr(taken_up)) == ([True, False], True)
     assert [taken_up.undo() for _ in range(3)][-1] == "set prompt of P to other"

@@ -14,8 +14,8 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError, check_config, load_layers, read_config
 from materia_nb.loadout.layers import (
     BUNDLED,
-    definitions_placed,
     pi_profile_directory,
+    placed_definitions,
     profile_directory,
 )
 
@@ -258,8 +258,8 @@ def test_settings_show_their_layer_and_overridden_values(project, profile, env):
         "model": "project",
         "label": "project",
     }
-    assert definitions_placed(config.document, "T") == {"P": {**AGENT, "model": "b", "label": "L"}}
-    assert definitions_placed(config.document, "Nowhere") == {}
+    assert placed_definitions(config.document, "T") == {"P": {**AGENT, "model": "b", "label": "L"}}
+    assert placed_definitions(config.document, "Nowhere") == {}
 
 
 def test_origin_of_an_unknown_name_is_an_error_with_a_suggestion(project, env):

@@ -374,7 +374,7 @@ def test_every_bundled_protocol_is_documented():
     assert list(OWN_PROTOCOLS) == explained[: len(OWN_PROTOCOLS)]
     assigned = re.search(r"^\| `assignment` \|.*", text_of(make_docs.FORMAT), re.MULTILINE)[0]
     assert re.findall(r"`([a-z-]+)`", assigned)[1:] == [
-        name for name, one in OWN_PROTOCOLS.items() if one.tells_the_task
+        name for name, one in OWN_PROTOCOLS.items() if one.includes_assignment
     ]
 
 

@@ -108,7 +108,7 @@ def left(project):
     for materia in ("Plan", "Build", "Eval", "Maintain"):
         design.add_socket(materia)
     design.undo()
-    design.keep = None  # as if its kernel had gone
+    design.save_draft = None  # as if its kernel had gone
     [path] = (project / ".pi" / "pi-materia" / "drafts").iterdir()
     return path
 
@@ -134,7 +134,7 @@ def test_undone_steps_are_dropped_by_a_new_step(project):
     design.add_socket("Plan")
     design.undo()
     design.add_socket("Build")
-    design.keep = None
+    design.save_draft = None
     [draft] = drafts_in(project / ".pi" / "pi-materia")
     assert [step.summary for step in draft.steps] == ["added Socket-1 (Build) as the entry"]
     assert draft.undone == ()
@@ -176,13 +176,13 @@ def test_links_are_not_followed(project, left, tmp_path):
     wb, design = begun(project)
     assert wb.loadouts.drafts() == ()
     design.add_socket("Plan")
-    assert "is a link" in design.not_kept
+    assert "is a link" in design.draft_error
     assert "is a link" in repr(design)
     assert [one.name for one in elsewhere.iterdir()] == [left.name]
     left.parent.unlink()
     design.add_socket("Build")
-    assert design.not_kept == "", "it is tried again with the next act, with all acts"
-    design.keep = None
+    assert design.draft_error == "", "it is tried again with the next act, with all acts"
+    design.save_draft = None
     [draft] = wb.loadouts.drafts()
     assert len(draft.steps) == 2
 
@@ -192,7 +192,7 @@ def test_autosave_reports_a_file_changed_meanwhile(project):
     design.add_socket("Plan")
     wb.loadouts.save(design)
     design.add_socket("Build")
-    design.keep = None
+    design.save_draft = None
     file = project / PROJECT_FILE
     file.write_text(file.read_text().replace('"Plan"', '"Eval"'))
     again = Workbench(project)
@@ -210,7 +210,7 @@ def test_five_newest_autosaves_of_a_loadout_are_kept(project):
     for _ in range(7):
         design = wb.design("Mine", new=True)
         design.add_socket("Plan")
-        design.keep = None
+        design.save_draft = None
     assert len(wb.loadouts.drafts("Mine")) == 5
     assert wb.loadouts.drafts("Other") == ()
 
@@ -223,7 +223,7 @@ def test_design_saved_into_a_notebook_survives_the_kernel(project):
     assert not design.changed
     design.set_loadout("label", "ours")
     wb.loadouts.save(design)
-    design.keep = None
+    design.save_draft = None
     [draft] = wb.loadouts.drafts()
     assert not draft.has_changes(wb.design("Hojo-Consult")), "this kernel has it"
     again = Workbench(project)
@@ -238,7 +238,7 @@ def test_clock_going_back_does_not_remove_the_newest_autosave(project, monkeypat
         _, design = begun(project)
         for _ in range(number):
             design.add_socket("Plan")
-        design.keep = None  # as a kernel leaves it that ends
+        design.save_draft = None  # as a kernel leaves it that ends
         del design
         gc.collect()
         now[0] -= 60.0

@@ -199,7 +199,7 @@ def test_autosave_of_a_dead_kernel_can_be_restored_or_discarded(project):
     gone = Workbench(project).design("Mine", new=True)
     gone.add_socket("Plan")
     gone.add_socket("Build")
-    gone.keep = None  # its kernel is gone
+    gone.save_draft = None  # its kernel is gone
     wb = Workbench(project)
     panel = show_design(wb, "Mine")
     question = panel.front.design["bar"]["question"]
@@ -214,7 +214,7 @@ def test_autosave_of_a_dead_kernel_can_be_restored_or_discarded(project):
     assert bar["left"] == "it offers the draft of Mine, with all 2 steps."
     assert wb.loadouts.drafts() == ()
 
-    panel.design.keep = None  # and again
+    panel.design.save_draft = None  # and again
     panel.close()
     panel = show_design(Workbench(project), "Mine")
     panel.on_message({"kind": "answer", "number": 1})

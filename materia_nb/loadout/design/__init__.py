@@ -58,7 +58,7 @@ _MAX_FIXES: Final = 1_000
 """Maximum number of fixes that :meth:`Design.fix_all` applies, since a fix may cause another finding."""
 
 
-class Keep(Protocol):
+class DraftSaver(Protocol):
     """Function that saves the unsaved changes of a design as a draft."""
 
     def __call__(self, design: Design, /, *, complete: bool) -> str:
@@ -92,9 +92,9 @@ class Design:
         """The original definitions of the edited materia, by id; None for a new materia."""
         self._report: tuple[DesignChange, Object, Report] | None = None
         self._graph: tuple[Report, Graph] | None = None
-        self.keep: Keep | None = None
+        self.save_draft: DraftSaver | None = None
         """Function that saves a draft after each change."""
-        self.not_kept = ""
+        self.draft_error = ""
         """Reason why the draft of the last change was not saved, or ""."""
 
     # -- the document -----------------------------------------------------------------
@@ -172,7 +172,7 @@ class Design:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
             self._steps.append(replace(change, materia={**self._steps[-1].materia, **edited}))
             self._undone.clear()
-            self._kept()
+            self._save_draft()
         return change.summary
 
     def _with_current_advances(self, change: DesignChange) -> DesignChange:
@@ -185,32 +185,32 @@ class Design:
         current = {**placed, **{id_: without(placed[id_], "advance") for id_ in kept}}
         return replace(change, document={**change.document, "sockets": current}) if kept else change
 
-    def take_up(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
+    def restore_draft(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
         """Append the steps of a saved draft, and make its ``undone`` steps available for redo, the last step first."""
         for step in (*steps, *undone):
             for id_ in step.materia:
                 self.originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
         self._steps += steps
         self._undone[:] = undone
-        self._kept(complete=True)
+        self._save_draft(complete=True)
 
-    def _kept(self, *, complete: bool = False) -> None:
-        if self.keep is not None:
-            self.not_kept = self.keep(self, complete=complete)
+    def _save_draft(self, *, complete: bool = False) -> None:
+        if self.save_draft is not None:
+            self.draft_error = self.save_draft(self, complete=complete)
 
     def replace(self, document: Object, summary: str) -> str:
         """Replace the whole document, as one step."""
         return self.apply(DesignChange(as_json(document, self.name), summary))
 
-    def reload(self, fresh: Design) -> str:
-        """Replace the document, config and home with those of ``fresh``, a newly opened design, as one step."""
-        self.config, self.home = fresh.config, fresh.home
-        definitions = as_object(fresh.config.get("materia"))
+    def reload(self, reopened: Design) -> str:
+        """Replace the document, config and home with those of ``reopened``, a newly opened design, as one step."""
+        self.config, self.home = reopened.config, reopened.home
+        definitions = as_object(reopened.config.get("materia"))
         summary = self.apply(
-            DesignChange(fresh.document, "reloaded", {id_: definitions.get(id_) for id_ in self.originals})
+            DesignChange(reopened.document, "reloaded", {id_: definitions.get(id_) for id_ in self.originals})
         )
         self._base = self._steps[-1]
-        self._kept(complete=True)
+        self._save_draft(complete=True)
         return summary
 
     def undo(self) -> str:
@@ -218,7 +218,7 @@ class Design:
         if len(self._steps) == 1:
             raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=DESIGN_KIND)
         self._undone.append(self._steps.pop())
-        self._kept()
+        self._save_draft()
         return self._undone[-1].summary
 
     def redo(self) -> str:
@@ -226,13 +226,13 @@ class Design:
         if not self._undone:
             raise MateriaError("There is nothing to redo.", hint="undo a step first", kind=DESIGN_KIND)
         self._steps.append(self._undone.pop())
-        self._kept()
+        self._save_draft()
         return self._steps[-1].summary
 
     def saved(self, home: Home = NOTEBOOK) -> None:
         """Record that the current document is saved at ``home``; its steps can still be undone."""
         self._base, self.home = self._steps[-1], home
-        self._kept(complete=True)
+        self._save_draft(complete=True)
 
     @property
     def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
@@ -263,8 +263,8 @@ class Design:
 
     def fixes(self) -> dict[Problem, Fix]:
         """Return the tested fixes by finding, including suggestions that a person must confirm."""
-        tried = {finding: self.fix_of(finding) for finding in (*self.report.problems, *self.report.hints)}
-        return {finding: fix for finding, fix in tried.items() if fix is not None}
+        fixes = {finding: self.fix_of(finding) for finding in (*self.report.problems, *self.report.hints)}
+        return {finding: fix for finding, fix in fixes.items() if fix is not None}
 
     def fix_of(self, finding: Problem) -> Fix | None:
         """Return the fix of a problem or hint of the report; None if a person has to choose.
@@ -282,8 +282,8 @@ class Design:
             for report in (self.report, after)
         )
         new = {(problem.code, problem.source) for problem in after.problems} - before
-        goes = (finding.code, finding.source) not in left
-        return replace(now.fix, summary=change.summary) if goes and not new else None
+        is_fixed = (finding.code, finding.source) not in left
+        return replace(now.fix, summary=change.summary) if is_fixed and not new else None
 
     def _change_of(self, fix: Fix) -> DesignChange | None:
         try:
@@ -352,7 +352,7 @@ class Design:
     def __repr__(self) -> str:
         report = self.report
         state = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
-        return f"<Design {self.name!r}: {counted(len(self.steps), 'step')}, {state}, {'not saved' if self.changed else 'saved'}{self.not_kept and ', '}{self.not_kept}>"
+        return f"<Design {self.name!r}: {counted(len(self.steps), 'step')}, {state}, {'not saved' if self.changed else 'saved'}{self.draft_error and ', '}{self.draft_error}>"
 
 
 def _method(name: str) -> Callable[..., str]:

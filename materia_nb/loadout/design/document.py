@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, Object, as_object, is_number, is_object, without
-from materia_nb.loadout.check_graph import ID_FORM
+from materia_nb.loadout.check_graph import ID_FORMAT
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.topology import is_socket_id
@@ -77,24 +77,24 @@ def check_argument(parameter: Parameter, value: object, owner: str) -> None:
         raise design_error(message, "design", f"use {expected}")
 
 
-def _are_texts(value: object) -> bool:
+def _are_strings(value: object) -> bool:
     if isinstance(value, Collection):
         return not isinstance(value, str) and all(isinstance(entry, str) for entry in value)
     return isinstance(value, Iterable)
 
 
-def _is_spot(value: object) -> bool:
+def _is_point(value: object) -> bool:
     return isinstance(value, tuple | list) and len(value) == 2 and all(map(is_number, value))
 
 
 _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "str": (lambda value: isinstance(value, str), "a text"),
     "int": (lambda value: is_number(value) and isinstance(value, int), "a whole number"),
-    "Iterable[str]": (_are_texts, "a list of strings"),
+    "Iterable[str]": (_are_strings, "a list of strings"),
     "Mapping[str, JSON]": (is_object, "an object"),
-    "tuple[float, float]": (_is_spot, "a column and a row"),
+    "tuple[float, float]": (_is_point, "a column and a row"),
     "Mapping[str, tuple[float, float] | None]": (
-        lambda value: is_object(value) and all(spot is None or _is_spot(spot) for spot in value.values()),
+        lambda value: is_object(value) and all(point is None or _is_point(point) for point in value.values()),
         "an object with a column and a row for each socket",
     ),
 }
@@ -158,11 +158,11 @@ def with_value(owner: Object, name: str, field: str, value: JSON, where: str) ->
         summary = f"removed {field} from {name}" if field in owner else f"{name} has no {field}"
         return without(owner, field), summary
     value = as_json(value, where)
-    to = f" to {value}" if isinstance(value, str) and len(value) < _MAX_SHOWN else ""
+    to = f" to {value}" if isinstance(value, str) and len(value) < _MAX_SUMMARY_VALUE else ""
     return {**owner, field: value}, f"set {field} of {name}{to}"
 
 
-_MAX_SHOWN: Final = 40
+_MAX_SUMMARY_VALUE: Final = 40
 """Length from which the summary of a change omits the new text, in characters."""
 
 
@@ -225,7 +225,7 @@ def with_loop(document: Object, id_: str, loop: Object) -> Object:
     return {**document, "loops": {**objects_in(document, "loops"), id_: loop}}
 
 
-def check_when(when: JSON, where: str) -> None:
+def check_condition(when: JSON, where: str) -> None:
     """Raise MateriaError if a condition is not canonical (R3)."""
     if not is_condition(when):
         raise design_error(f"the condition cannot be {brief(when)}", where, CONDITION_ADVICE)
@@ -241,12 +241,12 @@ def check_target(document: Object, to: JSON, where: str, *, end: bool = True) ->
 def check_new_id(document: Object, id_: JSON) -> None:
     """Raise MateriaError if a socket id is not valid or already exists (R26)."""
     if not is_socket_id(id_):
-        raise design_error(f"{brief(id_)} is not a valid socket id", "sockets", f"use {ID_FORM}, but not end")
+        raise design_error(f"{brief(id_)} is not a valid socket id", "sockets", f"use {ID_FORMAT}, but not end")
     if id_ in objects_in(document, "sockets"):
         raise design_error(f"the socket {id_!r} already exists", "sockets", "choose another id")
 
 
-def counted_words(*counts: tuple[int, str]) -> str:
+def counts_in_words(*counts: tuple[int, str]) -> str:
     """Return the nonzero counts in words, such as ``, with 2 edges and 1 exit``; "" if all counts are 0."""
     *others, last = [counted(count, noun) for count, noun in counts if count] or [""]
     return f", with {', '.join(others)} and {last}" if others else f", with {last}" if last else ""

@@ -12,9 +12,9 @@ from materia_nb.jsonvalue import JSON, MISSING, Object, as_list, as_object, is_o
 from materia_nb.loadout.design.document import (
     DesignChange,
     as_json,
+    check_condition,
     check_target,
-    check_when,
-    counted_words,
+    counts_in_words,
     design_error,
     list_in,
     loop_in,
@@ -90,14 +90,14 @@ class EdgeList:
         return self.replaced([*self.entries[:index], entry, *self.entries[index + 1 :]])
 
 
-def _moved(edges: EdgeList, index: int, to: int) -> DesignChange:
+def _move_entry(edges: EdgeList, index: int, to: int) -> DesignChange:
     rest = edges.others(index)
     edges.check_index(to)
     document = edges.replaced([*rest[:to], edges.entries[index], *rest[to:]])
     return DesignChange(document, f"moved {edges.kind} {index + 1} of {edges.owner_name} to position {to + 1}")
 
 
-def _removed(edges: EdgeList, index: int) -> DesignChange:
+def _remove_entry(edges: EdgeList, index: int) -> DesignChange:
     summary = f"removed {edges.kind} {index + 1} of {edges.owner_name}"
     document = edges.replaced(edges.others(index))
     to = as_object(edges.entries[index]).get("to")
@@ -132,11 +132,11 @@ def add_edge(
     """
     edges = EdgeList(document, "edge", source)
     entries = edges.entries
-    check_when(when, edges.path)
+    check_condition(when, edges.path)
     check_target(document, to, edges.path)
     edge: Object = {"when": when, "to": to}
     if max_traversals is not None:
-        edge["maxTraversals"] = _limit(max_traversals, edges.path)
+        edge["maxTraversals"] = _check_limit(max_traversals, edges.path)
     if index is None:
         first_always = (at for at, edge in enumerate(entries) if as_object(edge).get("when") == "always")
         index = len(entries) if when == "always" else next(first_always, len(entries))
@@ -158,7 +158,7 @@ def change_edge(
     edges = EdgeList(document, "edge", source)
     edge, path = edges.at(index), f"{edges.path}[{index}]"
     if when is not None:
-        check_when(when, f"{path}.when")
+        check_condition(when, f"{path}.when")
         edge = {**edge, "when": when}
     if to is not None:
         check_target(document, to, f"{path}.to")
@@ -176,7 +176,7 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
     """
     edges = EdgeList(document, "edge", source)
     edge, path = edges.at(index), f"{edges.path}[{index}].maxTraversals"
-    maximum = None if max_traversals is None else _limit(max_traversals, path)
+    maximum = None if max_traversals is None else _check_limit(max_traversals, path)
     limit = "has no limit of its own" if maximum is None else f"may be taken {counted(maximum, 'time')}"
     changed = edges.changed(index, with_field(edge, "maxTraversals", maximum))
     return DesignChange(changed, f"edge {index + 1} of {source} {limit}")
@@ -185,16 +185,16 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
 @operation
 def move_edge(document: Object, source: str, index: int, to: int) -> DesignChange:
     """Move an edge to another position in its socket; raises MateriaError if the edge does not exist."""
-    return _moved(EdgeList(document, "edge", source), index, to)
+    return _move_entry(EdgeList(document, "edge", source), index, to)
 
 
 @operation
 def remove_edge(document: Object, source: str, index: int) -> DesignChange:
     """Remove an edge, even a malformed edge; raises MateriaError if the edge does not exist."""
-    return _removed(EdgeList(document, "edge", source), index)
+    return _remove_entry(EdgeList(document, "edge", source), index)
 
 
-def _limit(value: JSON, where: str) -> int:
+def _check_limit(value: JSON, where: str) -> int:
     number = whole_number(value)
     if number is None or number < 1:
         raise design_error(f"maxTraversals cannot be {brief(value)}", where, "use a whole number of at least 1")
@@ -257,13 +257,13 @@ def change_exit(
 @operation
 def move_exit(document: Object, loop: str, index: int, to: int) -> DesignChange:
     """Move an exit to another position; raises MateriaError if the exit does not exist."""
-    return _moved(EdgeList(document, "exit", loop), index, to)
+    return _move_entry(EdgeList(document, "exit", loop), index, to)
 
 
 @operation
 def remove_exit(document: Object, loop: str, index: int) -> DesignChange:
     """Remove an exit, even a malformed exit; raises MateriaError if the exit does not exist."""
-    return _removed(EdgeList(document, "exit", loop), index)
+    return _remove_entry(EdgeList(document, "exit", loop), index)
 
 
 def _ids(routes: Iterable[JSON]) -> list[JSON]:
@@ -281,7 +281,7 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
         hint = did_you_mean(str(source), members)
         raise design_error(f"{brief(source)} is not a member of loop {edges.owner!r}", f"{path}.from", hint)
     if "condition" in changes:
-        check_when(condition, f"{path}.condition")
+        check_condition(condition, f"{path}.condition")
     if "targetSocketId" in changes:
         check_target(edges.document, changes["targetSocketId"], f"{path}.targetSocketId")
     if "id" in changes and (not is_text(id_) or id_ in _ids(others)):
@@ -404,14 +404,14 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignCha
     """
     loop = loop_in(document, id_)
     members = _members(document, sockets, id_)
-    dropped = [member for member in as_list(loop.get("sockets")) if member not in members]
+    without_exits = [member for member in as_list(loop.get("sockets")) if member not in members]
     changed: Object = {**loop, "sockets": members}
     exits = as_list(loop.get("exits"))
-    remaining = [route for route in exits if as_object(route).get("from") not in dropped]
+    remaining = [route for route in exits if as_object(route).get("from") not in without_exits]
     removed = len(exits) - len(remaining)
     if removed:
         changed = with_field(changed, "exits", remaining)
-    if is_object(loop.get("exit")) and loop["exit"].get("from") in dropped:
+    if is_object(loop.get("exit")) and loop["exit"].get("from") in without_exits:
         changed, removed = without(changed, "exit"), removed + 1
     summary = f"set the members of loop {id_} to {', '.join(members)}"
     sentence = f"{summary}; removed {counted(removed, 'exit')} of former members" if removed else summary
@@ -498,7 +498,7 @@ def delete_loop(document: Object, id_: str) -> DesignChange:
     loop = loop_in(document, id_)
     exits = len(as_list(loop.get("exits"))) + is_object(loop.get("exit"))
     changed = with_field(document, "loops", without(objects_in(document, "loops"), id_))
-    return DesignChange(changed, f"deleted loop {id_}{counted_words((exits, 'exit'))}")
+    return DesignChange(changed, f"deleted loop {id_}{counts_in_words((exits, 'exit'))}")
 
 
 def _members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:

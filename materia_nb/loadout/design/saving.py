@@ -23,13 +23,13 @@ from materia_nb.loadout.config_files import (
 from materia_nb.loadout.design import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact
 from materia_nb.loadout.items import with_advances
-from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, LayeredConfig, LayerName, whole_over
+from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, LayeredConfig, LayerName, replacing
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.topology import parse_loadout
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
-_UNIT: Final = re.compile(r"\n([ \t]+)\S")
-_LONGEST_LINE: Final = 100
+_WHITESPACE: Final = re.compile(r"[ \t\n\r]*")
+_INDENT: Final = re.compile(r"\n([ \t]+)\S")
+_MAX_LINE: Final = 100
 _decoder: Final = json.JSONDecoder()
 
 
@@ -64,7 +64,7 @@ def rewrite_json(text: str, new: JSON) -> str:
     New parts follow the style of their neighbours: the indentation, and one line or several.
     """
     try:
-        root = _scan(text, _skip(text, 0))
+        root = _parse_node(text, _skip_space(text, 0))
         rewritten = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
     except RecursionError:
         rewritten = "null"
@@ -74,34 +74,34 @@ def rewrite_json(text: str, new: JSON) -> str:
     return dumps(new, indent=2) + "\n"
 
 
-def _skip(text: str, at: int) -> int:
-    spaces = _SPACE.match(text, at)
+def _skip_space(text: str, at: int) -> int:
+    spaces = _WHITESPACE.match(text, at)
     return spaces.end() if spaces else at
 
 
-def _scan(text: str, at: int) -> _Node:
+def _parse_node(text: str, at: int) -> _Node:
     """Return the node of the value at index ``at``; the text must be JSON."""
     opening = text[at]
     if opening not in "{[":
         value, end = _decoder.raw_decode(text, at)
         return _Node(value, at, end)
     node = _Node({} if opening == "{" else [], at, at)
-    position = _skip(text, at + 1)
+    position = _skip_space(text, at + 1)
     while text[position] not in "}]":
         node.starts.append(position)
         name = None
         if opening == "{":
             name, position = _decoder.raw_decode(text, position)
-            position = _skip(text, _skip(text, position) + 1)
-        part = _scan(text, position)
+            position = _skip_space(text, _skip_space(text, position) + 1)
+        part = _parse_node(text, position)
         node.parts.append(part)
         if opening == "{":
             node.value[name] = part.value
         else:
             node.value.append(part.value)
-        position = _skip(text, part.end)
+        position = _skip_space(text, part.end)
         if text[position] == ",":
-            position = _skip(text, position + 1)
+            position = _skip_space(text, position + 1)
     node.end = position + 1
     return node
 
@@ -121,19 +121,19 @@ class _Writer:
 
     def __init__(self, text: str, root: _Node) -> None:
         self.text = text
-        unit = _UNIT.search(text)
+        unit = _INDENT.search(text)
         self.unit = unit.group(1) if unit else "  "
         self.eol = "\r\n" if "\r\n" in text else "\n"
         self.pad = " " if '{ "' in text else ""
         self.single = "\n" not in text.strip()
-        self.compact = self.single or any(node.parts and self._inline(node) for node in root.walk())
+        self.compact = self.single or any(node.parts and self._is_inline(node) for node in root.walk())
 
     def value(self, node: _Node, new: JSON, indent: str) -> str:
         """Return the text of the value ``new``, which replaces ``node`` in a line indented by ``indent``."""
         if exact(node.value) == exact(new):
             return self.text[node.start : node.end]
         if not node.parts or not new or not isinstance(new, type(node.value)):
-            return self._fresh(new, indent)
+            return self._new_value(new, indent)
         space = self.text[node.start + 1 : node.starts[0]]
         inner = space.rpartition("\n")[2] if "\n" in space else indent + self.unit
         parts = self._members(node, new, inner) if isinstance(new, dict) else self._entries(node, new, inner)
@@ -146,7 +146,7 @@ class _Writer:
         opening, closing = self.text[node.start], self.text[node.end - 1]
         pad = " " if self.text[node.start + 1] == " " else ""
         line = f"{opening}{pad}{', '.join(parts)}{pad}{closing}"
-        if self._inline(node) and (self.single or ("\n" not in line and self._fits(line, indent))):
+        if self._is_inline(node) and (self.single or ("\n" not in line and self._fits(line, indent))):
             return line
         return self._on_lines(opening, parts, closing, inner, indent)
 
@@ -155,7 +155,7 @@ class _Writer:
         members = []
         for key, before in _old_names(node.value, new).items():
             if before is None:
-                members.append(f"{dumps(key)}: {self._fresh(new[key], inner, self._children_inline(node))}")
+                members.append(f"{dumps(key)}: {self._new_value(new[key], inner, self._children_inline(node))}")
                 continue
             start, part = known[before]
             name = self.text[start : part.start]
@@ -173,14 +173,14 @@ class _Writer:
             elif position < len(node.parts):
                 entries.append(self.value(node.parts[position], value, inner))
             else:
-                entries.append(self._fresh(value, inner, self._children_inline(node)))
+                entries.append(self._new_value(value, inner, self._children_inline(node)))
         return entries
 
-    def _inline(self, node: _Node) -> bool:
+    def _is_inline(self, node: _Node) -> bool:
         return "\n" not in self.text[node.start : node.end]
 
     def _fits(self, line: str, indent: str) -> bool:
-        return self.single or len(indent) + len(line) <= _LONGEST_LINE
+        return self.single or len(indent) + len(line) <= _MAX_LINE
 
     def _on_lines(self, opening: str, parts: list[str], closing: str, inner: str, indent: str) -> str:
         lines = f",{self.eol}".join(inner + part for part in parts)
@@ -188,22 +188,22 @@ class _Writer:
 
     def _children_inline(self, node: _Node) -> bool:
         """True if a new part of a node is written on one line, like its other parts or, if it has none, the text."""
-        inline = [self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
+        inline = [self._is_inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
         return all(inline) if inline else self.compact
 
-    def _fresh(self, value: JSON, indent: str, inline: bool | None = None) -> str:
+    def _new_value(self, value: JSON, indent: str, inline: bool | None = None) -> str:
         """Return the text of a new value.
 
         The value gets one line if it fits and ``inline`` or the text's style asks for it.
         """
         line = self._line(value)
-        wanted = self.compact if inline is None else inline
-        if not value or not isinstance(value, dict | list) or (wanted and self._fits(line, indent)):
+        one_line = self.compact if inline is None else inline
+        if not value or not isinstance(value, dict | list) or (one_line and self._fits(line, indent)):
             return line
         inner = indent + self.unit
         if isinstance(value, list):
-            return self._on_lines("[", [self._fresh(entry, inner) for entry in value], "]", inner, indent)
-        members = [f"{dumps(key)}: {self._fresh(entry, inner)}" for key, entry in value.items()]
+            return self._on_lines("[", [self._new_value(entry, inner) for entry in value], "]", inner, indent)
+        members = [f"{dumps(key)}: {self._new_value(entry, inner)}" for key, entry in value.items()]
         return self._on_lines("{", members, "}", inner, indent)
 
     def _line(self, value: JSON) -> str:
@@ -215,7 +215,7 @@ class _Writer:
 
 # -- designs and their files -------------------------------------------------------------------
 
-_WRITTEN: Final = ("given", "environment", "project")
+_EDITED_LAYERS: Final = ("given", "environment", "project")
 """The layers whose files a person edits; loadouts of other layers are saved as a copy in the project's file."""
 
 
@@ -233,19 +233,19 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     below = config.below("loadout", name, layer.name)
     if layer.path is None:
         home = NOTEBOOK
-    elif layer.name in _WRITTEN:
+    elif layer.name in _EDITED_LAYERS:
         home = _home_at(layer.path)
         written = as_object(as_object(_read(layer.path, home.text_read or "{}")).get("loadouts")).get(name)
         if exact(written) != exact(as_object(layer.document.get("loadouts")).get(name)):
-            raise _changed(layer.path)
+            raise _changed_on_disk(layer.path)
     else:
         home = _home_at(project / PROJECT_FILE, f"a copy, since {layer.name} loadouts are not changed")
         below = document
-    at: LayerName = layer.name if layer.path is None or layer.name in _WRITTEN else "project"
-    return Design(name, document, config.document, replace(home, below=below, materia=_below(config, at)))
+    at: LayerName = layer.name if layer.path is None or layer.name in _EDITED_LAYERS else "project"
+    return Design(name, document, config.document, replace(home, below=below, materia=_below_layer(config, at)))
 
 
-def _below(config: LayeredConfig, layer: LayerName) -> Object:
+def _below_layer(config: LayeredConfig, layer: LayerName) -> Object:
     """Return the materia as the layers below ``layer`` define them, or all materia if the config has no such layer."""
     known = as_object(config.document.get("materia"))
     return {id_: raw for id_ in known if (raw := config.below("materia", id_, layer))}
@@ -259,7 +259,7 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
             hint="choose another name, or edit the existing loadout",
             kind=DESIGN_KIND,
         )
-    home = replace(_home_at(project / PROJECT_FILE), materia=_below(config, "project"))
+    home = replace(_home_at(project / PROJECT_FILE), materia=_below_layer(config, "project"))
     return Design(name, {}, config.document, home)
 
 
@@ -299,11 +299,11 @@ def save_design(
     home = _home_at(path) if copied else design.home
     text_now = config_text(path) if path.exists() else None
     if text_now != home.text_read:
-        raise _changed(path)
+        raise _changed_on_disk(path)
     bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
     below = bundled if copied else design.home.materia
     materia = (design.changed_materia | dict(used) if copied else design.changed_materia, below)
-    text = _text_with(path, text_now, design, materia, replace_existing=anyway or not copied)
+    text = _file_text(path, text_now, design, materia, replace_existing=anyway or not copied)
     write_text(path, text)
     if not copied:
         design.saved(replace(home, text_read=text, why=""))
@@ -343,7 +343,7 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
         )
 
 
-def _text_with(
+def _file_text(
     path: Path,
     text: str | None,
     design: Design,
@@ -359,9 +359,9 @@ def _text_with(
         hint = f"save under a name that ends with .json, such as {path.with_suffix('.json').name}"
         raise design_error("A YAML file can be read, but not saved.", str(path), hint)
     if text is None:
-        document = {"activeLoadout": design.name, "loadouts": _own(design)}
+        document = {"activeLoadout": design.name, "loadouts": _saved_form(design)}
         return dumps(_with_materia(document, *materia), indent=2) + "\n"
-    document = _with_loadout(_read_strictly(path, text), path, _own(design), replace_existing=replace_existing)
+    document = _with_loadout(_read_strictly(path, text), path, _saved_form(design), replace_existing=replace_existing)
     changed = _with_materia(document, *materia)
     before, after = as_object(document.get("materia")), as_object(changed.get("materia"))
     if not replace_existing and (clash := [name for name in before if exact(before[name]) != exact(after.get(name))]):
@@ -407,10 +407,10 @@ def _with_loadout(document: JSON, path: Path, own: Object, *, replace_existing: 
     return {**document, "loadouts": {**as_object(loadouts), **own}}
 
 
-def _own(design: Design) -> Object:
+def _saved_form(design: Design) -> Object:
     """Return the loadout of a design as it is saved, with its derived advances written out (R74)."""
     facts = parse_loadout(design.name, design.document, design.definitions)
-    return {design.name: whole_over(with_advances(facts), design.home.below)}
+    return {design.name: replacing(with_advances(facts), design.home.below)}
 
 
 def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
@@ -444,7 +444,7 @@ def _materia_over(raw: Object, below: Object, before: Object) -> Object:
     return {**repeated, **differs, **removed}
 
 
-def _changed(path: Path) -> MateriaError:
+def _changed_on_disk(path: Path) -> MateriaError:
     return MateriaError(
         "The file was changed on disk after it was read, so it is not overwritten.",
         where=str(path),

@@ -12,7 +12,7 @@ from materia_nb.loadout.design.document import (
     as_json,
     check_new_id,
     check_target,
-    counted_words,
+    counts_in_words,
     design_error,
     materia_operation,
     objects_in,
@@ -74,7 +74,7 @@ def rename_socket(document: Object, old: str, new: str) -> DesignChange:
     if old == new:
         return DesignChange(document, f"{old} keeps its name")
     check_new_id(document, new)
-    return DesignChange(_renamed(document, {old: new}), f"renamed {old} to {new}")
+    return DesignChange(_with_renamed(document, {old: new}), f"renamed {old} to {new}")
 
 
 @operation
@@ -91,7 +91,7 @@ def remove_socket(document: Object, id_: str) -> DesignChange:
     changed = without_socket(document, id_)
     before, after = as_object(document.get("loops")), as_object(changed.get("loops"))
     counts = zip(_counts(document), _counts(changed), ("edge", "exit", "loop membership"), strict=True)
-    summary = [f"removed {id_}{counted_words(*[(old - new, noun) for old, new, noun in counts])}"]
+    summary = [f"removed {id_}{counts_in_words(*[(old - new, noun) for old, new, noun in counts])}"]
     summary += [f"removed loop {loop}, which has no other member" for loop in before if loop not in after]
     summary += [
         f"removed the source of loop {loop}"
@@ -205,7 +205,7 @@ _ROWS_BELOW: Final = 1
 """Number of rows between a socket and its copy."""
 
 
-def clip_of(document: Object, sockets: Iterable[str]) -> Object:
+def copied_sockets(document: Object, sockets: Iterable[str]) -> Object:
     """Return a loadout with only some sockets, their positions, and the edges between them or to the end.
 
     Raises:
@@ -233,7 +233,7 @@ def _with_edges_among(socket: Object, ids: list[str]) -> Object:
 
 @operation
 def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
-    """Insert copied sockets, a result of :func:`clip_of`, under the next free ids, one row below the originals.
+    """Insert copied sockets, a result of :func:`copied_sockets`, under the next free ids, one row below the originals.
 
     Raises:
         MateriaError: the clip contains no sockets.
@@ -247,10 +247,10 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
     for id_ in ids:
         new_ids[id_] = next_socket_id({"sockets": used})
         used[new_ids[id_]] = None
-    copy = _renamed(copy, new_ids)
+    copy = _with_renamed(copy, new_ids)
     layout = objects_in(document, "layout")
     positions = {
-        id_: _lower(position) for id_, position in as_object(as_object(copy.get("layout")).get("sockets")).items()
+        id_: _lowered(position) for id_, position in as_object(as_object(copy.get("layout")).get("sockets")).items()
     }
     added = {new: as_object(copy["sockets"])[new] for new in new_ids.values()}
     changed: Object = {**document, "sockets": {**sockets, **added}}
@@ -261,7 +261,7 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
     return DesignChange(changed, f"copied {', '.join(new_ids)} as {', '.join(new_ids.values())}")
 
 
-def _renamed(document: Object, new: Mapping[str, str]) -> Object:
+def _with_renamed(document: Object, new: Mapping[str, str]) -> Object:
     """Return a loadout with renamed sockets; cursors that are named after these sockets are renamed too (R13)."""
     facts = parse_loadout("", document, {})
     cursors = {}
@@ -276,7 +276,7 @@ def _renamed(document: Object, new: Mapping[str, str]) -> Object:
     return renamed_at(with_renamed_sockets(document, new), [("sockets", "*", "advance", "cursor")], cursors)
 
 
-def _lower(position: JSON) -> JSON:
+def _lowered(position: JSON) -> JSON:
     y = as_object(position).get("y")
     return {**position, "y": y + _ROWS_BELOW} if is_number(y) else position
 
@@ -289,7 +289,7 @@ def new_sockets(before: Object, after: Object) -> list[str]:
 
 # -- materia ---------------------------------------------------------------------------------
 
-_LONGEST_ID: Final = 100
+_MAX_ID_LENGTH: Final = 100
 _TEMPLATES: Final[dict[str, Object]] = {
     "agent": {"prompt": "Describe the task here.", "tools": "none"},
     "utility": {
@@ -324,8 +324,8 @@ def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> 
     """Define a new ``agent`` or ``utility`` from a template; raises MateriaError if the id is not allowed."""
     if kind not in _TEMPLATES:
         raise design_error(f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _TEMPLATES))
-    if not is_text(id_) or id_ != id_.strip() or len(id_) > _LONGEST_ID or not id_.isprintable():
-        hint = f"use one line of text, at most {_LONGEST_ID} characters"
+    if not is_text(id_) or id_ != id_.strip() or len(id_) > _MAX_ID_LENGTH or not id_.isprintable():
+        hint = f"use one line of text, at most {_MAX_ID_LENGTH} characters"
         raise design_error(f"{brief(id_)} is not a valid id of a materia", "materia", hint)
     if id_ in definitions:
         raise design_error(

@@ -8,7 +8,7 @@ from materia_nb.jsonvalue import JSON, as_object, is_object
 from materia_nb.loadout.check_fields import FIELD_HINTS, hint_fields
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, HintRule, Problem
 from materia_nb.loadout.rules import edge_rules, socket_rules
-from materia_nb.loadout.topology import loadout_facts, once_per_config, parts_to_check
+from materia_nb.loadout.topology import cached_per_config, loadout_facts, parts_to_check
 
 RULES: Final[tuple[HintRule, ...]] = (
     *socket_rules.SOCKET_RULES,
@@ -23,7 +23,7 @@ for _rule in RULES:
     HINT_CODES.setdefault(_rule.code, _rule.about)
 
 
-@once_per_config
+@cached_per_config
 def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
     """Return the hints on a config, or on one loadout and its materia; never raises."""
     findings = Findings()

@@ -29,7 +29,7 @@ from materia_nb.loadout.vocabulary import (
     Result,
     condition_spec,
     match_every_output,
-    must_judge,
+    requires_verdict,
     unmatched_verdicts,
 )
 
@@ -46,7 +46,7 @@ def read_as_json(socket: SocketFacts) -> Fix:
     return safe_fix(f"Read the output of {socket.id} as JSON", step)
 
 
-def advance_when(socket: SocketFacts, when: str) -> FixStep:
+def set_advance_condition(socket: SocketFacts, when: str) -> FixStep:
     """Return the step that sets the condition of a socket's advance and keeps the other fields of the advance."""
     return do("set_socket", socket.id, "advance", {**(socket.advance or {}), "when": when})
 
@@ -87,17 +87,17 @@ def _never_advances(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     if loop.iterates and not advances_of(facts, loop) and not (exits and loop.consumes is not None):
         message = "no member advances to the next item, so the loop repeats the first item"
         advice = "add exits, which derive an advance, or add an advance to the last member"
-        yield Hint(f"loops.{loop.id}", message, advice, _move_on(facts, loop))
+        yield Hint(f"loops.{loop.id}", message, advice, _add_advance(facts, loop))
 
 
-def _move_on(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
+def _add_advance(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
     """Return the fix that adds an advance to the member whose edge leads back to the first member."""
     members = [facts.sockets[member] for member in loop.members if member in facts.sockets]
     if not members:
         return None
     last = ([socket for socket in members if loop.members[0] in socket.targets] or members)[-1]
     when = "always" if last.id in facts.texts else "satisfied"
-    return suggested_fix(f"Advance {last.id} when {when}", advance_when(last, when))
+    return suggested_fix(f"Advance {last.id} when {when}", set_advance_condition(last, when))
 
 
 @rule(EDGE_RULES, "loop", "leaves-loop")
@@ -124,7 +124,7 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
                     f"{id_}.edges[{edge.index}]",
                     f"{id_!r} advances loop {loop.id!r} after every result, so this retry runs for the next item",
                     'change the condition of its exits to satisfied, or write "advance": {"when": "satisfied"}',
-                    safe_fix("Advance when satisfied", advance_when(facts.sockets[id_], "satisfied")),
+                    safe_fix("Advance when satisfied", set_advance_condition(facts.sockets[id_], "satisfied")),
                 )
 
 
@@ -133,7 +133,7 @@ def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A `maxTraversals` of an edge that is also taken when the loop advances to the next item."""
     for id_, when in advances_of(facts, loop).items():
         for edge in facts.sockets[id_].edges:
-            if "maxTraversals" in edge.raw and _meet(edge.when, when):
+            if "maxTraversals" in edge.raw and _overlap(edge.when, when):
                 message = "the edge is also taken when the item is done, which counts towards its maxTraversals"
                 advice = "set maxTraversals on a separate edge that is taken only for a retry"
                 yield Hint(f"{id_}.edges[{edge.index}].maxTraversals", message, advice)
@@ -142,17 +142,17 @@ def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(EDGE_RULES, "loop", "idle-route")
 def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An exit that is never taken."""
-    moving = advances_of(facts, loop)
+    advances = advances_of(facts, loop)
     for exit_ in loop.exits if loop.iterates else ():
         source, condition = exit_.source, exit_.condition
         if condition is None:
             continue
-        when = moving.get(source) if source is not None else None
+        when = advances.get(source) if source is not None else None
         if when is None and source in loop.members:
-            others = " or ".join(moving)
+            others = " or ".join(advances)
             why = f"{source!r} never exhausts the list, so this exit can only be taken for an empty list"
             advice = f"set `from` to {others}" if others else f"add an advance to {source!r}"
-        elif when is not None and not _meet(condition, when):
+        elif when is not None and not _overlap(condition, when):
             why = f"{source!r} only advances when {when}, so an exit for {condition} is never taken"
             advice = f"change the condition to {when} or always"
         else:
@@ -163,16 +163,16 @@ def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "one-item")
-def _one_item(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
+def _ends_early(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that advances without a matching edge, so that the cast ends before the last item."""
     first = next(iter(loop.members), None)
     for id_, when in advances_of(facts, loop).items():
         edges = [edge.when for edge in facts.sockets[id_].edges]
         # an unconditional advance can be followed by any edge
-        if any(_meet(condition, when) for condition in edges) or (edges and when == "always"):
+        if any(_overlap(condition, when) for condition in edges) or (edges and when == "always"):
             continue
-        moves = "but has no edge" if when == "always" else f"when {when}, but has no edge for this result"
-        message = f"{id_!r} advances {moves}, so the cast ends before the last item"
+        situation = "but has no edge" if when == "always" else f"when {when}, but has no edge for this result"
+        message = f"{id_!r} advances {situation}, so the cast ends before the last item"
         advice = f"add an edge for {when} back to the first member of the loop"
         fix = suggested_fix(f"Add an edge to {first} ({when})", do("add_edge", id_, first, when)) if first else None
         yield Hint(f"{id_}.edges", message, advice, fix)
@@ -210,10 +210,10 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     never = " and ".join(dict.fromkeys(following))
     message = f"if the list is empty, the cast ends as complete and never visits {never}"
     advice = f'write "advance": {{"when": "{when}"}} on {source!r}, and add an exit from {source!r} for always'
-    yield Hint(f"loops.{loop.id}.exits", message, advice, _when_empty_too(facts, loop))
+    yield Hint(f"loops.{loop.id}.exits", message, advice, _add_empty_exit(facts, loop))
 
 
-def _when_empty_too(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
+def _add_empty_exit(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
     """Return the fix that adds an ``always`` exit for empty lists and keeps the condition of the advance."""
     if not loop.exits or loop.legacy is not None:
         return None
@@ -222,13 +222,13 @@ def _when_empty_too(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
     when, to = first.condition, first.raw.get("targetSocketId")
     if source is None or when is None or (source.advance or {}).get("when", when) != when:
         return None
-    steps = (advance_when(source, when), do("add_exit", loop.id, source.id, "always", to))
+    steps = (set_advance_condition(source, when), do("add_exit", loop.id, source.id, "always", to))
     make = suggested_fix if len(loop.exits) > 1 else safe_fix
     return make(f"Add an exit to {to} (always)", *steps)
 
 
 @rule(EDGE_RULES, "loadout", "lone-guard")
-def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
+def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
     """A socket whose edges match only one verdict, so that the other verdict ends the cast (R3)."""
     moved: dict[str, set[Condition]] = {}
     for loop in facts.loops:
@@ -247,7 +247,7 @@ def _lone_guard(facts: LoadoutFacts) -> Iterator[Hint]:
             )
 
 
-def _meet(edge: Condition | None, advance: Condition) -> bool:
+def _overlap(edge: Condition | None, advance: Condition) -> bool:
     """True if an edge or an exit can be taken after a result that also moves the cursor."""
     return edge is not None and condition_spec(edge).overlaps(condition_spec(advance))
 
@@ -258,10 +258,10 @@ def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition
     if not any(loop.raw.get("exits") for loop in loops) or any(loop.legacy is not None for loop in loops):
         return []
     exits = [exit_.condition for loop in loops for exit_ in loop.exits if exit_.source == id_]
-    waited_for = {condition for condition in exits if condition is not None}
-    if waited_for and id_ in facts.texts:
+    matched = {condition for condition in exits if condition is not None}
+    if matched and id_ in facts.texts:
         return []
-    return [result for result in unmatched_verdicts(waited_for) if _meet(result, when)]
+    return [result for result in unmatched_verdicts(matched) if _overlap(result, when)]
 
 
 _MAX_NAMES: Final = 8
@@ -279,7 +279,7 @@ def targets_of(facts: LoadoutFacts) -> dict[str, set[str]]:
     return targets
 
 
-def visited(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
+def reachable_sockets(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
     """Return the sockets that are reachable from the entry; an empty set for a loadout without an entry."""
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
@@ -323,7 +323,7 @@ def _possible_results(facts: LoadoutFacts, socket: SocketFacts) -> list[Result]:
         impossible: tuple[Result, ...] = YES_OR_NO
     else:
         guarded = any(edge.when in GUARDS for edge in socket.edges)
-        judged = guarded and not socket.is_utility and must_judge(socket.handoff)
+        judged = guarded and not socket.is_utility and requires_verdict(socket.handoff)
         impossible = (Result.NOTHING,) if judged else ()  # its protocol refuses an output without a verdict (R7)
     return [result for result in Result if result not in impossible]
 
@@ -335,20 +335,20 @@ def _possible_results(facts: LoadoutFacts, socket: SocketFacts) -> list[Result]:
 def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
     """A cycle of sockets from which no path leads to the end."""
     targets = targets_of(facts)
-    rounds, sources = cycles_in(targets), reversed_edges(targets)
-    if not rounds:
+    cycles, sources = cycles_in(targets), reversed_edges(targets)
+    if not cycles:
         return
-    ending = reachable_from([id_ for id_, s in facts.sockets.items() if _may_end(facts, s)], sources)
-    stuck = visited(facts, targets) - ending
-    lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in stuck]
-    if lost:
-        names = ", ".join(map(repr, lost[:_MAX_NAMES])) + (", …" if len(lost) > _MAX_NAMES else "")
+    ending_sockets = reachable_from([id_ for id_, s in facts.sockets.items() if _can_end(facts, s)], sources)
+    stuck = reachable_sockets(facts, targets) - ending_sockets
+    stuck_cycles = [id_ for id_ in facts.sockets if id_ in cycles and id_ in stuck]
+    if stuck_cycles:
+        names = ", ".join(map(repr, stuck_cycles[:_MAX_NAMES])) + (", …" if len(stuck_cycles) > _MAX_NAMES else "")
         message = f"no path leads from {names} to the end, so a cast repeats these sockets until it reaches the limit of an edge, and fails"
         advice = 'change the condition of an edge to satisfied, and add an edge to "end" or to a later socket'
-        yield Hint(f"{lost[0]}.edges", message, advice)
+        yield Hint(f"{stuck_cycles[0]}.edges", message, advice)
 
 
-def _may_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
+def _can_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     """True if a cast can end at a socket; a socket with an iterator always can, since its list may be empty."""
     if socket.iterator is not None:
         return True

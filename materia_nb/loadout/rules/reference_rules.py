@@ -100,12 +100,12 @@ def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
         source = facts.sockets.get(loop.source or "")
         if source is None or not source.is_generator:
             continue
-        later = reachable_from(source.targets, targets)
-        back = [id_ for id_ in facts.sockets if id_ in later and source.id in targets[id_]]
-        if back:
+        reachable = reachable_from(source.targets, targets)
+        returning = [id_ for id_ in facts.sockets if id_ in reachable and source.id in targets[id_]]
+        if returning:
             message = (
                 f"pi-materia keeps its position in the list when {source.id!r} makes new work items (R17): after the route "
-                f"{source.id} → ... → {back[0]} → {source.id}, it skips the first new items"
+                f"{source.id} → ... → {returning[0]} → {source.id}, it skips the first new items"
             )
             yield Hint(f"loops.{loop.id}.consumes", message, "use a separate generator and loop for the new items")
 

@@ -20,7 +20,7 @@ from materia_nb.loadout.report import (
     suggested_fix,
     without_field,
 )
-from materia_nb.loadout.rules.edge_rules import advance_when, read_as_json, targets_of, visited
+from materia_nb.loadout.rules.edge_rules import reachable_sockets, read_as_json, set_advance_condition, targets_of
 from materia_nb.loadout.topology import (
     CANONICAL_ID,
     SHIPPED_SCRIPTS,
@@ -66,7 +66,7 @@ def _socket_id(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "loadout", "unreachable-socket")
 def _unreachable(facts: LoadoutFacts) -> Iterator[Hint]:
     """A socket that no path from the entry reaches."""
-    reached = visited(facts, targets_of(facts))
+    reached = reachable_sockets(facts, targets_of(facts))
     for id_ in facts.sockets:
         if reached and id_ not in reached:
             message = "no path of edges and exits leads from the entry to this socket"
@@ -84,7 +84,7 @@ def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
                 f"{id_}.foreach",
                 "no socket advances the cursor of this list, so only the first item is processed",
                 'write "advance": {"when": "satisfied"} on this socket, or on the last socket for an item',
-                suggested_fix(f"Advance when {when}", advance_when(socket, when)),
+                suggested_fix(f"Advance when {when}", set_advance_condition(socket, when)),
             )
 
 
@@ -135,17 +135,17 @@ def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "socket", "shared-parse")
 def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A utility that is parsed as json because of another socket with the same materia."""
-    if not socket.is_utility or socket.id not in facts.made_json or socket.is_guarded_exit:
+    if not socket.is_utility or socket.id not in facts.forced_json or socket.is_guarded_exit:
         return
-    sharing = [facts.sockets[id_] for id_ in facts.sharing(socket)]
-    source, materia = next(other.id for other in sharing if other.is_guarded_exit), socket.materia.id
+    with_same_materia = [facts.sockets[id_] for id_ in facts.with_same_materia(socket)]
+    source, materia = next(other.id for other in with_same_materia if other.is_guarded_exit), socket.materia.id
     message = f"the output of {socket.id!r} is parsed as json, because {source!r} also places {materia!r} and is the exit of a loop"
     advice = f'write "parse": "json" on materia.{materia}, or place another materia here'
     yield Hint(f"{socket.id}.materia", message, advice)
 
 
 @rule(SOCKET_RULES, "socket", "told-nothing")
-def _told_nothing(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+def _uninformed_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent with `castContext: none` whose prompt has no variables (R50)."""
     if socket.is_utility or not isinstance(socket.materia.raw.get("prompt"), str):
         return
@@ -194,9 +194,9 @@ def _unused_materia(document: Object) -> Iterator[Hint]:
             yield Hint(f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place or remove the materia")
 
 
-_FOREIGN: Final = OwnProtocol("", tells_the_task=True)
+_FOREIGN: Final = OwnProtocol("", includes_assignment=True)
 """Placeholder for a protocol of another package, whose properties are unknown."""
-_TASK_PROTOCOLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.items() if own.tells_the_task)
+_TASK_PROTOCOLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.items() if own.includes_assignment)
 
 
 @rule(SOCKET_RULES, "loadout", "unknown-protocol")
@@ -214,14 +214,14 @@ def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 @rule(SOCKET_RULES, "socket", NO_EFFECT)
-def _idle_fields(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+def _fields_without_effect(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """A field of a socket without effect on its materia (R4)."""
-    idle = _idle_at_a_utility(socket) if socket.is_utility else _idle_at_an_agent(facts, socket)
-    for field, message, advice in idle:
+    ineffective = _no_effect_on_utility(socket) if socket.is_utility else _no_effect_on_agent(facts, socket)
+    for field, message, advice in ineffective:
         yield Hint(f"{socket.id}.{field}", message, advice, without_field(socket.id, field))
 
 
-def _idle_at_a_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
+def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
     """Yield the fields without effect at a utility, each with the reason and advice."""
     raw, definition = socket.raw, socket.materia.raw
     for field in ("parse", "assign"):
@@ -238,11 +238,11 @@ def _idle_at_a_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
         yield "castContext", "the materia is a utility, which has no prompt", "remove castContext"
 
 
-def _idle_at_an_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
+def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
     """Yield the fields without effect at an agent, each with the reason and advice."""
     raw, id_, text = socket.raw, socket.id, socket.id in facts.texts
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
-    if as_object(raw.get("assignment")) and not own.tells_the_task:
+    if as_object(raw.get("assignment")) and not own.includes_assignment:
         advice = f'write "handoff": {_TASK_PROTOCOLS}, or write the task into the prompt'
         yield "assignment", f"the protocol {name} does not include the assignment in the prompt", advice
     json_instead = 'write "parse": "json", or remove the field'
@@ -287,16 +287,16 @@ def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]
     for path, _, source in socket.assignments:
         if not isinstance(source, str) or not source.startswith("$") or source == "$":
             continue
-        head = first_field(source)
-        if head is None and own is not _FOREIGN:
+        top_field = first_field(source)
+        if top_field is None and own is not _FOREIGN:
             message = f"{brief(source)} does not begin with a field, so the agent is not asked for a field"
             yield Hint(path, message, "begin the source with a field, such as $.plan or $.plan..name")
         elif own.fields is None:
             continue
-        elif head not in own.fields and not (head == WORK_ITEMS and socket.is_generator):
+        elif top_field not in own.fields and not (top_field == WORK_ITEMS and socket.is_generator):
             yield Hint(
                 path,
-                f"the protocol {name} does not ask the agent for {head}, so an output without {head} is refused",
+                f"the protocol {name} does not ask the agent for {top_field}, so an output without {top_field} is refused",
                 f"assign a field of the protocol, such as $.{own.fields[1]}; satisfied, context and workItems need no "
                 "assignment",
             )
@@ -332,27 +332,27 @@ def _state_path(source: str) -> StatePath:
 
 # -- values that are never written -----------------------------------------------------------
 
-_OF_THE_ENGINE: Final = frozenset({"item", "currentWorkItem", "workItem", "previous"})
+_ENGINE_NAMES: Final = frozenset({"item", "currentWorkItem", "workItem", "previous"})
 """Names in the state that the engine sets: the current item, and the result of the previous linked cast."""
-_CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
+_CANONICAL_PATHS: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
 """Paths that the output of a json socket may write without an assignment (R10)."""
-_OTHER_HEADS: Final = frozenset({"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"})
+_NOT_STATE_PATHS: Final = frozenset({"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"})
 _MAX_NAMES: Final = 5
 
 
-class _Read(NamedTuple):
+class _StateRead(NamedTuple):
     """A value that is read from the state.
 
     Attributes:
         reader_path: the path of the config field that reads the value.
         path: the path in the state.
-        then: the effect of a missing value.
+        effect: the effect of a missing value.
         shared: True if other loadouts may use the same config field and write the value.
     """
 
     reader_path: str
     path: StatePath
-    then: str
+    effect: str
     shared: bool = False
 
 
@@ -366,28 +366,28 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     if not isinstance(entry, str) or entry not in facts.sockets:
         return
     targets = _targets(facts)
-    anything, by_name = _writers(facts)
-    known = _OF_THE_ENGINE | {split_path(alias)[0] for alias in _aliases(facts)}
+    write_anything, by_name = _writers(facts)
+    known = _ENGINE_NAMES | {split_path(alias)[0] for alias in _aliases(facts)}
     writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
     before: dict[str, dict[str, str | None]] = {}
-    noted: set[tuple[str, StatePath]] = set()  # several sockets can place the same prompt
+    reported: set[tuple[str, StatePath]] = set()  # several sockets can place the same prompt
     for id_, socket in facts.sockets.items():
         for read in _reads(socket):
-            if read.path[0] in known or (read.reader_path, read.path) in noted:
+            if read.path[0] in known or (read.reader_path, read.path) in reported:
                 continue
             if read.path not in writers_of:
-                of_name = by_name.get(read.path[0], ())
-                writers = anything | {writer for writer, path in of_name if _touches(read.path, path)}
-                writers_of[read.path] = writers, _without(entry, targets, writers)
+                paths_with_name = by_name.get(read.path[0], ())
+                writers = write_anything | {writer for writer, path in paths_with_name if _overlap(read.path, path)}
+                writers_of[read.path] = writers, _reachable_without(entry, targets, writers)
             writers, arrived_from = writers_of[read.path]
             if id_ not in arrived_from or (read.shared and not writers and _placed_elsewhere(facts, socket)):
                 continue
             if id_ not in before:
-                before[id_] = _without(entry, targets, {id_})
+                before[id_] = _reachable_without(entry, targets, {id_})
             if writers and not (writers - {id_}) & before[id_].keys():
                 continue  # written only after this socket, for its next visit, such as a critic's feedback
-            noted.add((read.reader_path, read.path))
-            yield _unwritten(read, writers - {id_}, list(_line(arrived_from, id_))[::-1])
+            reported.add((read.reader_path, read.path))
+            yield _unwritten(read, writers - {id_}, list(_route_back(arrived_from, id_))[::-1])
 
 
 def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
@@ -400,7 +400,7 @@ def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     return False
 
 
-def _unwritten(read: _Read, others: set[str], route: list[str]) -> Hint:
+def _unwritten(read: _StateRead, others: set[str], route: list[str]) -> Hint:
     when = f"on the path {' → '.join(route)}" if others else "on any path"
     advice = "assign the value on a socket before this one, or correct the name"
     if others:
@@ -408,35 +408,35 @@ def _unwritten(read: _Read, others: set[str], route: list[str]) -> Hint:
         verb = "writes" if len(others) == 1 else "write"
         advice = f"assign the value on every path; so far only {named} {verb} it"
     path = ".".join(("state", *read.path))
-    return Hint(read.reader_path, f"{path} is not written {when}, so {read.then}", advice)
+    return Hint(read.reader_path, f"{path} is not written {when}, so {read.effect}", advice)
 
 
-def _reads(socket: SocketFacts) -> Iterator[_Read]:
+def _reads(socket: SocketFacts) -> Iterator[_StateRead]:
     for name in socket.materia.variables:
-        if (path := _path(name)) is not None:
-            yield _Read(
+        if (path := _path_read(name)) is not None:
+            yield _StateRead(
                 f"materia.{socket.materia.id}.prompt",
                 path,
                 "the prompt contains an empty text instead",
                 shared=True,
             )
     for where, _, source in socket.assignments:
-        if isinstance(source, str) and not source.startswith("$") and (path := _path(source)) is not None:
-            yield _Read(where, path, "nothing is assigned")
+        if isinstance(source, str) and not source.startswith("$") and (path := _path_read(source)) is not None:
+            yield _StateRead(where, path, "nothing is assigned")
     iterator = socket.iterator
-    if iterator and iterator.items and (path := _path(iterator.items)) is not None:
+    if iterator and iterator.items and (path := _path_read(iterator.items)) is not None:
         where = f"{socket.id}.foreach.items" if iterator.loop is None else f"loops.{iterator.loop}"
         loop = next((loop for loop in socket.loops if loop.id == iterator.loop), None)
         if loop is None or loop.members[0] == socket.id:
-            yield _Read(where, path, "the list is empty")
+            yield _StateRead(where, path, "the list is empty")
 
 
-def _path(name: str) -> StatePath | None:
+def _path_read(name: str) -> StatePath | None:
     """Return the path in the state that a variable or source reads; None if it reads something else."""
     segments = tuple(split_path(name))
     if segments[:1] == ("state",):
         segments = segments[1:]
-    elif name.split(".", maxsplit=1)[0] in _OTHER_HEADS:
+    elif name.split(".", maxsplit=1)[0] in _NOT_STATE_PATHS:
         return None
     return segments or None
 
@@ -455,23 +455,23 @@ def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str
 
     The paths are grouped by their first name.
     """
-    anything: set[str] = set()
+    write_anything: set[str] = set()
     by_name: dict[str, list[tuple[str, StatePath]]] = {}
     for id_, socket in facts.sockets.items():
         json = id_ not in facts.texts
         if json and socket.is_utility:
-            anything.add(id_)
+            write_anything.add(id_)
             continue
         paths = {tuple(split_path(target)) for _, target, _ in socket.assignments}
         if socket.materia.parallel:
             paths.add((RESULTS,))  # written when the lanes join
-        for path in paths | (_CANONICAL if json else frozenset()):
+        for path in paths | (_CANONICAL_PATHS if json else frozenset()):
             if path:
                 by_name.setdefault(path[0], []).append((id_, path))
-    return anything, by_name
+    return write_anything, by_name
 
 
-def _touches(path: StatePath, written: StatePath) -> bool:
+def _overlap(path: StatePath, written: StatePath) -> bool:
     return path[: len(written)] == written or written[: len(path)] == path
 
 
@@ -485,20 +485,20 @@ def _targets(facts: LoadoutFacts) -> dict[str, list[str]]:
     return targets
 
 
-def _without(entry: str, targets: Mapping[str, list[str]], passed: set[str]) -> dict[str, str | None]:
-    """Return the sockets reachable from the entry if no path continues after ``passed``, with their predecessors."""
+def _reachable_without(entry: str, targets: Mapping[str, list[str]], blocked: set[str]) -> dict[str, str | None]:
+    """Return the sockets reachable from the entry if no path continues after ``blocked``, with their predecessors."""
     arrived_from: dict[str, str | None] = {entry: None}
     waiting = deque([entry])
     while waiting:
         at = waiting.popleft()
-        for onward in targets[at] if at not in passed else ():
-            if onward not in arrived_from:
-                arrived_from[onward] = at
-                waiting.append(onward)
+        for target in targets[at] if at not in blocked else ():
+            if target not in arrived_from:
+                arrived_from[target] = at
+                waiting.append(target)
     return arrived_from
 
 
-def _line(arrived_from: Mapping[str, str | None], at: str | None) -> Iterator[str]:
+def _route_back(arrived_from: Mapping[str, str | None], at: str | None) -> Iterator[str]:
     while at is not None:
         yield at
         at = arrived_from[at]
