@@ -336,7 +336,7 @@ class CommandAgent:
         name, where = f"Command {_program_name(result.argv)}", turn.socket_id
         if answer.error:
             hint = "run retry, which starts a new session" if self.session_to_resume(turn) else None
-            message = f"{name} failed: {summarize(error_message(scrubbed(answer.error)), STDERR_CHARS)}"
+            message = f"{name} failed: {summarize(plain_error_message(scrubbed(answer.error)), STDERR_CHARS)}"
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check_exit(turn, result)  # the exit status explains more than the unreadable output
         if answer.no_answer:
@@ -350,11 +350,8 @@ class CommandAgent:
         where = str((self.cwd or project) / program) if "/" in program else program
         if shutil.which(where) is not None:
             return None
-        return AgentError(
-            f"The program {program} is not installed",
-            hint="install it, or choose another agent",
-            kind="agent_not_started",
-        )
+        hint = "install it, or choose another agent"
+        return AgentError(f"The program {program} is not installed", hint=hint, kind="agent_not_started")
 
     def __repr__(self) -> str:
         return f"CommandAgent({self.name!r})"
@@ -374,7 +371,7 @@ class CommandAgent:
 
 _HINTS: Final = {
     "agent_not_started": "install it; %materia doctor lists the known programs that are installed",
-    "agent_timeout": "give the agent a longer timeout_s",
+    "agent_timeout": "increase timeout_s of the agent",
 }
 """Hints on failures of a program, by kind."""
 
@@ -385,7 +382,7 @@ def _json_at_end(stderr: str) -> str:
     return match[0] if match else ""
 
 
-def error_message(text: str) -> str:
+def plain_error_message(text: str) -> str:
     """Return an error in plain words: if a provider sent JSON, only the message in it."""
     start, brace, rest = text.partition("{")
     try:
@@ -600,9 +597,9 @@ class PresetAgent(CommandAgent):
             return preset.scopes[scope]
         if scope != "coding" and not self.any_tools:
             raise AgentError(
-                f"{self.argv[0]} cannot be limited to `tools: {scope}` of {turn.materia_id}, because it could use its own tools",
+                f"{self.argv[0]} cannot be limited to the tools of {turn.materia_id} (tools: {scope}); it could use its own tools",
                 where=turn.socket_id,
-                hint=f"use command:claude or command:pi, or allow it by name with {COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX}",
+                hint=f"use command:claude or command:pi, or allow its own tools with {COMMAND_PREFIX}{preset.name}{ANY_TOOLS_SUFFIX}",
                 kind="tools_not_held",
             )
         return preset.scopes.get("readOnly", ScopeOptions())

@@ -277,7 +277,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalRequest:
+class NeedsApproval:
     """A result of :meth:`Agent.answer` with tool calls that need approval before the agent can continue."""
 
     calls: tuple[ToolCall, ...]
@@ -301,12 +301,12 @@ class Agent(Protocol):
     def name(self) -> str:
         """The display name."""
 
-    def answer(self, turn: Turn) -> Reply | ApprovalRequest | Awaitable[Reply | ApprovalRequest | None] | None:
+    def answer(self, turn: Turn) -> Reply | NeedsApproval | Awaitable[Reply | NeedsApproval | None] | None:
         """Answer one turn, or return None if a person must answer; the cast then stops until the person does.
 
         The method may be ``async``: it then runs on the loop that awaits the cast, or else on a loop in a separate thread.
 
-        An :class:`ApprovalRequest` also stops the cast, until each of its calls is decided. The same turn is
+        An :class:`NeedsApproval` also stops the cast, until each of its calls is decided. The same turn is
         then asked again with the calls in ``turn.calls``.
 
         Raises:

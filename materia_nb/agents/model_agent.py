@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.agents.interface import TIMEOUT_S, AgentError, ApprovalRequest, Reply, Turn
+from materia_nb.agents.interface import TIMEOUT_S, AgentError, NeedsApproval, Reply, Turn
 from materia_nb.errors import close_match, one_of_words, redact_library_logs, register_key_variable, scrubbed
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
@@ -286,7 +286,7 @@ class ModelAgent:
         """Return the settings of the agent without its open connections."""
         return {**vars(self), "_handles": {}}
 
-    def answer(self, turn: Turn) -> Reply | ApprovalRequest:
+    def answer(self, turn: Turn) -> Reply | NeedsApproval:
         """Ask the model until it answers without a tool call, or a tool call needs approval.
 
         Raises:

@@ -32,8 +32,8 @@ from materia_nb.agents.interface import (
     THINKING_TAGS,
     UNCLOSED_THINKING,
     AgentError,
-    ApprovalRequest,
     CallEvent,
+    NeedsApproval,
     NoteEvent,
     Reply,
     SplitReply,
@@ -372,14 +372,14 @@ class ModelTurn:
         self._tags: tuple[str, str] = model.model.profile.get("thinking_tags", THINKING_TAGS)
         self._thoughts: list[str] = []
 
-    def answer(self) -> Reply | ApprovalRequest:
+    def answer(self) -> Reply | NeedsApproval:
         """Continue the turn until the model answers, or a person must decide about tool calls."""
         try:
             outcome = self._run_rounds()
         except BaseException:
             self._report_usage()
             raise
-        if isinstance(outcome, ApprovalRequest):
+        if isinstance(outcome, NeedsApproval):
             self._report_usage()
             return outcome
         response, answer = outcome
@@ -401,7 +401,7 @@ class ModelTurn:
             return limit if response.finish_reason == "length" else ""
         return f"{limit}: {UNCLOSED_THINKING}" if response.finish_reason == "length" else UNCLOSED_THINKING
 
-    def _run_rounds(self) -> tuple[ModelResponse, SplitReply] | ApprovalRequest:
+    def _run_rounds(self) -> tuple[ModelResponse, SplitReply] | NeedsApproval:
         turn = self._turn
         self._note_problems()
         model = self._handle.model
@@ -410,7 +410,7 @@ class ModelTurn:
         messages: list[ModelMessage] = conversation(turn)
         earlier, pending = self._calls.run_calls(turn.calls)
         if pending:
-            return ApprovalRequest(tuple(pending))
+            return NeedsApproval(tuple(pending))
         messages += tool_rounds(earlier)
         first_round = self._round
         while True:
@@ -432,7 +432,7 @@ class ModelTurn:
             response, calls = self._read_calls(response, split.text)
             done, pending = self._calls.run_calls(calls)
             if pending:
-                return ApprovalRequest(tuple(pending))
+                return NeedsApproval(tuple(pending))
             messages += [response, results(done)]
 
     def _read_calls(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:

@@ -17,8 +17,8 @@ from materia_nb.agents.interface import (
     Agent,
     AgentError,
     AgentEvent,
-    ApprovalRequest,
     CallEvent,
+    NeedsApproval,
     Reply,
     Turn,
     TurnKind,
@@ -209,7 +209,7 @@ class PinnedAgent:
         """A description of the pin."""
         return self.pin.words
 
-    def answer(self, turn: Turn) -> Reply | ApprovalRequest | Awaitable[Reply | ApprovalRequest | None] | None:
+    def answer(self, turn: Turn) -> Reply | NeedsApproval | Awaitable[Reply | NeedsApproval | None] | None:
         """Return the pinned answer of the turn's visit.
 
         Raises:

@@ -19,8 +19,8 @@ from materia_nb.agents.interface import (
     Agent,
     AgentError,
     AgentEvent,
-    ApprovalRequest,
     CallEvent,
+    NeedsApproval,
     NoteEvent,
     TextEvent,
     UsageEvent,
@@ -393,7 +393,7 @@ class Work(ABC):
 
     def _take_answer(self, visit: Visit, agent: Agent, pinned: str | None, answer: Any) -> bool:
         """Handle the answer or the exception of an agent; return True if the cast or lane may continue."""
-        if isinstance(answer, ApprovalRequest):
+        if isinstance(answer, NeedsApproval):
             calls = tuple(map(without_keys, answer.calls))
             self.run_command(decide.record_in_turn, ev.ToolAsked(calls=calls, worked=self.take_working_time()))
             return False

@@ -19,9 +19,9 @@ from materia_nb.agents import ModelAgent, agent_from
 from materia_nb.agents import model_requests as requests
 from materia_nb.agents.interface import (
     AgentError,
-    ApprovalRequest,
     CallEvent,
     Message,
+    NeedsApproval,
     TextEvent,
     ToolCall,
     Usage,
@@ -457,7 +457,7 @@ def test_changing_call_waits_for_approval_while_other_calls_run(tmp_path):
     with serving(*script) as server:
         made = agent(server)
         asking = made.answer(turn(heard, tools="coding", project=tmp_path))
-        assert isinstance(asking, ApprovalRequest)
+        assert isinstance(asking, NeedsApproval)
         (wanted,) = asking.calls
         assert (wanted.tool, wanted.args, wanted.result) == ("bash", {"command": "touch made"}, None)
         assert [one.tool for one in heard.calls] == ["ls"]
@@ -517,7 +517,7 @@ def test_deceptive_command_or_path_needs_approval_although_its_tool_is_allowed(t
         asking = agent(server).answer(
             turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash", "edit", "write"}))
         )
-    assert isinstance(asking, ApprovalRequest)
+    assert isinstance(asking, NeedsApproval)
     assert [call.args for call in asking.calls] == [args]
     assert list(tmp_path.iterdir()) == []
 
@@ -540,10 +540,10 @@ def test_approval_lets_its_exact_command_run_once(tmp_path):
         made = agent(server)
         fields = {"tools": "coding", "project": tmp_path, "approval": approval}
         asking = made.answer(turn(heard, **fields))
-        assert isinstance(asking, ApprovalRequest)
+        assert isinstance(asking, NeedsApproval)
         assert (tmp_path / "made").read_text() == "x\n"
         # Going on with the same turn does not bring the approval back.
-        assert isinstance(made.answer(turn(Heard(), calls=(*heard.calls, *asking.calls), **fields)), ApprovalRequest)
+        assert isinstance(made.answer(turn(Heard(), calls=(*heard.calls, *asking.calls), **fields)), NeedsApproval)
     assert (tmp_path / "made").read_text() == "x\n"
 
 
@@ -571,7 +571,7 @@ def test_approval_does_not_cover_a_different_command(tmp_path, other):
     approval = Approval("P-" + "0" * 32, "echo x >> made", 2.0**60)
     with serving(calls(("bash", {"command": other}))) as server:
         answer = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, approval=approval))
-    assert isinstance(answer, ApprovalRequest)
+    assert isinstance(answer, NeedsApproval)
     assert not (tmp_path / "made").exists()
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 import cast_helpers as h
 from materia_nb import Workbench
-from materia_nb.agents import AgentError, AgentTable, ApprovalRequest
+from materia_nb.agents import AgentError, AgentTable, NeedsApproval
 from materia_nb.agents.tools import MAX_RESULT_CHARS, MoreTools, choose_tools, more_tools
 from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.agents.tools.more_tools import ToolFinder, close_servers, function_tool
@@ -186,7 +186,7 @@ def test_server_calls_need_approval_unless_configured(tmp_path):
     with serving(calls(("own_count", {}), ("own_append", args)), says("done")) as server:
         made = agent(server)
         asking = made.answer(turn(heard, tools=names, project=tmp_path, more_tools=more))
-    assert isinstance(asking, ApprovalRequest)
+    assert isinstance(asking, NeedsApproval)
     assert [one.tool for one in asking.calls] == ["own.append"]
     assert [(one.tool, one.result) for one in heard.calls] == [("own.count", "now 1")]
     assert not (tmp_path / "made").exists()

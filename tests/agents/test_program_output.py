@@ -188,7 +188,7 @@ class TestHowItIsCalled:
             assert set(preset.scopes[scope].args) <= set(agent.command(turn)) or name == "pi"
             return
         assert set(preset.scopes["readOnly"].args) <= set(allowed.command(turn))
-        with pytest.raises(AgentError, match=f"cannot be limited to `tools: {scope}` of Build") as caught:
+        with pytest.raises(AgentError, match=f"cannot be limited to the tools of Build \\(tools: {scope}\\)") as caught:
             preset_agent(f"command:{name}").command(turn)
         assert caught.value.kind == "tools_not_held"
         assert f"command:{name}+tools" in caught.value.hint

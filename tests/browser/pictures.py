@@ -403,12 +403,12 @@ def test_a_person_answers(lab: Lab):
 
 
 ASKS = """
-from materia_nb.agents import ApprovalRequest, Reply, ToolCall
+from materia_nb.agents import NeedsApproval, Reply, ToolCall
 class Careful:
     name = "careful"
     def answer(self, turn):
         said = "The old build is in the way, so I will remove it first."
-        return ApprovalRequest((ToolCall(id="1", tool="bash", args={"command": "rm -rf build && make"}, said=said),))
+        return NeedsApproval((ToolCall(id="1", tool="bash", args={"command": "rm -rf build && make"}, said=said),))
 wb.agent("Build", Careful())
 """
 

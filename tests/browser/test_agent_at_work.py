@@ -18,7 +18,7 @@ AGENT = f"""
 import time
 from dataclasses import replace
 from pathlib import Path
-from materia_nb.agents import ApprovalRequest, CallEvent, NoteEvent, Reply, TextEvent, ToolCall, Usage
+from materia_nb.agents import NeedsApproval, CallEvent, NoteEvent, Reply, TextEvent, ToolCall, Usage
 
 COMMAND = "make widget  # {HOSTILE}"
 
@@ -37,7 +37,7 @@ class Coder:
             turn.tell(TextEvent(word + " "))
         while not Path("go on").exists():
             time.sleep(0.01)
-        return ApprovalRequest((ToolCall(id="2", tool="bash", args={{"command": COMMAND}}, round=2, said=reason),))
+        return NeedsApproval((ToolCall(id="2", tool="bash", args={{"command": COMMAND}}, round=2, said=reason),))
 
 wb.agent("Build", Coder())
 """

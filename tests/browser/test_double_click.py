@@ -26,7 +26,7 @@ wb.agent("Narrate", lambda: "told")
 """
 JUDGED = "print([step.item_label for step in wb.current.steps if step.socket == 'Socket-3' and step.output])"
 APPROVES = """
-from materia_nb.agents.interface import ApprovalRequest, CallEvent, Reply, ToolCall
+from materia_nb.agents.interface import NeedsApproval, CallEvent, Reply, ToolCall
 ran = []
 class Smith:
     name = "smith"
@@ -39,7 +39,7 @@ class Smith:
                 done.add(call.id)
         for number, command in enumerate(["cat a.txt", "rm -r a", "rm -r b", "rm -r c", "rm -r d", "rm -r e"]):
             if f"c{number}" not in done:
-                return ApprovalRequest((ToolCall(id=f"c{number}", tool="bash", args={"command": command}, round=number + 1),))
+                return NeedsApproval((ToolCall(id=f"c{number}", tool="bash", args={"command": command}, round=number + 1),))
         return Reply("x")
 wb = __import__("materia_nb").Workbench(".")
 wb.agent("Answer", Smith())

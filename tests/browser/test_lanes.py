@@ -42,13 +42,13 @@ def test_a_person_answers_in_each_lane(lab: Lab):
 
 
 APPROVALS = """
-from materia_nb.agents.interface import ApprovalRequest, ToolCall
+from materia_nb.agents.interface import NeedsApproval, ToolCall
 class Builder:
     name = "builder"
     def answer(self, turn):
         if "bash" in turn.allowed or any(call.decided for call in turn.calls):
             return "built with leave"
-        return ApprovalRequest((ToolCall(id="1", tool="bash", args={"command": "make " + turn.lane}),))
+        return NeedsApproval((ToolCall(id="1", tool="bash", args={"command": "make " + turn.lane}),))
 yes = lambda: '{"satisfied": true}'
 cast = wb.cast("a guide", loadout="Lanes", agents={"Build": Builder(), "Check": yes})
 print(cast.run())

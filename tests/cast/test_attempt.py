@@ -10,7 +10,7 @@ import cast_helpers as h
 from builders import asks, at, config, edge
 from magics_helpers import run, text
 from materia_nb import Workbench
-from materia_nb.agents import ApprovalRequest, CallEvent, Reply, ToolCall, Usage, UsageEvent
+from materia_nb.agents import CallEvent, NeedsApproval, Reply, ToolCall, Usage, UsageEvent
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 
@@ -142,7 +142,7 @@ def test_attempts_never_run_changing_tools_without_approval(at_eval):
             given.append(turn.allowed)
             turn.tell(CallEvent(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
             turn.tell(UsageEvent(Usage(5, 0)))
-            return ApprovalRequest((call,))
+            return NeedsApproval((call,))
 
     at_eval.approvals.allow("write")
     (one,) = at_eval.attempt(agents=[Writer()])

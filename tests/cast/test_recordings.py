@@ -8,7 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb import Workbench
-from materia_nb.agents.interface import AgentError, ApprovalRequest, CallEvent, Reply, ToolCall, Usage, UsageEvent
+from materia_nb.agents.interface import AgentError, CallEvent, NeedsApproval, Reply, ToolCall, Usage, UsageEvent
 from materia_nb.cast import open_cast
 from materia_nb.cast.exports import RECORDING_FORMAT, agent_of, recording_of
 from materia_nb.errors import MateriaError
@@ -86,7 +86,7 @@ def test_recorded_approvals_are_not_requested_again(wb, tmp_path):
     class Asks(Model):
         def answer(self, turn):
             if turn.materia_id == "Build" and not turn.calls:
-                return ApprovalRequest((call,))
+                return NeedsApproval((call,))
             if turn.calls and turn.calls[0].result is None:
                 done = ToolCall(id="1.1", tool="bash", args=call.args, result="made", decided="once")
                 turn.tell(CallEvent(done))

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.interface import ApprovalRequest, Reply, ToolCall, Usage
+from materia_nb.agents.interface import NeedsApproval, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.exports import agent_of, recording_of
 from materia_nb.errors import MateriaError
@@ -369,7 +369,7 @@ class AsksFirst:
 
     def answer(self, turn):
         if turn.lane == "api" and "bash" not in turn.allowed and not any(call.decided for call in turn.calls):
-            return ApprovalRequest((ToolCall(id="1", tool="bash", args={"command": "make"}),))
+            return NeedsApproval((ToolCall(id="1", tool="bash", args={"command": "make"}),))
         return Reply(f"built by {turn.lane}")
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.interface import ApprovalRequest, Reply, ToolCall
+from materia_nb.agents.interface import NeedsApproval, Reply, ToolCall
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.formatting import step_table
 from materia_nb.insight.estimate import StepTime, step_time, work_time
@@ -140,7 +140,7 @@ def test_waiting_for_approval_is_not_work_time(tmp_path, clock):
 
     def careful(turn):
         clock.passes(1)
-        return Reply("done") if turn.calls else ApprovalRequest((asked,))
+        return Reply("done") if turn.calls else NeedsApproval((asked,))
 
     class Careful:
         name = "careful"

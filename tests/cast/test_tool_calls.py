@@ -9,8 +9,8 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents.interface import (
     AgentError,
-    ApprovalRequest,
     CallEvent,
+    NeedsApproval,
     NoteEvent,
     Reply,
     TextEvent,
@@ -47,7 +47,7 @@ class Toolsmith:
         if (make := calls.get("2.1")) is None:
             if "bash" not in turn.allowed:
                 turn.tell(UsageEvent(Usage(5, 2, 0.5)))
-                return ApprovalRequest((MAKE,))
+                return NeedsApproval((MAKE,))
             make = MAKE
         if make.result is None:
             make = ToolCall(id=make.id, tool="bash", args=make.args, round=2, result="made", decided=make.decided)

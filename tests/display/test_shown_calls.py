@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.interface import ApprovalRequest
+from materia_nb.agents.interface import NeedsApproval
 from materia_nb.cast.views.status import cast_view, status_view
 from materia_nb.cast.views.step_views import step_view
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
@@ -101,7 +101,7 @@ class Asks:
         self.call = call
 
     def answer(self, turn):
-        return ApprovalRequest((self.call,))
+        return NeedsApproval((self.call,))
 
 
 def test_text_and_html_status_show_the_end_of_a_long_command(tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cast_helpers as h
-from materia_nb.agents.interface import ApprovalRequest, CallEvent, NoteEvent, Reply, ToolCall, Usage, UsageEvent
+from materia_nb.agents.interface import CallEvent, NeedsApproval, NoteEvent, Reply, ToolCall, Usage, UsageEvent
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.engine.events import Output, OutputEdited, from_json
 from materia_nb.engine.evolve import evolve
@@ -80,7 +80,7 @@ class Anybody:
         if self.how == "interrupt":
             raise KeyboardInterrupt
         if self.how == "tool" and "bash" not in turn.allowed and not any(call.decided for call in turn.calls):
-            return ApprovalRequest((ToolCall(id="2", tool="bash", args={"command": "make"}),))
+            return NeedsApproval((ToolCall(id="2", tool="bash", args={"command": "make"}),))
         return Reply(self.text, Usage(1, 2, 0.5), {"n": 1})
 
 

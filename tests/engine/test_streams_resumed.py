@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cast_helpers as h
-from materia_nb.agents.interface import ApprovalRequest, Reply, ToolCall, Usage
+from materia_nb.agents.interface import NeedsApproval, Reply, ToolCall, Usage
 from materia_nb.cast import resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store.journal import read_journal
@@ -36,7 +36,7 @@ class Anybody:
         if self.how == "fail":
             raise RuntimeError("gone")
         if self.how == "tool" and "bash" not in turn.allowed and not any(call.decided for call in turn.calls):
-            return ApprovalRequest((ToolCall(id="1", tool="bash", args={"command": "make"}),))
+            return NeedsApproval((ToolCall(id="1", tool="bash", args={"command": "make"}),))
         return Reply({"bad": "no json", "no": h.NO}.get(self.how, h.YES), Usage(1, 2, 0.5))
 
 

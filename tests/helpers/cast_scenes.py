@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import cast_helpers as h
-from materia_nb.agents.interface import AgentError, ApprovalRequest, Reply, ToolCall, Usage
+from materia_nb.agents.interface import AgentError, NeedsApproval, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast
 from protocol_helpers import envelope
 from protocol_helpers import start as start_protocol
@@ -23,7 +23,7 @@ def after_a_step(tmp_path):
 
 
 def asking(*_):
-    return ApprovalRequest((ToolCall(id="1.1", tool="bash", args={"command": "make\nit"}, round=1),))
+    return NeedsApproval((ToolCall(id="1.1", tool="bash", args={"command": "make\nit"}, round=1),))
 
 
 def in_a_mess(tmp_path):

@@ -26,7 +26,7 @@ import stream_helpers as streams
 from conformance.run import run_vector
 from magics_helpers import new_shell
 from materia_nb import Workbench
-from materia_nb.agents import AgentError, ApprovalRequest, CallEvent, NoteEvent, ToolCall, Usage, UsageEvent
+from materia_nb.agents import AgentError, CallEvent, NeedsApproval, NoteEvent, ToolCall, Usage, UsageEvent
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.registry import VERBS
@@ -546,7 +546,7 @@ def asking_casts(wb: Workbench) -> list[Any]:
                 turn.tell(UsageEvent(Usage(1, 1)))
                 raise AgentError("gone", kind="transport")
             turn.tell(CallEvent(ToolCall(id="1", tool="read", result="text")))
-            return "done" if turn.calls else ApprovalRequest((ToolCall(id="2", tool="bash"),))
+            return "done" if turn.calls else NeedsApproval((ToolCall(id="2", tool="bash"),))
 
     cast = wb.cast("u", loadout="Ask", agents={"*": Uses()})
     cast.run()

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.interface import ApprovalRequest, ToolCall
+from materia_nb.agents.interface import NeedsApproval, ToolCall
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 
@@ -152,7 +152,7 @@ class Runs:
     def answer(self, turn):
         self.allowed += [call for call in turn.calls if call.decided]
         if not turn.calls:
-            return ApprovalRequest((BASH,))
+            return NeedsApproval((BASH,))
         raise KeyboardInterrupt  # before the command has run
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.interface import ApprovalRequest, ToolCall
+from materia_nb.agents.interface import NeedsApproval, ToolCall
 from materia_nb.cast import open_cast
 from materia_nb.display.blocks import Fold, blocks_as_text
 from materia_nb.errors import MateriaError
@@ -116,7 +116,7 @@ def test_calls_waiting_for_approval_are_shown_before_the_answer(tmp_path):
         name = "asks"
 
         def answer(self, turn):
-            return ApprovalRequest((call,))
+            return NeedsApproval((call,))
 
     cast = h.start(tmp_path, h.one_config(), Asks())
     cast.run()

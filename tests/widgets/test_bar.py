@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.interface import ApprovalRequest, Reply, ToolCall, Usage
+from materia_nb.agents.interface import NeedsApproval, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast
 from materia_nb.widgets.base import Activity
 from materia_nb.widgets.cast_slices import bar_state
@@ -20,7 +20,7 @@ class Asks:
     name = "asks"
 
     def answer(self, turn):
-        return Reply("made", Usage(3, 2, 0.5)) if turn.calls else ApprovalRequest((CALL,))
+        return Reply("made", Usage(3, 2, 0.5)) if turn.calls else NeedsApproval((CALL,))
 
 
 def bar(cast, activity=IDLE):
@@ -92,7 +92,7 @@ def test_bar_asks_for_approval(tmp_path):
 def test_long_command_cannot_be_approved_in_the_bar(tmp_path):
     class Long(Asks):
         def answer(self, turn):
-            return ApprovalRequest((ToolCall(id="1", tool="bash", args={"command": "x" * 500}),))
+            return NeedsApproval((ToolCall(id="1", tool="bash", args={"command": "x" * 500}),))
 
     cast = h.start(tmp_path, h.one_config(), Long())
     cast.run()

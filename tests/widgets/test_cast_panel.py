@@ -15,7 +15,7 @@ from builders import at
 from magics_helpers import cell, line, new_shell
 from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
-from materia_nb.agents.interface import AgentError, ApprovalRequest, NoteEvent, TextEvent, ToolCall
+from materia_nb.agents.interface import AgentError, NeedsApproval, NoteEvent, TextEvent, ToolCall
 from materia_nb.cast import open_cast
 from materia_nb.cast.repairs import FAILURE_KINDS
 from materia_nb.errors import MateriaError
@@ -446,7 +446,7 @@ class Asks:
     def answer(self, turn):
         decided = [call for call in turn.calls if call.decided]
         if not decided and "bash" not in turn.allowed:
-            return ApprovalRequest(
+            return NeedsApproval(
                 (ToolCall(id="1", tool="bash", args={"command": f"echo {HOSTILE}"}, said="I will look."),)
             )
         return Reply(decided[0].result or "ran" if decided else "ran unasked")
@@ -1410,7 +1410,7 @@ def test_tool_calls_are_approved_and_denied_per_lane(tmp_path, make):
             decided = [call for call in turn.calls if call.decided]
             if decided or "bash" in turn.allowed:
                 return Reply(f"{turn.lane}: {decided[0].decided if decided else 'unasked'}")
-            return ApprovalRequest((ToolCall(id="1", tool="bash", args={"command": "true"}),))
+            return NeedsApproval((ToolCall(id="1", tool="bash", args={"command": "true"}),))
 
     streams = {"ui": [0], "api": [1], "docs": [2, 3]}
     cast = h.start(tmp_path, streams_config(3), stream_agents(streams, Build=Builder()))

@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 import cast_scenes
-from materia_nb.agents.interface import ApprovalRequest, CallEvent, Reply, ToolCall
+from materia_nb.agents.interface import CallEvent, NeedsApproval, Reply, ToolCall
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 from materia_nb.widgets.cast_panel import CastPanel
@@ -188,7 +188,7 @@ class Smith:
         number = self.visits - 1 + len(done)
         if number < len(self.commands) and len(done) < len(self.commands) - self.visits + 1:
             args = {"command": self.commands[number]}
-            return ApprovalRequest((ToolCall(id=f"call_{len(done)}", tool="bash", args=args, round=len(done) + 1),))
+            return NeedsApproval((ToolCall(id=f"call_{len(done)}", tool="bash", args=args, round=len(done) + 1),))
         return Reply("x")
 
 

@@ -14,7 +14,7 @@ import cast_helpers as h
 import shown_texts
 from builders import asks, at, config, edge, exit_route, retry_loop
 from materia_nb import Workbench
-from materia_nb.agents.interface import AgentError, ApprovalRequest, Reply, ToolCall, Usage
+from materia_nb.agents.interface import AgentError, NeedsApproval, Reply, ToolCall, Usage
 from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.formatting import record_view
 from materia_nb.cast.runner_factory import start_runner
@@ -181,7 +181,7 @@ def test_views_of_a_tool_approval_match_the_snapshot(tmp_path, clock):
     cast = h.start(
         tmp_path,
         h.chain_config(1),
-        type("Asks", (), {"name": "asks", "answer": lambda *_: ApprovalRequest((make,))})(),
+        type("Asks", (), {"name": "asks", "answer": lambda *_: NeedsApproval((make,))})(),
     )
     cast.run()
     asked = list(of_cast(cast))

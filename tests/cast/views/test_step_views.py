@@ -9,7 +9,7 @@ import pytest
 
 import cast_helpers as h
 from display_hostile import HOSTILE, harmless
-from materia_nb.agents.interface import ApprovalRequest, Reply, ToolCall
+from materia_nb.agents.interface import NeedsApproval, Reply, ToolCall
 from materia_nb.cast.views.step_views import HandoffView, step_view, way_of
 from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.sections import MAX_ROWS, section_blocks
@@ -263,7 +263,7 @@ def test_approval_request_shows_operation_and_prompt(tmp_path):
         name = "asks"
 
         def answer(self, turn):
-            return Reply("made") if turn.calls else ApprovalRequest((call,))
+            return Reply("made") if turn.calls else NeedsApproval((call,))
 
     cast = h.start(tmp_path, h.one_config(), Asks())
     cast.step()
