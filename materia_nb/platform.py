@@ -277,37 +277,38 @@ _thread_state: Final = _ThreadState()
 _compute_slots: Final = threading.Semaphore(2)
 
 
-@contextlib.contextmanager
-def computing() -> Iterator[None]:
-    """Allow at most two threads, besides the main thread, to compute at the same time.
+class computing:  # noqa: N801 - used like a function: with computing()
+    """Context manager that allows at most two threads, besides the main thread, to compute at the same time.
 
     The interpreter runs one thread at a time. If a hundred casts want to compute at once, an event loop waits until
-    each cast has had its turn. A thread that waits for more than the disk must release its slot with :func:`resting`.
+    each cast has had its turn. A thread that waits for more than the disk must release its slot with :class:`resting`.
     """
-    if _thread_state.computes or threading.current_thread() is threading.main_thread():
-        yield
-        return
-    with _compute_slots:
-        _thread_state.computes = True
-        try:
-            yield
-        finally:
+
+    def __enter__(self) -> None:
+        self._takes = not (_thread_state.computes or threading.current_thread() is threading.main_thread())
+        if self._takes:
+            _compute_slots.acquire()
+            _thread_state.computes = True
+
+    def __exit__(self, *_: object) -> None:
+        if self._takes:
             _thread_state.computes = False
+            _compute_slots.release()
 
 
-@contextlib.contextmanager
-def resting() -> Iterator[None]:
-    """Release the slot of :func:`computing` while this block waits for an agent, a process or a watcher."""
-    if not _thread_state.computes:
-        yield
-        return
-    _thread_state.computes = False
-    _compute_slots.release()
-    try:
-        yield
-    finally:
-        _compute_slots.acquire()
-        _thread_state.computes = True
+class resting:  # noqa: N801 - as above
+    """Context manager that releases the slot of :class:`computing` while it waits for an agent, a process or a watcher."""
+
+    def __enter__(self) -> None:
+        self._releases = _thread_state.computes
+        if self._releases:
+            _thread_state.computes = False
+            _compute_slots.release()
+
+    def __exit__(self, *_: object) -> None:
+        if self._releases:
+            _compute_slots.acquire()
+            _thread_state.computes = True
 
 
 def recording_folder(folder: Path) -> Path:

@@ -368,9 +368,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 else:
                     with self.runner.lock():
                         self.runner.begin()
-                        followers = self.runner.followers
-                        followed = followers.wants("changes") or followers.wants("events")
-                        self.runner.goes_on = unattended and not followed and not self.breakpoints
+                        followed = self.runner.followers.wants_each_step()
+                        self.runner.goes_on = unattended and not followed and not self.runner.stops
                         step = self.runner.advance(breaks)
                     if step is not None:
                         yield step

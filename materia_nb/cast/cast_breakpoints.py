@@ -254,7 +254,7 @@ class CastBreakpoints(EditableBreakpoints):
 
     def reached(self, lane: str = "") -> bool:
         """Return True if the cast, or one of its lanes, is at a breakpoint."""
-        return len(self) > 0 and bool(self._runner.snapshot().lane(lane).breakpoints_hit)
+        return bool(self._all) and bool(self._runner.snapshot().lane(lane).breakpoints_hit)
 
     def change(self, edit: BreakpointEdit, *, of_all: bool = False) -> None:
         """Change the breakpoints of this cast.

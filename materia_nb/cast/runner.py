@@ -92,9 +92,9 @@ class Followers:
         functions.append(function)
         return lambda: functions.remove(function) if function in functions else None
 
-    def wants(self, kind: _FollowKind) -> bool:
-        """Return True if a function is registered for this kind."""
-        return bool(self._functions[kind])
+    def wants_each_step(self) -> bool:
+        """Return True if a function follows changes or events, so that each step must be written before the next one."""
+        return bool(self._functions["changes"] or self._functions["events"])
 
     def follow(self, cast: object) -> None:
         """Set the cast passed to watchers, as a weak reference, so that the cast and its lock can be released."""
@@ -428,7 +428,6 @@ class Runner(Work):
 
     # -- steps ----------------------------------------------------------------------------
 
-    @computing()
     def advance(self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
         """Run one socket, or the running lanes, and return the latest step; None if no socket was left and the cast ended.
 
@@ -437,28 +436,26 @@ class Runner(Work):
                 cast itself); returns True to stop.
             once: whether each lane runs only one socket.
         """
-        if self.rules.graph.regions and self.lanes_are_next:
-            latest = None
-            for step in self.advance_lanes(breaks, once=once):
-                latest = step
-            return latest
-        if self.session.state.status not in ("ready", "waiting"):
-            raise over(self.session)
-        try:
-            if self.session.state.status == "ready":
-                self.worked = 0
-                self.keep(decide.enter(self.rules, self.session, now()), later=True)
-            waits = self.session.state.status == "waiting"
-            self.ask(breaks)
-        except BaseException:
-            self.goes_on = False
-            raise
-        finally:
-            if self._unwritten and not (self.goes_on and self.session.state.status == "ready"):
-                self.write_waiting()
-        if self.session.state.status != "ready":
-            self.write_derived()
-        return self.session.steps.latest if waits else None
+        with computing():
+            if self.rules.graph.regions and self.lanes_are_next:
+                return [None, *self.advance_lanes(breaks, once=once)][-1]
+            if self.session.state.status not in ("ready", "waiting"):
+                raise over(self.session)
+            try:
+                if self.session.state.status == "ready":
+                    self.worked = 0
+                    self.keep(decide.enter(self.rules, self.session, now()), later=True)
+                waits = self.session.state.status == "waiting"
+                self.ask(breaks)
+            except BaseException:
+                self.goes_on = False
+                raise
+            finally:
+                if self._unwritten and not (self.goes_on and self.session.state.status == "ready"):
+                    self.write_waiting()
+            if self.session.state.status != "ready":
+                self.write_derived()
+            return self.session.steps.latest if waits else None
 
     @property
     def lanes_are_next(self) -> bool:
@@ -551,7 +548,6 @@ class Runner(Work):
         with self.lock():
             self.write_derived()
 
-    @computing()
     def write_derived(self) -> None:
         """Write the files derived from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
 
@@ -564,7 +560,8 @@ class Runner(Work):
         self.write_waiting()
         try:
             journal.wake()
-            self._artifacts.now(session, journal.mark)
+            with computing():
+                self._artifacts.now(session, journal.mark)
         finally:
             if session.state.status in _OVER:
                 journal.rest()

@@ -275,12 +275,11 @@ class ArtifactWriter:
             self._files.write("manifest.json", manifest(self._files.path.name, self._rules, session, mark))
             self._written = session
 
-    @computing()
     def _write_steps(self) -> None:
         self._timer, session = None, self._session
         if session is not None:
             # A disk error is reported when the cast pauses, because all files are written then.
-            with self._lock, suppress(DiskError):
+            with computing(), self._lock, suppress(DiskError):
                 self._since = write_steps(self._files, self._rules, session, self._since)
 
     def stop(self) -> None:
