@@ -17,7 +17,7 @@ from materia_nb.engine.routing import Decision
 from materia_nb.engine.state import NOTHING, CastState, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import Reading
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, copied_by_position
 
 VERSION: Final = 2
 """Format version of the events in a journal (R43)."""
@@ -660,6 +660,7 @@ Events: TypeAlias = tuple[Event, ...]
 """The events that one command returns, in order."""
 
 
+@copied_by_position
 class Transition(NamedTuple):
     """Result of a transition: the next state, its events, its decision.
 
@@ -723,8 +724,7 @@ def _each(form: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
 
 
 def _call(value: JSON) -> ToolCall:
-    call = call_from(value)
-    if call is None:
+    if (call := call_from(value)) is None:
         raise ValueError(value)
     return call
 
@@ -812,15 +812,13 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
     Raises:
         MateriaError: a required field is missing, or a field has the wrong type (``damaged_journal``).
     """
-    event = EVENTS.get(kind)
-    if event is None:
+    if (event := EVENTS.get(kind)) is None:
         return None
     fields: dict[str, Any] = {"ts": ts}
     about: dict[str, JSON] = {}
     known_fields = FIELDS[event]
     for key, value in data.items():
-        field = known_fields.get(key)
-        if field is None:
+        if (field := known_fields.get(key)) is None:
             if key in ABOUT:
                 about[key] = value
         elif value is not None:

@@ -47,7 +47,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.handoff.base import Reading
-from materia_nb.jsonvalue import JSON, FrozenDict, refuse_change, same
+from materia_nb.jsonvalue import JSON, FrozenDict, copied_by_position, refuse_change, same
 from materia_nb.loadout.graph import Region
 from materia_nb.registry import mimebundle_from_view
 
@@ -94,6 +94,7 @@ class StepFiles(NamedTuple):
     in_all: int = 0
 
 
+@copied_by_position
 class StepRecord(NamedTuple):
     """One visit, from entering the socket (``at``) to the decision that followed.
 
@@ -370,6 +371,7 @@ OfTurn: TypeAlias = Annotated[_T, "of turn"]
 """Annotation of a field about the waiting turn. It gets its default value when the cast goes back."""
 
 
+@copied_by_position
 class Session(NamedTuple):
     """The complete record of a cast. The annotation of each field determines its value after the cast goes back.
 
@@ -726,9 +728,7 @@ def name_of_output(session: Session, kind: type[Output]) -> str:
     at = step.at
     key = at.item.key if at.item else None
     name = session.prefix + output_name(at.socket, at.visit, key, suffix)
-    if step.turns and any(
-        turn.artifact == name for turn in step.turns
-    ):  # one was accepted, and yet the cast failed there
+    if name in [turn.artifact for turn in step.turns]:  # it was accepted, and yet the cast failed there
         name = session.prefix + output_name(at.socket, at.visit, key, f".again-{len(step.turns) + 1}{suffix}")
     return name
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import BASE, Issue, Needs, Reading, Scope
 from materia_nb.handoff.runtime_rules import Approval
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, copied_by_position, frozen
 from materia_nb.loadout.graph import Budget, Iterator
 from materia_nb.loadout.vocabulary import Result
 
@@ -230,9 +230,7 @@ class Usage(NamedTuple):
         """Return the sum of this and other usages."""
         added: list[Any] = list(self)
         for other in others:
-            for index, more in enumerate(other):
-                known = added[index]
-                added[index] = known or more or None if known is None or more is None else known + more
+            added = [a or b or None if a is None or b is None else a + b for a, b in zip(added, other, strict=True)]
         for usage in (self, *others):  # as in :attr:`without_tokens` and :attr:`without_cost`, but faster
             added[3] += not usage.uncounted and not (usage.input or usage.output) and None in usage[:2]
             added[4] += not usage.unpriced and usage.cost is None
@@ -455,6 +453,7 @@ class Hold(NamedTuple):
     reading: Reading
 
 
+@copied_by_position
 class CastState(NamedTuple):
     """The state of a cast at one moment.
 
@@ -588,59 +587,60 @@ class Draft:
     so they are replaced and never modified (R47). ``artifact`` is the artifact of the applied output.
     """
 
-    request: str
-    data: Mapping[str, JSON]
-    cursors: Mapping[str, int]
-    visits: Mapping[str, int]
-    traversals: Mapping[str, int]
-    counts: Mapping[EdgeId, int]
-    items: Mapping[ItemId, ItemRecord]
-    follow_up: tuple[FollowUp, ...]
-    steps: int
-    bounded_at: int
-    last_output: str | None
-    last_json: JSON
-    last_socket: str | None
-    last_artifact: str | None
-    usage: Usage
-    warned: bool
-    blind: tuple[Blind, ...]
-    budget: Budget
-    extra: Mapping[tuple[object, ...], int]
-    status: Status
-    next: str | None
-    at: Visit | None
-    shown: tuple[ShownItem, ...]
-    within: Mapping[str, tuple[Place, ...]]
-    trail: tuple[str, ...]
-    side_event_count: int
-    unrouted: Unrouted | None
-    failure: Failure | None
-    hold: Hold | None
-    detours: tuple[str, ...]
-    knowledge: Mapping[str, JSON]
-    passed: Mapping[ItemId, bool]
-    handoffs: Handoffs
-    answers: Mapping[tuple[str, ItemId | None], Answered]
-    changed: tuple[str, ...]
-    last_step: int
-    last_result: Result
-    scope: Scope
-    lane: OfLane | None
-    joined: frozenset[ItemId]
-    artifact: str | None
+    __slots__ = (*CastState._fields, "artifact")
 
     def __init__(self, state: CastState, artifact: str | None = None) -> None:
         """Copy the fields of ``state``."""
-        self.__dict__.update(zip(CastState._fields, state, strict=False))
+        (
+            self.request,
+            self.data,
+            self.cursors,
+            self.visits,
+            self.traversals,
+            self.counts,
+            self.items,
+            self.follow_up,
+            self.steps,
+            self.bounded_at,
+            self.last_output,
+            self.last_json,
+            self.last_socket,
+            self.last_artifact,
+            self.usage,
+            self.warned,
+            self.blind,
+            self.budget,
+            self.extra,
+            self.status,
+            self.next,
+            self.at,
+            self.shown,
+            self.within,
+            self.trail,
+            self.side_event_count,
+            self.unrouted,
+            self.failure,
+            self.hold,
+            self.detours,
+            self.knowledge,
+            self.passed,
+            self.handoffs,
+            self.answers,
+            self.changed,
+            self.last_step,
+            self.last_result,
+            self.scope,
+            self.lane,
+            self.joined,
+        ) = state
         self.artifact = artifact
 
     def done(self) -> CastState:
         """Return the changed state as an immutable state."""
-        return tuple.__new__(CastState, _in_order(self.__dict__))
+        return tuple.__new__(CastState, _in_order(self))
 
 
-_in_order = operator.itemgetter(*CastState._fields)
+_in_order = operator.attrgetter(*CastState._fields)
 
 
 StateView: TypeAlias = CastState | Draft

@@ -10,7 +10,7 @@ from materia_nb.engine import approvals, decide, outputs
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import SocketComplete, SocketHeld, SocketRefused
 from materia_nb.engine.session import StepFiles, Steps, files_after, name_of_correction, name_of_output
-from materia_nb.engine.state import Failure
+from materia_nb.engine.state import CastState, Draft, Failure
 from materia_nb.errors import MateriaError
 
 CHAIN = config({"A": at("P", edge("B")), "B": at("T")})
@@ -142,3 +142,19 @@ def test_cast_without_a_hold_accepts_no_decision_or_answer(status, hint):
         with pytest.raises(MateriaError, match=f"The cast is {status}; nothing is waiting") as caught:
             command()
         assert (caught.value.kind, caught.value.hint) == ("not_held", hint)
+
+
+def test_draft_has_each_field_of_its_state():
+    state = CastState(*(f"value of {name}" for name in CastState._fields))
+    draft = Draft(state)
+    assert {name: getattr(draft, name) for name in CastState._fields} == state._asdict()
+    assert draft.done() == state
+
+
+def test_replace_changes_only_the_named_fields():
+    state = CastState("a request", steps=3)
+    changed = state._replace(joined=frozenset({("c", 0, ())}), request="another")
+    assert type(changed) is CastState
+    assert changed._asdict() == {**state._asdict(), "request": "another", "joined": frozenset({("c", 0, ())})}
+    with pytest.raises(KeyError):
+        state._replace(no_such_field=1)
