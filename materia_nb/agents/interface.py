@@ -218,7 +218,7 @@ class Turn:
     model: str | None = None
     thinking: str | None = None
     wants: Mapping[str, JSON] | None = None
-    schema: Mapping[str, JSON] | None = None
+    schema: _LazyField[Mapping[str, JSON] | None] = _LazyField(default=None)
     request: str = ""
     cast_id: str = ""
     project: Path = field(default_factory=Path)
@@ -488,8 +488,7 @@ def split_thinking(text: str, tags: tuple[str, str] = THINKING_TAGS) -> SplitRep
         thinking = written[channel.end() : final.start() if final else None]
         answer = _AFTER_CHANNEL.sub("", written[final.end() :]) if final else ""
         return SplitReply(answer.strip(), _AFTER_CHANNEL.sub("", thinking).strip(), final is not None)
-    tag_matches = list(_TAG.finditer(written))
-    if not tag_matches:
+    if "<" not in written or not (tag_matches := list(_TAG.finditer(written))):
         return SplitReply(text)
     if tag_matches[0].start() == 0 and not tag_matches[0][1]:
         name = tag_matches[0][2].lower()
@@ -595,7 +594,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         model=materia.model,
         thinking=materia.thinking,
         wants=None if free else dict(socket_rules.wants) or None,
-        schema=None if free or socket_rules.schema is None else thawed(socket_rules.schema),
+        schema=None if free or socket_rules.schema is None else lambda: thawed(socket_rules.schema),
         request=state.request,
         cast_id=run_dir.name,
         project=folder,

@@ -417,9 +417,9 @@ class Work(ABC):
                 self._fail(kind, message, hint)
         if reply is None:
             return False
-        if reply.usage is None and pinned is None and not getattr(agent, "at_once", False):
-            reply = reply._replace(usage=UNREPORTED)  # unreported usage is unknown, not zero (R56)
-        self.handle_reply(reply._replace(pinned=pinned))
+        is_reported = reply.usage is not None or pinned is not None or getattr(agent, "at_once", False)
+        # Unreported usage is unknown, not zero (R56).
+        self.handle_reply(reply._replace(usage=reply.usage if is_reported else UNREPORTED, pinned=pinned))
         return True
 
     def _priced(self, agent: Agent, visit: Visit, used: Usage) -> Usage:

@@ -177,17 +177,16 @@ def _size(value: JSON) -> int:
 def _spoken(rules: Rules, session: Session) -> Iterator[CastWarning]:
     repeated = {step.number for step in repeats(rules, session)}
     for step in session.steps:
-        about = (step.socket, step.number, step.item_key)
-        of_item = f" for item {step.item_key}" if step.item_key is not None else ""
         if step.number in repeated:
+            of_item = f" for item {step.item_key}" if step.item_key is not None else ""
             message = f"{step.socket} repeated an earlier output or reason{of_item} in visit {step.visit}"
-            yield CastWarning("same-again", message, *about)
+            yield CastWarning("same-again", message, step.socket, step.number, step.item_key)
         if fields := emptied_fields(rules, step):
             message = (
                 f"the accepted answer of {step.socket} has less than a tenth of the content of its refused answer in "
                 f"{', '.join(fields)}"
             )
-            yield CastWarning("empty-answer", message, *about)
+            yield CastWarning("empty-answer", message, step.socket, step.number, step.item_key)
 
 
 def _of_the_way(

@@ -408,10 +408,6 @@ def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, s
     return b"".join(parts), link
 
 
-_OUTPUT_EVENTS: Final = (Output, OutputEdited)
-"""The events whose text may be stored in an artifact."""
-
-
 def journal_lines(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
     """Return events as journal lines; ``session`` is the session after the events.
 
@@ -422,12 +418,10 @@ def journal_lines(events: Sequence[Event], session: Session, files: RunDir) -> l
     lines = []
     for event in events:
         data = to_json(event)
-        text = data.get("text")
-        if isinstance(text, str) and isinstance(event, _OUTPUT_EVENTS):
-            content = artifact_content(text)
-            if content is not None:
-                files.write(str(data["artifact"]), content)
-                del data["text"]
-                data["sha256"] = sha256(content).hexdigest()
+        text = event.text if isinstance(event, (Output, OutputEdited)) else None
+        if text is not None and (content := artifact_content(text)) is not None:
+            files.write(str(data["artifact"]), content)
+            del data["text"]
+            data["sha256"] = sha256(content).hexdigest()
         lines.append(JournalLine(event.ts, event.type, data, VERSION, status, steps, label or None))
     return lines

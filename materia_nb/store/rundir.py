@@ -445,23 +445,19 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
     """
     groups: dict[str, dict[str, list[Usage]]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
     for step in (step for part in parts_of(session) for step in part.steps):
-        keys = {
-            "bySocket": step.socket,
-            "byMateria": rules.sockets[step.socket].socket.materia.id,
-            "byTask": step.item_key,
-        }
+        keys = step.socket, rules.sockets[step.socket].socket.materia.id, step.item_key
         used = [*(turn.usage for turn in step.turns if turn.usage), *step.spent]
-        for group, key in keys.items():
+        for usages, key in zip(groups.values(), keys, strict=True):
             if key is not None and used:
-                groups[group].setdefault(key, []).extend(used)
+                usages.setdefault(key, []).extend(used)
     total = session.state.usage
     report: dict[str, Any] = {
         "tokens": {"input": total.input, "output": total.output, "total": total.tokens, **total.apart()},
         "cost": {"total": total.cost},
         **_missing_counts(total),
     }
-    for group, usages in groups.items():
-        report[group] = {key: _usage(Usage().plus(*used)) for key, used in usages.items()}
+    for group, by_key in groups.items():
+        report[group] = {key: _usage(Usage().plus(*used)) for key, used in by_key.items()}
     return report
 
 
