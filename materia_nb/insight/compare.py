@@ -176,7 +176,7 @@ class FirstDifference(NamedTuple):
         return " ".join(self.lines)
 
     def __str__(self) -> str:
-        head = f"S{self.place[1:]}: A went to {self.a or 'nowhere'}, B to {self.b or 'nowhere'}."
+        head = f"S{self.place[1:]}: A went to {self.a or 'no socket'}, and B went to {self.b or 'no socket'}."
         return "\n  ".join([head, *self.lines])
 
 
@@ -190,7 +190,7 @@ def explain_difference(
     """Explain why two steps differ although all earlier steps are equal; ``graphs`` are the loadouts of their casts."""
     lines: list[str] = []
     if "socket" in aspects:
-        lines.append(f"A is at {_visit_words(left)}, B at {_visit_words(right)}.")
+        lines.append(f"A visited {_visit_words(left)}, but B visited {_visit_words(right)}.")
     if "given" in aspects:
         changes = value_changes(left.before.data, right.before.data, cast_ids)
         lines.append(f"A person changed the state before this step: {_list_changes(changes, 'state')}.")
@@ -199,7 +199,7 @@ def explain_difference(
     if "route" in aspects or "socket" in aspects:
         lines += [_explain_decision("A", left.decision), _explain_decision("B", right.decision)]
     elif "answer" in aspects:
-        lines.append(f"Both went to {step_target(left) or 'nowhere'}.")
+        lines.append(f"Both casts went to {step_target(left) or 'no socket'}.")
     if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
         changes = value_changes(left.after.data, right.after.data, cast_ids)
         lines.append(f"The values assigned to the state differ: {_list_changes(changes, 'state')}.")
@@ -217,7 +217,7 @@ def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
     if len(steps) != len(others):
         shorter, longer, names = (a, b, "AB") if len(steps) < len(others) else (b, a, "BA")
         next_step = longer.session.steps[count]
-        line = f"{names[0]} {_status(shorter)} there; {names[1]} continued with {_visit_words(next_step)}."
+        line = f"{names[0]} {_status(shorter)} now, but {names[1]} continued with {_visit_words(next_step)}."
         return FirstDifference(number, left, right, (line,), (), lane, "A" if shorter is a else "B")
     if _end(a) == _end(b):
         return None
@@ -246,8 +246,8 @@ def _explain_answers(left: StepRecord, right: StepRecord, cast_ids: tuple[str, s
     parts = differing_prompt_parts(left.prompt, right.prompt, cast_ids)
     prompts = f"Their prompts differ in: {', '.join(parts)}." if parts else ""
     if a is None or b is None:
-        side = "neither" if a is b else "only B" if a is None else "only A"
-        text = f"{visit} has answered in {side}."
+        side = "neither cast" if a is b else "only B" if a is None else "only A"
+        text = f"{visit} has an answer in {side}."
     elif isinstance(a, dict | list) and isinstance(b, dict | list):
         changes = value_changes(a, b, cast_ids)
         text = f"{visit} answered differently: {_list_changes(changes, '$')}."
@@ -263,7 +263,7 @@ def _explain_turns(left: StepRecord, right: StepRecord) -> str:
     visit, turns, others = _visit_words(left), len(left.turns), len(right.turns)
     if turns == others:
         return f"{visit} answered differently in an earlier turn of the visit."
-    return f"{visit} needed {turns} turns for its answer in A, {others} in B."
+    return f"{visit} needed {counted(turns, 'turn')} in A and {counted(others, 'turn')} in B."
 
 
 def _list_changes(changes: list[ValueChange], root: str) -> str:
@@ -283,7 +283,7 @@ def _join_first(texts: Iterable[str]) -> str:
 
 def _explain_decision(name: str, decision: Decision | None) -> str:
     if decision is None:
-        return f"{name} waits for the answer."
+        return f"{name} waits for an answer."
     if decision.failure is not None:
         return f"{name} stopped: {short(decision.failure.message, _MAX_VALUE_CHARS)}"
     look = decision.chosen
@@ -299,7 +299,7 @@ def _explain_loadouts(graphs: tuple[Graph, Graph] | None, left: StepRecord, righ
         return []
     rows = [row for row in LoadoutComparison(*graphs).differences if row.of == left.socket]
     differences = _join_first(f"{row.field} is {_both_values(row.a, row.b)}" for row in rows)
-    return [f"The loadouts differ there: {differences}."] if rows else []
+    return [f"The loadouts define this socket differently: {differences}."] if rows else []
 
 
 def _both_values(a: JSON, b: JSON) -> str:
@@ -380,7 +380,7 @@ class Comparison:
             if left is right:
                 return None
             shorter, longer = ("B", "A") if right is None else ("A", "B")
-            line = f"{longer} has handed the items to lanes; {shorter} has not yet."
+            line = f"{longer} has distributed the items to lanes, but {shorter} has not."
             target = step_target(step)
             return FirstDifference(step.number, target, target, (line,), (), "", "B" if right is None else "A")
         differences = []

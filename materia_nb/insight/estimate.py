@@ -55,7 +55,7 @@ def _check_context(context: JSON) -> None:
     """Raise MateriaError (``usage``) if a value is not valid for the field ``castContext`` of a loadout."""
     from materia_nb.loadout.fields import CONTEXT_SHAPE, Fault, is_context  # it loads pydantic
 
-    hint = f"it is {CONTEXT_SHAPE}"
+    hint = f"write {CONTEXT_SHAPE}"
     try:
         if is_context(context):
             return
@@ -321,7 +321,7 @@ def estimate_cast(
             (``no_answer``), or a value is not a number.
     """
     if casts < 1:
-        raise MateriaError("An estimate needs casts.", hint="give casts from 1")
+        raise MateriaError("An estimate needs at least one cast.", hint="set casts to 1 or more")
     length, work_items = _parse_items(items)
     check_list_lengths(length)
     chances = chances_by_socket(graph, satisfied, failures, answer)
@@ -396,7 +396,7 @@ class _Caster:
         for visit in play_cast(self.rules, state, choose, _MAX_VISITS, edit):
             state = visit.next_state
             if not visit.socket_rules.socket.is_utility and not self._pinned_text(visit.start, visit.socket_rules)[0]:
-                visit.require_accepted("see cast.usage() of an earlier cast instead")
+                visit.require_accepted("show the usage of an earlier cast with cast.usage() instead")
                 turns += self._turns(visit)
         return state, turns
 
@@ -513,7 +513,7 @@ def usage_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) ->
         MateriaError: an entry of ``by`` is not ``socket``, ``materia`` or ``item`` (``unknown_group``).
     """
     for name in by:
-        needs_one_of(name, _GROUPS, f"Usage cannot be summed up by {name!r}.", "unknown_group")
+        needs_one_of(name, _GROUPS, f"Usage cannot be grouped by {name!r}.", "unknown_group")
     rows: dict[tuple[str, ...], UsageRow] = {}
     for step, left in every_step(session):
         names = {

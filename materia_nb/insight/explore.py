@@ -295,9 +295,9 @@ class Exploration:
             )
         if unrouted := self.unrouted:
             unrouted_words = unrouted[0] if len(unrouted) == 1 else f"{len(unrouted)} sockets"
-            notes.append(f"Failures are not explored: at {unrouted_words} (unrouted) a failure would end the cast.")
+            notes.append(f"Failures at {unrouted_words} (see unrouted) are not explored; each would end the cast.")
         if not self.certain and self.complete_search:
-            notes.append("So anything that was not seen may still be possible.")
+            notes.append("Therefore, anything that was not seen may still be possible.")
         return tuple(notes)
 
     # -- answers --------------------------------------------------------------------
@@ -585,7 +585,7 @@ class Exploration:
 def _not_explored(graph: Graph, space: StateSpace) -> MateriaError:
     has_lists = any(socket.iterator is not None for socket in graph.sockets.values())
     return MateriaError(
-        f"This is not known: the search stopped {space.stopped}.",
+        f"The result is unknown, because the search stopped {space.stopped}.",
         hint="read the findings so far in ends_seen, not_taken and not_visited; explore again with "
         f"{'fewer items or ' * has_lists}a larger states=; or use simulate, which plays random casts",
         kind="not_explored",

@@ -106,8 +106,8 @@ def _eliminate(rows: dict[int, dict[int, float]], known: dict[int, float]) -> li
 
 def _endless() -> MateriaError:
     return MateriaError(
-        "With these chances a cast can repeat a cycle forever, so it has no mean.",
-        hint="find the cycle with explore; give a chance between 0 and 1, or bound the cycle with maxTraversals",
+        "With these chances, a cast can repeat a cycle forever, so its number of turns has no mean.",
+        hint="find the cycle with explore, then set a chance between 0 and 1, or limit the cycle with maxTraversals",
         kind="endless",
     )
 
@@ -204,7 +204,7 @@ def chances_by_socket(
             not in the loadout (``unknown_socket``); a value is not a number, or a failure does not exist (``usage``).
     """
     for name in failures:
-        needs_one_of(name, WITHOUT_OUTPUT, f"{name!r} is not a kind of failure that can be assumed.", "usage")
+        needs_one_of(name, WITHOUT_OUTPUT, f"{name!r} is not a kind of failure that can have a chance.", "usage")
     numbers: Mapping[str, Any] = {**failures}
     chance_by_failure = {result: numbers[result] for result in WITHOUT_OUTPUT if result in numbers}
     _check_per_socket(graph, satisfied, *chance_by_failure.values(), *usage)
@@ -220,17 +220,17 @@ def chances_by_socket(
         value = value_for_socket(rules.graph, id_, satisfied)
         if value is None:
             message = f"{id_} gives a verdict (satisfied), but its chance is missing."
-            raise _bad_chance(message, id_, f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
+            raise _bad_chance(message, id_, f'set satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
         try:
             yes, nothing = map(float, value) if isinstance(value, tuple) else (float(value), 0.0)
         except (TypeError, ValueError):
             yes, nothing = -1.0, 0.0  # refused below
         if not (yes >= 0 and nothing >= 0 and yes + nothing <= 1):
-            hint = "give a number from 0 to 1, or two such as (0.7, 0.1)"
-            raise _bad_chance(f"The chance of {id_} is {value!r:.60}.", id_, hint)
+            hint = "set a number from 0 to 1, or two numbers such as (0.7, 0.1)"
+            raise _bad_chance(f"The chance of satisfied at {id_} is not valid: {value!r:.60}.", id_, hint)
         if nothing and (Result.NOTHING not in verdicts or socket_rules.socket.handoff != DEFAULT_HANDOFF):
             message = f"{id_} must give a verdict (satisfied), so it cannot have a chance to omit it."
-            raise _bad_chance(message, id_, "give the chance of true alone: 0.7")
+            raise _bad_chance(message, id_, "set only the chance of true, such as 0.7")
         chances[id_] = Chance(yes, nothing, failing)
     return chances
 
@@ -250,14 +250,14 @@ def _failure_chances(
     for result, values in failures.items():
         chance = value_for_socket(rules.graph, id_, values) or 0.0
         if not 0 <= chance <= 1:
-            raise _bad_chance(f"The chance of {id_} to fail is {chance}.", id_, "give a number from 0 to 1")
+            raise _bad_chance(f"The chance that {id_} fails is not valid: {chance}.", id_, "set a number from 0 to 1")
         if result in explored and chance:
             chances[explored[result]] = chances.get(explored[result], 0.0) + chance
         elif chance and _is_named(socket_rules, values):
-            message = f"No edge of {id_} handles {result.noun}, which would stop the cast."
-            raise _bad_chance(message, id_, f"give it an edge for {result}")
+            message = f"No edge of {id_} handles {result.noun}, so it would stop the cast."
+            raise _bad_chance(message, id_, f"add an edge for {result} to the socket")
     if (total := sum(chances.values())) > 1:
-        raise _bad_chance(f"The chances of {id_} to fail add up to {total}.", id_, "give a number from 0 to 1")
+        raise _bad_chance(f"The chances that {id_} fails add up to {total}.", id_, "reduce the sum to 1 or less")
     return FrozenDict(chances)
 
 
@@ -285,7 +285,7 @@ def _check_per_socket(graph: Graph, satisfied: Chances, *numbers: PerSocket | No
             message = f"The loadout {graph.name} has no socket or materia {name!r}."
             needs_one_of(name, known, message, "unknown_socket")
             if values is not satisfied and not isinstance(value, Real | None):
-                hint = "give one number, or numbers by socket or materia: {'Socket-3': 0.7, '*': 0.9}"
+                hint = "set one number, or numbers by socket or materia: {'Socket-3': 0.7, '*': 0.9}"
                 raise usage_error(f"{value!r:.60} is not a number.", hint)
 
 

@@ -223,7 +223,7 @@ class _Run:
         """Answer a visit with its recorded turns; return the reason why the visit is incomplete, or an empty text."""
         while self.status() == "waiting":
             if not turns:
-                return f"it asks for a turn ({self.session.mode}) that was not recorded"
+                return f"the agent is asked for a turn ({self.session.mode}) that was not recorded"
             turn = turns.pop(0)
             visit = self.session.state.at
             if self.session.mode == "draft" and visit is not None and visit.drafts > 0:
@@ -246,7 +246,7 @@ class _Run:
             if self.status() == "failed":
                 self._grant_again()
         if self.status() == "held":
-            return "its agent holds the cast, and the decision of a person is not replayed"
+            return "the agent holds the cast for a person, whose decision is not replayed"
         return ""
 
     def _grant_again(self) -> bool:

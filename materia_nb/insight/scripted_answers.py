@@ -43,8 +43,8 @@ def check_list_lengths(*lengths: object) -> None:
     for length in lengths:
         if not isinstance(length, int) or length < 0:
             raise usage_error(
-                f"{length!r:.60} is not a length of the lists.",
-                "give a whole number from 0; explore takes several, such as range(0, 4)",
+                f"{length!r:.60} is not a valid list length.",
+                "set a whole number from 0; explore accepts several, such as range(0, 4)",
             )
 
 

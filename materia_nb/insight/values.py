@@ -251,7 +251,7 @@ def compile_query(expression: str) -> _Query:
     if len(text) > MAX_EXPRESSION_CHARS:
         raise _refused(text, f"it is longer than {MAX_EXPRESSION_CHARS} characters")
     if "`" in text:
-        raise _refused(text, "functions in backticks are left out")
+        raise _refused(text, "functions in backticks are not supported")
     if (reason := slow_expression(text)) is not None:
         raise _refused(text, f"it {reason[0]}")
     if (fault := jsonpath_fault(text)) is not None:
@@ -298,7 +298,7 @@ def _values(root: JSON) -> Iterator[JSON]:
 
 def _refused(expression: str, reason: str) -> MateriaError:
     return MateriaError(
-        f"{expression[:100]!r} cannot be asked: {reason.rstrip('.!')}.",
+        f"{expression[:100]!r} cannot be evaluated: {reason.rstrip('.!')}.",
         hint="write a dotted path such as plan.name, or JSONPath such as $.workItems[*].title",
         kind="question",
     )

@@ -109,7 +109,7 @@ def explain(
 def _explain_pin(rules: Rules, decision: Decision, pinned: str) -> str:
     is_utility = decision.socket is not None and rules.sockets[decision.socket].socket.is_utility
     effect = "no process was started" if is_utility else "its agent was not asked"
-    return f"It was pinned to {pinned}; {effect}."
+    return f"The output was pinned to {pinned}; {effect}."
 
 
 def _explain_skips(names: Mapping[str, str], entry: Decision | None) -> list[str]:
@@ -122,7 +122,7 @@ def _explain_skip(names: Mapping[str, str], skip: Passed) -> str:
     if skip.route is not None:
         outcome = f"the always exit of the loop led to {names[skip.target]}"
     elif skip.target != END:
-        outcome = f"so the detour was over, and it went back to {names[skip.target]}"
+        outcome = f"so the detour was over, and the cast went back to {names[skip.target]}"
     else:
         outcome = "the loop has no always exit, so the cast ended there successfully"
     return f"{skipped} was skipped: {reason}; {outcome}."
@@ -153,13 +153,13 @@ def _explain_advance(fact: AdvanceFact, decision: Decision) -> str:
 
 _EXPLANATIONS: Final = {
     "repair": "{socket} is asked again, in the same visit.",
-    "draft": "It was a draft: refine it, or accept it.",
+    "draft": "The output is a draft: refine it, or accept it.",
     "finalize": "The work is done; {socket} is asked to hand it over, in the same conversation.",
     "reissue": "{socket} is asked to continue, in the same visit. {reason}",
     "pause": "The output asks for a person: {reason}",
     "escalate": "A person must decide: {reason}",
     "detour": "The output asks for {target} to run first: {reason}",
-    "return": "The detour is over; it goes back to {target}.",
+    "return": "The detour is over; the cast goes back to {target}.",
     "person": "A person chose to continue with {target}.",
     "recording": "The recording leads to {target}. Its edges are not evaluated: the loadout cannot be cast here.",
 }
@@ -212,9 +212,9 @@ def _explain_alternatives(rules: Rules, decision: Decision) -> list[str]:
     for result in (*verdicts, *dict.fromkeys(awaited_failures(socket_rules).values())):
         choice = None if result is decision.result else _choice_for(socket_rules, decision.advance, result)
         if choice is not None and choice.target != decision.target:
-            verdict = f"Had {name} {'' if result.satisfied else 'not '}been satisfied"
+            verdict = f"If {name} had {'' if result.satisfied else 'not '}been satisfied"
             condition = verdict if result in YES_OR_NO else f"After {result.noun}"
-            lines.append(f"{condition}: {rules.graph.names[choice.target]}.")
+            lines.append(f"{condition}, the cast would go to {rules.graph.names[choice.target]}.")
     return lines
 
 
@@ -238,7 +238,7 @@ def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
 def _edge_row(names: Mapping[str, str], look: Look, decision: Decision) -> tuple[str, ...]:
     is_checked = look in decision.looks
     used = "" if look.limit is None else f"{(look.used or 0) + look.matched} of {look.limit}"
-    reason = look.reason(decision.result) if is_checked else "not looked at: an earlier one matched"
+    reason = look.reason(decision.result) if is_checked else "not checked: an earlier edge matched"
     kind = look.route or f"edge {0 if look.place is None else look.place + 1}"
     return (kind, look.when, names[look.to], "yes" if look.matched else "no", reason, used)
 
@@ -379,7 +379,7 @@ def describe_target(names: Mapping[str, str], target: str) -> str:
     """Describe a target as a clause in lower case, such as ``the cast ends``."""
     if target == STOP:
         return "the cast stops here"
-    return "the cast ends" if target == END else f"it goes to {names[target]}"
+    return "the cast ends" if target == END else f"the cast goes to {names[target]}"
 
 
 def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) -> str:

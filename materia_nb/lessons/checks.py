@@ -528,4 +528,4 @@ def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object])
             return verdicts
         if cast.failure is not None and cast.failure.kind == "agent_error":
             queue += [[*verdicts, verdict] for verdict in (True, False)]
-    raise ValueError("no verdicts do that")
+    raise ValueError("no verdicts reach the goal")

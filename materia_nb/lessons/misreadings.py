@@ -64,13 +64,13 @@ MISREADINGS: Final[Mapping[str, RuleSet]] = {
     "always-wins": RuleSet("an always edge were taken before all other edges", edge_order="always"),
     "unmatched-fails": RuleSet("the cast failed when no edge matches", unmatched=STOP),
     "limit-per-cast": RuleSet("maxTraversals counted for the whole cast, not for each item", counts_per_cast=True),
-    "one-less": RuleSet("an edge could be taken one time fewer than maxTraversals", slack=-1),
-    "one-more": RuleSet("an edge could be taken one time more than maxTraversals", slack=1),
-    "falls-through": RuleSet("a used-up edge were skipped for the next matching edge", used_up="next"),
-    "used-up-ends": RuleSet("a used-up edge ended the cast as complete", used_up=END),
+    "one-less": RuleSet("an edge could be taken once less often than maxTraversals allows", slack=-1),
+    "one-more": RuleSet("an edge could be taken once more often than maxTraversals allows", slack=1),
+    "falls-through": RuleSet("the next matching edge were taken when an edge has reached its limit", used_up="next"),
+    "used-up-ends": RuleSet("the cast completed when a matching edge has reached its limit", used_up=END),
     "early-exit": RuleSet("a matching exit were taken while items are left", early_exit="match"),
     "exit-is-an-edge": RuleSet("an exit were checked like an edge, after the other edges", early_exit="no edge"),
-    "refusal-leaves": RuleSet("a refused item left the loop", early_exit="refusal"),
+    "refusal-leaves": RuleSet("a verdict that is not satisfied led out of the loop", early_exit="refusal"),
     "edges-first": RuleSet("edges were checked before exits when the list is exhausted", edges_first=True),
     "satisfied-advances": RuleSet("only a satisfied verdict started the next item", advance="satisfied"),
     "always-advances": RuleSet("every verdict started the next item", advance="always"),
@@ -295,4 +295,4 @@ def named_misreading(
     if candidates:
         rules = max(candidates, key=fits)
         step = next(right for answer, right in wrong if is_same(answer, right.by(rules))).parting_step(rules)
-        yield f"Your answer would be right if {rules.belief}. Look at step {step}: the rules lead to another target there."
+        yield f"Your answer would be right if {rules.belief}. Look at step {step}, where the rules lead to another target."

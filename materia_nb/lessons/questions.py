@@ -323,7 +323,7 @@ class Patient(Shown):
         if card.diagnosis is None:
             raise MateriaError(
                 f"{card.name} is a pattern, so nothing is wrong with it.",
-                hint=f"one of: {', '.join(other.name for other in gallery().of('mistake'))}",
+                hint=f"choose one of: {', '.join(other.name for other in gallery().of('mistake'))}",
                 kind="healthy",
             )
         self.card: Card = card
@@ -370,7 +370,7 @@ class Patient(Shown):
         """
         changed = read_text(loadout, where="the loadout") if isinstance(loadout, str) else dict(loadout)
         if not isinstance(changed, dict):
-            raise MateriaError("A loadout is an object.", hint="write its entry and its sockets", kind="not_fixed")
+            raise MateriaError("A loadout must be an object.", hint="write its entry and sockets", kind="not_fixed")
         body = dict(changed)
         materia = body.pop("materia", self.card.document["materia"])
         document = {**self.card.document, "materia": materia, "loadouts": {self.card.loadout: body}}

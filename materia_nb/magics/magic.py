@@ -75,7 +75,7 @@ class MateriaMagics(Magics):
             name, rest = "help", name
         verb = registry.find_verb(name)
         if cell is None and verb.cell == "must":
-            raise usage_error(f"{name} takes the body of a cell.", f"write %%materia {name} at the top of a cell")
+            raise usage_error(f"{name} needs the body of a cell.", f"write %%materia {name} at the top of a cell")
         if cell is not None and verb.cell == "never":
             raise usage_error(f"{name} does not take the body of a cell.", f"write {verb.usage} on a line")
         arguments = registry.parse(verb, rest, self.namespace)
@@ -86,7 +86,7 @@ class MateriaMagics(Magics):
             where = cast.now.next_socket if cast else None
             at = f" at {where}" if where else ""
             raise Interrupted(
-                f"Interrupted{at}; nothing recorded is lost.",
+                f"Interrupted{at}; no recorded data is lost.",
                 hint="continue from here with step or run",
                 kind="interrupted",
             ) from None

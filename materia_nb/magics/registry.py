@@ -350,7 +350,7 @@ def find_verb(name: str, verbs: Mapping[str, Verb] = VERBS) -> Verb:
     if seconds := family(name, verbs):
         raise usage_error(f"{name} needs a second word.", f"write {name} {one_of_words(seconds)}")
     hint = _SYNONYMS.get(name.lower()) or did_you_mean(name, first_words(verbs))
-    raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (%materia help lists them all)")
+    raise usage_error(f"%materia has no verb {name!r}.", f"{hint} (%materia help lists all verbs)")
 
 
 def help_text(name: str | None = None, verbs: Mapping[str, Verb] = VERBS) -> str:
@@ -439,7 +439,7 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
         elif not positional:
             seconds = family(verb.name)
             problem = f"{verb.name} has no {word!r}: {did_you_mean(word, seconds)}."
-            raise _wrong(verb, problem if seconds else f"The argument {word!r} is one too many.")
+            raise _wrong(verb, problem if seconds else f"The argument {word!r} is unexpected.")
         elif positional[0].kind == "words":
             values.setdefault(positional[0].key, []).append(_typed(verb, positional[0], read(word)))
         elif positional[0].kind == "rest" and isinstance(line, str):

@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             terminal.complain(f"The output could not be written: {error.strerror}.")
         return ExitCode.PROBLEMS
     except KeyboardInterrupt:
-        terminal.complain("Interrupted; nothing recorded is lost. Continue with materia run.")
+        terminal.complain("Interrupted; no recorded data is lost. Continue with materia run.")
         return ExitCode.INTERRUPTED
     return int(code)
 
@@ -292,7 +292,7 @@ def _json_text(document: object) -> str:
 
 # -- from a verb to a command ----------------------------------------------------------
 
-_BODY: Final = Argument("--body", "a file with the text of the cell; - for the standard input", "option")
+_BODY: Final = Argument("--body", "a file with the text of a notebook cell; - for the standard input", "option")
 _CAST: Final = Argument(
     "--cast",
     "the cast: its id, the beginning of its id, its name, or -2 for the second latest; the latest cast if left out",

@@ -186,7 +186,7 @@ def _limit_reached(limit: tuple[float, Unit] | None, rows: Iterable[SweepRow]) -
     used = sum(number for number in usage if number is not None)
     if used < amount:
         return ""
-    unknown = f" (unknown of {counted(usage.count(None), 'cast')})" if None in usage else ""
+    unknown = f" (unknown for {counted(usage.count(None), 'cast')})" if None in usage else ""
     return f"{used:,.10g} of {amount:,g} {unit} are used{unknown}. To continue, run the same sweep with a higher limit."
 
 
@@ -278,11 +278,11 @@ def _notes(cells: Sequence[GridCell], changed: int, fingerprints: Mapping[str, F
     notes = []
     if descriptions := list(dict.fromkeys(text for cell in cells for text in cell.opaque)):
         count = counted(sum(bool(cell.opaque) for cell in cells), "cast")
-        notes.append(f"{count} cannot be reused, because changes of {_some(descriptions)} cannot be detected")
+        notes.append(f"{count} cannot be reused, because changes to {_some(descriptions)} cannot be detected")
     if changed:
         notes.append(f"{counted(changed, 'earlier cast')} not reused: the loadout, agents or pins changed")
     notes += [
-        f"the judge {name} is asked each time, because changes of {_some(fingerprint.opaque)} cannot be detected"
+        f"the judge {name} is asked each time, because changes to {_some(fingerprint.opaque)} cannot be detected"
         for name, fingerprint in fingerprints.items()
         if fingerprint.opaque
     ]
@@ -355,7 +355,7 @@ class Sweeps:
         """
         bench = self._bench
         if workers < 1:
-            raise usage_error("A sweep needs at least one worker.", "give workers from 1")
+            raise usage_error("A sweep needs at least one worker.", "set workers to 1 or more")
         if isinstance(loadouts, str):
             loadouts = [loadouts]
         names = list(loadouts or [bench.loadouts.needs(bench.loadouts.chosen)])

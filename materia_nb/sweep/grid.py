@@ -144,7 +144,7 @@ def _named_requests(requests: str | Sequence[str] | Mapping[str, str]) -> dict[s
         requests = [requests]
     texts = list(requests.values() if isinstance(requests, Mapping) else requests)
     if not texts or not all(isinstance(text, str) for text in texts):
-        hint = 'requests=["...", "..."], or a dict of names to texts'
+        hint = 'pass requests=["...", "..."], or a dict of names to texts'
         raise usage_error("A sweep needs requests, as texts.", hint)
     if isinstance(requests, Mapping):
         return {str(name): text for name, text in requests.items()}
@@ -182,7 +182,7 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
         entries = list(agents) if isinstance(agents, list | tuple) else [agents]
         choices = [AgentChoice(_label(agent), _for_everyone(agent, is_known)) for agent in entries]
     if not choices:
-        raise usage_error("agents is empty.", "leave it out to use the agents that are set")
+        raise usage_error("The argument agents is empty.", "leave out agents to use the agents of the workbench")
     if len({choice.label for choice in choices}) < len(choices):
         raise usage_error("Two choices of agents have the same name.", 'agents={"one": ..., "other": ...}')
     return choices

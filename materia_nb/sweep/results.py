@@ -180,7 +180,7 @@ class Sweep(Shown, Sequence[SweepRow]):
         varied = [axis for axis in _MATRIX_AXES if len({getattr(row, axis) for row in self}) > 1]
         down = rows or next(axis for axis in (*varied, *_AXES) if axis != columns)
         across = columns or next(axis for axis in (*varied, "agents", *_AXES) if axis != down)
-        needs_one_of(value, ("passed", *_NUMBERS, *self.checks), f"Rows have no value {value!r}.", "usage")
+        needs_one_of(value, ("passed", *_NUMBERS, *self.checks), f"Sweep rows have no value {value!r}.", "usage")
         cells: dict[tuple[str, str], list[bool | float]] = {}
         for row in self:
             numbers = cells.setdefault((str(getattr(row, down)), str(getattr(row, across))), [])
@@ -228,10 +228,10 @@ class Sweep(Shown, Sequence[SweepRow]):
 
     def _blocks(self) -> list[Block]:
         earlier = len(self) - self.fresh - self.left_out
-        summary = f"{counted(len(self), 'cast')}: {self.fresh} new, {earlier} from before. {self._usage_text()}"
+        summary = f"{counted(len(self), 'cast')}: {self.fresh} new, {earlier} reused. {self._usage_text()}"
         blocks = [*lines([summary, *self.notes]), Heading("passed"), self.matrix(), Heading("casts"), self._table()]
         if len(self) > _ROWS_SHOWN:
-            blocks.append(Line(f"… {len(self) - _ROWS_SHOWN} more (.frame() has all)"))
+            blocks.append(Line(f"… {len(self) - _ROWS_SHOWN} more rows; .frame() returns all rows"))
         reasons = self._reasons()
         return [*blocks, Heading("why"), Table(("rows", "check", "why"), reasons)] if reasons else blocks
 
@@ -362,7 +362,7 @@ class Judge:
 
 _SPARSE: Final = SparseProtocol()
 _FIELDS: Final = frozenset({"satisfied", "context"})
-_REQUIREMENTS: Final = Requirements("json", False, "the question needs yes or no", False, False, _FIELDS, ())
+_REQUIREMENTS: Final = Requirements("json", False, "the answer must be yes or no", False, False, _FIELDS, ())
 
 Check: TypeAlias = Judge | Callable[..., object]
 """A judge, or a function that takes the cast, or the values that its parameters name (see :data:`_ARGUMENTS`)."""
@@ -387,7 +387,7 @@ def named_checks(
             check_by_name[f"{name} {number}" if name in check_by_name else name] = check
     for name, check in check_by_name.items():
         if name in reserved:
-            raise usage_error(f"A check cannot be called {name!r}, which is a column.", "use another name")
+            raise usage_error(f"A check cannot be named {name!r}; a column has this name.", "use another name")
         if not isinstance(check, Judge):
             _required_parameters(name, check)
     return check_by_name

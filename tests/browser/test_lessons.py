@@ -38,16 +38,16 @@ def test_verdict_on_a_guess_stays_in_the_saved_notebook(lab: Lab):
     lab.screenshot("lesson-predict-again", cell=at["cell-05"])
     lab.screenshot("lesson-predict-again", cell=at["cell-05"], dark=True)
     cell.get_by_role("button", name="Socket-2 · Plant", exact=True).dblclick()
-    cell.get_by_role("alert").get_by_text("Right: it goes to Plant").wait_for()
+    cell.get_by_role("alert").get_by_text("Right: the cast goes to Plant").wait_for()
     assert "A step is running" not in lab.cell_text(at["cell-05"])
     assert lab.page.evaluate("document.activeElement.textContent") == "Socket-2 · Plant"
     lab.page.keyboard.press("Tab")
     lab.page.keyboard.press("Enter")
-    cell.get_by_role("alert").get_by_text("Your guess: it goes to Check.").wait_for()
+    cell.get_by_role("alert").get_by_text("Your guess: the cast goes to Check.").wait_for()
     lab.screenshot("lesson-predict", cell=at["cell-05"])
     lab.screenshot("lesson-predict", cell=at["cell-05"], dark=True)
     cell.locator("svg [data-socket='Socket-1']").click()
-    cell.get_by_role("alert").get_by_text("Your guess: it goes to Plan.").wait_for()
+    cell.get_by_role("alert").get_by_text("Your guess: the cast goes to Plan.").wait_for()
     cell.get_by_role("button", name="Next step").click()
     cell.get_by_text("Socket-2 runs next").first.wait_for()
     cell.get_by_role("button", name="Socket-3 · Check", exact=True).click()
@@ -62,13 +62,13 @@ def test_verdict_on_a_guess_stays_in_the_saved_notebook(lab: Lab):
     # Opened again with a new kernel, where the buttons have no model any more: the record shows the last verdict.
     lab.page.wait_for_function(  # it is brought up to date a moment after the buttons are
         "(i) => JSON.stringify(window.jupyterapp.shell.currentWidget.content.widgets[i].model.outputs.toJSON())"
-        ".includes('Right: it goes to Check')",
+        ".includes('Right: the cast goes to Check')",
         arg=at["cell-05"],
     )
     lab.save()
     lab.close()
     lab.open(lab.folder / lesson.name)
-    cell.get_by_text("Right: it goes to Check").wait_for()
+    cell.get_by_text("Right: the cast goes to Check").wait_for()
     cell.get_by_text("model not found").wait_for(state="hidden")
     assert cell.locator(".jp-OutputArea-child").nth(2).locator("svg, img").first.is_visible()
 

@@ -128,7 +128,7 @@ def test_lesson_1_runs_and_a_guess_is_answered(lite: Lite, capsys: pytest.Captur
     cell.get_by_role("button", name=re.compile("^Socket-2 · ")).click()
     cell.get_by_role("alert").get_by_text("Not this time").wait_for()
     cell.get_by_role("button", name=re.compile("^Socket-3 · ")).click()
-    cell.get_by_role("alert").get_by_text("Right: it goes to Ask-Back").wait_for()
+    cell.get_by_role("alert").get_by_text("Right: the cast goes to Ask-Back").wait_for()
     assert "Edge 1 (always) leads to the end" in lite.cell_text(9)
 
 

@@ -56,7 +56,7 @@ def test_case_that_follows_a_config_file_reports_differences(cast, tmp_path):
     assert case.check() == []
     document["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "end"
     config.write_text(json.dumps(document))
-    assert any("The loadouts differ there: edge 2" in line for line in case.check())
+    assert any("The loadouts define this socket differently: edge 2" in line for line in case.check())
 
 
 def test_case_of_a_cast_with_edits_and_corrections_passes(cast, tmp_path):

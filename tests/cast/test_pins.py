@@ -169,7 +169,7 @@ def test_pin_is_shown_by_why_status_and_steps(bench):
     cast = bench.cast("go", pins={"Count": PIN})
     assert "pinned: Count to a text" in status_lines(cast.now)
     cast.run()
-    assert "It was pinned to a text; no process was started." in cast.why(1).lines
+    assert "The output was pinned to a text; no process was started." in cast.why(1).lines
     table = steps_view(cast.now)
     assert table.headers[-1] == "pinned to"
     assert [row[-1] for row in table.rows] == ["a text", ""]

@@ -80,9 +80,9 @@ def test_why_shows_the_failure_and_the_targets_of_other_results():
     words = told(play)
     assert "It failed: it ended with 1" in words
     assert "So edge 2 (⚠) leads to Mend P." in words
-    assert "Had U been satisfied: Tell P." in words
+    assert "If U had been satisfied, the cast would go to Tell P." in words
     play = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed")), say(satisfied=True))
-    assert "After a failure: Mend P." in told(play)
+    assert "After a failure, the cast would go to Mend P." in told(play)
 
 
 def test_retries_of_a_failure_are_limited_by_the_edge_for_each_item():

@@ -75,7 +75,7 @@ def test_unfinished_fork_is_reported_as_shorter(bench, cast_of):
     cast = cast_of()
     d = bench.compare(cast, cast.fork(2))
     assert d.first.step == 2
-    assert "B is ready there; A continued with Socket-3 (WI-1)" in d.first.why
+    assert "B is ready now, but A continued with Socket-3 (WI-1)" in d.first.why
 
 
 def test_comparison_names_an_edit_as_the_cause(bench, cast_of):

@@ -108,7 +108,7 @@ def test_pinned_sockets_cost_nothing(bench):
 
 
 def test_zero_casts_and_unknown_names_are_refused():
-    with pytest.raises(MateriaError, match="needs casts"):
+    with pytest.raises(MateriaError, match="needs at least one cast"):
         estimate_cast(once(), casts=0)
     with pytest.raises(MateriaError, match="Nobody"):
         estimate_cast(once(), answer={"Nobody": 3})
@@ -207,8 +207,8 @@ def test_cost_is_a_lower_bound_without_an_answer_length(bench):
 @pytest.mark.parametrize(
     "given, words",
     [
-        ({"items": -1}, "-1 is not a length of the lists"),
-        ({"items": 1.5}, "1.5 is not a length of the lists"),
+        ({"items": -1}, "-1 is not a valid list length"),
+        ({"items": 1.5}, "1.5 is not a valid list length"),
         ({"answer": "long"}, "'long' is not a number"),
         ({"answer": {"Do": "long"}}, "'long' is not a number"),
         ({"failed": (0.1, 0.2)}, "is not a number"),

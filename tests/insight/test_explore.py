@@ -194,14 +194,14 @@ def test_truncated_search_reports_unseen_results_as_unknown():
     assert e.can("Build") is True
     assert e.can("failed") is None
     assert e.notes[0] == "The search stopped after 3 states: anything that was not seen may still be possible."
-    with pytest.raises(MateriaError, match="This is not known: the search stopped after 3 states"):
+    with pytest.raises(MateriaError, match="The result is unknown, because the search stopped after 3 states"):
         e.most_turns()
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_a_truncated_search_reports_unseen_events_as_unknown(name):
     e = Exploration(build_graph(retry_loop()), range(3), 3)
-    with pytest.raises(MateriaError, match="is not known: the search stopped after 3 states") as error:
+    with pytest.raises(MateriaError, match="result is unknown, because the search stopped after 3 states") as error:
         getattr(e, name)
     assert error.value.kind == "not_explored"
     whole = Exploration(build_graph(retry_loop()), range(3))
@@ -216,7 +216,7 @@ def test_view_of_a_truncated_search_does_not_call_results_impossible(wb):
     assert not e.marks.unreached
     assert "whether it can end otherwise is not known" in repr(e)
     assert " never " not in repr(e)
-    with pytest.raises(MateriaError, match="This is not known"):
+    with pytest.raises(MateriaError, match="The result is unknown"):
         e.save_tests("cases")
 
 
@@ -255,7 +255,7 @@ def test_interrupted_search_keeps_its_results(monkeypatch):
     e = Exploration(build_graph(retry_loop()), range(3))
     assert e.notes[0].startswith("The search stopped by an interrupt")
     assert e.can("Eval")
-    with pytest.raises(MateriaError, match="is not known"):
+    with pytest.raises(MateriaError, match="is unknown"):
         assert e.never == []
 
 

@@ -319,7 +319,7 @@ def test_omitting_counts_that_no_longer_matter_does_not_change_results(document,
 
 @pytest.mark.parametrize("satisfied", [{"Check": {"first": 0.6}}, "often", {"*": None, "Check": "x"}])
 def test_non_numeric_probability_is_refused_with_a_message(satisfied):
-    with pytest.raises(MateriaError, match="The chance of Check is") as caught:
+    with pytest.raises(MateriaError, match="The chance of satisfied at Check is not valid") as caught:
         once(satisfied)
     assert caught.value.kind == "bad_chance"
 
@@ -329,7 +329,7 @@ def test_invalid_list_length_is_refused_with_a_message(tmp_path, items):
     bench = Workbench(tmp_path)
     explored = bench.explore("Plan-Build-Eval", 1)
     for ask in (bench.odds, bench.simulate, lambda _, satisfied, items: explored.odds(satisfied, items)):
-        with pytest.raises(MateriaError, match="is not a length of the lists"):
+        with pytest.raises(MateriaError, match="is not a valid list length"):
             ask("Plan-Build-Eval", satisfied=0.8, items=items)
 
 

@@ -43,9 +43,9 @@ def only_right(play, place):
 def test_prediction_explains_the_taken_and_the_guessed_edge():
     play = Play(branching("satisfied", "not_satisfied", "always"), NO)
     assert only_right(play, "To1")
-    assert "Right: it goes to To1 P" in told(play, "To1")
+    assert "Right: the cast goes to To1 P" in told(play, "To1")
     text = told(play, "To0")
-    assert "Your guess: it goes to To0 P. What happened: it goes to To1 P." in text
+    assert "Your guess: the cast goes to To0 P. What happened: the cast goes to To1 P." in text
     assert "So edge 2 (✗) leads to To1 P." in text
     assert "The edge to To0 P was checked, but the output says satisfied: false" in text
     assert "There is an edge to To2 P, but an earlier one matched." in told(play, "To2")
@@ -176,7 +176,7 @@ def test_a_first_wrong_guess_is_explained_without_revealing_the_answer(bench):
     assert asked.guess("end").told is False, "the same guess again is not a second one"
     second = asked.guess("Socket-2", sure=True)
     assert (second.right, second.told) == (False, True)
-    assert "What happened: it goes to Narrate" in repr(second)
+    assert "What happened: the cast goes to Narrate" in repr(second)
     assert "You were sure of a wrong answer" in repr(second)
     assert "You were sure" not in repr(asked.guess("Socket-3", sure=True))
     assert "Right" in repr(asked.guess("Socket-5"))

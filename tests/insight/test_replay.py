@@ -62,7 +62,7 @@ def test_replay_in_a_loadout_without_an_edge_uses_the_recorded_answers(bench, do
     again = done.replay(changed(bench, no_retry))
     assert (again.first.step, again.first.a, again.first.b) == (3, "Socket-2", "Socket-4")
     edges = 'edge 1 is "satisfied to Socket-4" in A, "always to Socket-4" in B'
-    assert f"The loadouts differ there: {edges}" in again.first.why
+    assert f"The loadouts define this socket differently: {edges}" in again.first.why
     assert again.ends == "complete"
     assert len(again.route) == len(done.route) - 2
     assert dict(again.replayed.session.state.data)["workItems"] == items("a", "b", "c")
@@ -114,7 +114,7 @@ def test_replay_of_a_finished_cast_that_would_continue_differs(tmp_path):
     assert cast.status == "complete"
     assert (again.ends, again.needs.socket) == ("needs", "Tell")
     assert again
-    assert (again.first.step, again.first.why) == (1, "A is complete there; B continued with Tell.")
+    assert (again.first.step, again.first.why) == (1, "A is complete now, but B continued with Tell.")
     assert "It takes another route from step 1." in repr(again)
 
 

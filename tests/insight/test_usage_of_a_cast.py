@@ -68,7 +68,7 @@ def test_usage_can_be_read_as_a_data_frame(paid):
 def test_unknown_group_is_refused_and_a_cast_without_steps_has_no_rows(tmp_path):
     cast = h.start(tmp_path, h.chain_config(1))
     assert repr(cast.usage()) == "no steps yet"
-    with pytest.raises(MateriaError, match="summed up by 'sockets'"):
+    with pytest.raises(MateriaError, match="grouped by 'sockets'"):
         cast.usage("sockets")
     assert repr(SpentView(("socket",), [])) == "no steps yet"
     cast.close()

@@ -29,7 +29,7 @@ def test_why_names_the_taken_edge_and_the_alternative():
     assert lines == (
         "Ask P was satisfied.",
         "So edge 1 (✓) leads to To0 P.",
-        "Had Ask P not been satisfied: To1 P.",
+        "If Ask P had not been satisfied, the cast would go to To1 P.",
     )
     lines = why(
         Play(branching("satisfied", "not_satisfied"), say(satisfied=False, context="Four headings, not three."))
@@ -37,7 +37,7 @@ def test_why_names_the_taken_edge_and_the_alternative():
     assert lines == (
         "Ask P was not satisfied: Four headings, not three.",
         "So edge 2 (✗) leads to To1 P.",
-        "Had Ask P been satisfied: To0 P.",
+        "If Ask P had been satisfied, the cast would go to To0 P.",
     )
 
 
@@ -53,14 +53,14 @@ def test_why_uses_the_names_of_materia():
         "Judge was not satisfied.",
         "So edge 2 (✗) leads back to Judge.",
         "The work has come back 1 of 25 times.",
-        "Had Judge been satisfied: P.",
+        "If Judge had been satisfied, the cast would go to P.",
     )
     assert [row[2] for row in why(Play(document, NO)).rows] == ["P", "Judge"]
 
 
 def test_why_names_only_the_first_edge_of_a_condition():
     text = told(Play(branching("satisfied", "satisfied", "not_satisfied"), NO))
-    assert "Had Ask P been satisfied: To0 P." in text
+    assert "If Ask P had been satisfied, the cast would go to To0 P." in text
     assert "To1" not in text
 
 
@@ -76,14 +76,14 @@ def test_why_omits_answers_with_the_same_target():
 def test_why_explains_the_implied_end():
     text = told(Play(branching("satisfied"), NO))
     assert "Nothing matches (the output says satisfied: false)" in text
-    assert "Had Ask P been satisfied: To0 P." in text
+    assert "If Ask P had been satisfied, the cast would go to To0 P." in text
 
 
 def test_why_of_an_exit_names_advance_and_alternatives():
     text = told(Play(retry_loop(), items("one"), "built", YES))
     assert "The derived advance moved the cursor workItemIndex from 0 to 1 (satisfied); the list is exhausted." in text
     assert "So the exit (✓) leads to Tell P." in text
-    assert "Had Eval P not been satisfied: Build P." in text
+    assert "If Eval P had not been satisfied, the cast would go to Build P." in text
 
 
 def test_why_mentions_exits_only_for_the_last_item():
@@ -92,7 +92,7 @@ def test_why_mentions_exits_only_for_the_last_item():
     assert "Tell" not in text
     text = told(Play(retry_loop(), items("one"), "built", NO))
     assert "did not move: it needs satisfied" in text
-    assert "Had Eval P been satisfied: Tell P." in text
+    assert "If Eval P had been satisfied, the cast would go to Tell P." in text
 
 
 def test_why_does_not_call_a_later_always_exit_a_match():
@@ -117,7 +117,7 @@ def test_why_table_lists_every_edge():
         ("edge 2", "To1 P", "yes"),
         ("edge 3", "To2 P", "no"),
     ]
-    assert "not looked at" in rows[2]["reason"]
+    assert "not checked" in rows[2]["reason"]
     assert rows[1]["used"] == "1 of 25"
 
 

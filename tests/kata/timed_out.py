@@ -69,7 +69,9 @@ def check_routing_and_why() -> None:
         assert f"{words}: so it ended" in why, why
     play = Play(BRANCHES, "no JSON")
     assert play.last.decision.target == "Odd"
-    assert "After a timeout: Late P." in str(explain(play.rules, "the step", play.last.decision, play.last.state))
+    assert "After a timeout, the cast would go to Late P." in str(
+        explain(play.rules, "the step", play.last.decision, play.last.state)
+    )
     only_failed = config({"Try": at("P", edge("Bad", "failed"), edge("end")), "Bad": at("P")})
     play = Play(only_failed)
     play.take(recovery.fail(play.rules, play.state, Failure("agent_timeout", "so it ended")))

@@ -155,8 +155,8 @@ def test_diagnosis_names_misreading_and_step():
         Numbers("01-edges", "", {}).check(whole_route=(wrong, answer))
     step = next(number for number, pair in enumerate(zip(answer.truth, wrong, strict=False)) if pair[0] != pair[1])
     assert (
-        f"Your answer would be right if the last matching edge were taken. Look at step {step}: "
-        "the rules lead to another target there." in raised.value.what.splitlines()[-1]
+        f"Your answer would be right if the last matching edge were taken. Look at step {step}, "
+        "where the rules lead to another target." in raised.value.what.splitlines()[-1]
     )
 
 

@@ -255,7 +255,7 @@ def test_fixes_of_a_yaml_file_are_saved_as_json(shell, project):
     (project / "two.yaml").write_text(text_of)
     line(shell, "load two.yaml")
     assert "--to two.json" in text(line(shell, "check --fix"))
-    with pytest.raises(MateriaError, match="YAML, which is read, but not changed") as caught:
+    with pytest.raises(MateriaError, match="is a YAML file, and YAML files cannot be changed") as caught:
         line(shell, "check --fix --save")
     assert caught.value.hint == "check --fix --to two.json"
     assert "saved in" in text(line(shell, "check --fix --to two.json"))

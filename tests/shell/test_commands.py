@@ -99,7 +99,7 @@ def test_help_of_a_command_names_its_options_and_no_magic(capsys):
         (["check", "--nope"], "option --nope does not exist"),
         (["run", "-n", "3"], "option -n does not exist"),
         (["explore", "--items"], "needs a value"),
-        (["explore", "Asks", "--items", "x"], "range of lengths"),
+        (["explore", "Asks", "--items", "x"], "range of list lengths"),
         (["step", "many"], "must be a whole number"),
         (["run", "hi", "--agent", "Judge"], "write NAME=WHO"),
         (["compare"], "A is missing"),

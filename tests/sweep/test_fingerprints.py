@@ -151,7 +151,7 @@ class Connected:
 def test_casts_of_an_opaque_agent_are_never_reused(wb):
     sweeps = [wb.sweep(requests=["rain", "sun"], agents={"a": Connected()}) for _ in range(2)]
     assert [one.fresh for one in sweeps] == [2, 2]
-    told = "2 casts cannot be reused, because changes of"
+    told = "2 casts cannot be reused, because changes to"
     assert told in repr(sweeps[0])
     assert "client is a lock" in repr(sweeps[0])
     assert told in sweeps[0]._repr_mimebundle_()["text/html"]

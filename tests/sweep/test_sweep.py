@@ -157,7 +157,7 @@ def test_agents_can_be_one_choice_a_list_or_labels(wb):
         ({"requests": "r", "agents": {"D": good, "label": good}}, "others are not"),
         ({"requests": "r", "loadouts": ["Nope"]}, "The loadout 'Nope' does not exist"),
         ({"requests": "r", "checks": {"x": lambda rout, state: True}}, "unknown parameter 'rout'"),
-        ({"requests": "r", "checks": {"turns": lambda cast: True}}, "cannot be called"),
+        ({"requests": "r", "checks": {"turns": lambda cast: True}}, "cannot be named"),
     ],
 )
 def test_an_invalid_grid_is_refused(wb, given, told):
@@ -373,7 +373,7 @@ def test_the_magic_sweeps_over_lines_of_a_cell(shell):
     shell.user_ns["who"] = {"one": lambda: "a", "other": lambda: "b"}
     found = run(shell, "%%materia sweep --agents $who --repeat 2\nfirst\nsecond\n")
     assert "8 casts: 8 new" in text(found)
-    assert "0 new, 2 from before" in text(run(shell, "%materia sweep --agents $who first"))
+    assert "0 new, 2 reused" in text(run(shell, "%materia sweep --agents $who first"))
 
 
 def test_r56_unreported_run_time_is_unknown_and_not_zero():

@@ -169,7 +169,7 @@ def _lengths(text: str) -> list[int]:
     for piece in text.split(","):
         first, _, last = piece.partition("-")
         if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
-            raise usage_error(f"{text!r} is not a range of lengths.", "write 0-3, or 2,5")
+            raise usage_error(f"{text!r} is not a range of list lengths.", "write 0-3, or 2,5")
         lengths += range(int(first), int(last or first) + 1)
     return lengths
 
@@ -185,7 +185,7 @@ def _chances(value: object) -> Chances:
         return {name.strip(): _chance(chance) for name, _, chance in pairs}
     except ValueError:
         raise usage_error(
-            f"{text!r} is not a chance.",
+            f"{text!r} is not a valid chance.",
             "write 0.7, or Check=0.7,*=0.9; 0.6/0.3 also sets a chance of 0.3 for no verdict",
         ) from None
 

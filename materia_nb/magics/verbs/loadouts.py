@@ -137,7 +137,7 @@ def _check(
     if path is not None and ENDINGS[path.suffix.lower()] == "yaml":
         how = f"--to {path.with_suffix('.json').name}"
         if save and not to:
-            raise usage_error(f"{path.name} is YAML, which is read, but not changed.", f"check --fix {how}")
+            raise usage_error(f"{path.name} is a YAML file, and YAML files cannot be changed.", f"check --fix {how}")
     if save or to:
         if not (changes := design.fix_all()):
             return Text("No problem can be fixed automatically. List the possible changes with check --fix.")
@@ -315,7 +315,7 @@ def _function(name: str, body: str, names: Any) -> Any:
         exec(compile(source, f"{AGENT_CELL_PREFIX}{name}>", "exec"), names, definitions)  # noqa: S102 - the person's own cell
     except SyntaxError as error:
         raise MateriaError(
-            f"The body of the agent is not Python: {error.msg}.",
+            f"The body of the cell is not valid Python: {error.msg}.",
             where=f"line {max((error.lineno or 2) - 1, 1)} of the cell",
             hint="write the body of a function of turn and prompt that returns text or a dict",
             kind="bad_agent",
