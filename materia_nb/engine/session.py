@@ -299,11 +299,10 @@ class Steps(Sequence[StepRecord]):
     def __init__(
         self, closed: list[StepRecord] | None = None, count: int = 0, latest: StepRecord | None = None
     ) -> None:
-        closed = [] if closed is None else closed
         set_attribute = object.__setattr__
-        set_attribute(self, "_closed", closed)
+        set_attribute(self, "_closed", [] if closed is None else closed)
         set_attribute(self, "_count", count)
-        set_attribute(self, "behind", closed[count - 1] if count else None)
+        set_attribute(self, "behind", closed[count - 1] if closed and count else None)
         set_attribute(self, "latest", latest)
 
     __setattr__ = refuse_change
