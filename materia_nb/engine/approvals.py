@@ -47,7 +47,7 @@ def decide_calls(
             "Other tool calls are now waiting for approval" if asking_calls else "No tool call is waiting for approval"
         )
         hint = (
-            "look at the current calls, then decide" if asking_calls else "let a tool run without approval with allow"
+            "look at the current calls, then decide" if asking_calls else "use allow to let a tool run without approval"
         )
         raise MateriaError(f"{problem}.", hint=hint, kind="not_asked")
     about = routing.about(rules, waiting_visit(session.state))

@@ -442,7 +442,7 @@ def _blind(state: CastState) -> tuple[CastWarning, ...]:
     return tuple(
         CastWarning(
             "budget-blind",
-            f"nobody reported the {bound.of} of {counted(missing[bound.of], 'turn')}, so the budget could not count them",
+            f"agents did not report the {bound.of} of {counted(missing[bound.of], 'turn')}, so the budget could not count them",
             bound.socket,
             bound.step,
         )
@@ -493,7 +493,7 @@ def our_reason(session: Session, step: Transition | None, recorded_error: str = 
         return state.failure.message
     decision = session.steps[-1].decision if session.steps else None
     if decision is None:
-        return "the entry socket of the loadout comes first" if not session.steps else "it has not answered yet"
+        return "the entry socket of the loadout comes first" if not session.steps else "the socket has not answered yet"
     if decision.issues:
         return f"the output of {decision.socket} cannot be used: {summarize_issues(decision.issues, 5)}"
     reason = _choice(decision)
@@ -520,7 +520,7 @@ def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | N
     """
     error = recorded_error.lower()
     if "visit limit" in error:
-        return "visits are counted here but never limited"
+        return "this engine counts visits but does not limit them"
     chosen = decision.chosen
     if "traversal" not in error or chosen is None:
         return None
@@ -531,7 +531,7 @@ def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | N
             "limits an edge inside an item only if it has maxTraversals, and otherwise limits cycles without an advance"
         )
     if decision.item_key is None:
-        return f"by the count of this engine, this is use {(chosen.used or 0) + 1} of {chosen.limit}"
+        return f"this engine counts it as use {(chosen.used or 0) + 1} of {chosen.limit}"
     return (
         f"the recording counts maxTraversals over the whole cast (chosen {counted(total, 'time')} so far, {chosen.limit} "
         f"allowed); this engine counts it for each item, and for item {decision.item_key} this is "

@@ -404,7 +404,7 @@ def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Fa
         "utility_failed",
         cut_to(why, 800),
         socket_rules.socket.id,
-        f"fix the cause that state.{name} names, then retry; or add a not_satisfied edge that handles the failure",
+        f"fix the cause that state.{name} describes, then retry; or add a not_satisfied edge that handles the failure",
         undo=advance.cursor if advance is not None and unrouted.advanced is not None else None,
     )
 

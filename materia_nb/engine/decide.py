@@ -333,7 +333,7 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
     if issues := outputs.check_answer(rules, session.state, text):
         socket = waiting(session).socket
         fields = ", ".join(rules.sockets[socket].wants)
-        wanted_fields = f" It needs {fields}." if fields and issues[0].path == "$" else ""
+        wanted_fields = f" The answer needs {fields}." if fields and issues[0].path == "$" else ""
         raise RefusedAnswer(f"{socket} still waits, because the answer was refused.{wanted_fields}", issues)
 
 

@@ -213,7 +213,7 @@ def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition
         "stream_left",
         f"The lane {lane.name!r} continued to {draft.next or END} with {counted(left, 'item')} left.",
         draft.at.socket if draft.at else None,
-        "find the reason with why, then retry; only an exhausted list leaves the loop by its exits",
+        "use why to find the reason, then retry; a lane may leave its loop only after the last item, by an exit",
     )
     return stop_cast(draft, failure)
 

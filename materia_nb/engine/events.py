@@ -72,7 +72,7 @@ class _Recorded:
         """Set the fields. Raises TypeError if a field is unknown or missing."""
         if not (self.needed <= fields.keys() <= self.defaults.keys()):
             missing, more = self.needed - fields.keys(), fields.keys() - self.defaults.keys()
-            raise TypeError(f"{type(self).__name__} needs {sorted(missing)} and has no {sorted(more)}")
+            raise TypeError(f"{type(self).__name__}: missing fields {sorted(missing)}, unknown fields {sorted(more)}")
         self.__dict__.update(fields)
 
     def __setattr__(self, name: str, _: object) -> None:

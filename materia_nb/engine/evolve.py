@@ -124,7 +124,7 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
         at = step.state.waiting_at
         meant = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
         if at is None or (at.socket, at.item.key if at.item else None, at.visit) != meant:
-            raise Unfit(event, f"it enters {meant[0]}, but the cast does not")
+            raise Unfit(event, f"the event enters {meant[0]}, but the cast does not")
     return _entered(session, step, event)
 
 
@@ -164,14 +164,14 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
 def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
     step, text = event.transition, event.text
     if text is None:
-        raise Unfit(event, "its text is missing")
+        raise Unfit(event, "the text of the output is missing")
     if step is None or step.before is not session.state:
         at = session.state.waiting_at
         if at is None or event.about.get("socket") != at.socket:
-            raise Unfit(event, "no socket waits for this output")
+            raise Unfit(event, "no visit of this socket is waiting for an output")
         step = output_of(rules, session, event)
         if type(step.events[0]) is not type(event):
-            raise Unfit(event, f"the output leads to {step.events[0].type}")
+            raise Unfit(event, f"this output must be recorded as {step.events[0].type}")
     record, prompt = session.steps.latest, session.prompt
     assert record is not None  # noqa: S101 - an output answers the latest step
     turn = TurnRecord(
@@ -306,7 +306,7 @@ def _latest_state(session: Session, state: CastState) -> Session:
 def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
     at = session.state.waiting_at
     if at is None or event.about.get("socket") != at.socket:
-        raise Unfit(event, "no socket waits there")
+        raise Unfit(event, "no visit of this socket is waiting")
     failure = Failure(event.kind, event.error, at.socket, event.hint)
     step = _carried(session, event) or recovery.fail(rules, session.state, failure)
     return _moved(session, step, event.ts, worked=event.worked)
@@ -485,7 +485,7 @@ def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
 def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
-        raise Unfit(event, "it is not a valid pin")
+        raise Unfit(event, "the pin is invalid")
     return _in_all(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
 
 

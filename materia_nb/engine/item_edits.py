@@ -378,7 +378,7 @@ class _Work:
                 continue
             latest = max(latest, given_index)
             if given_index != latest:
-                moved.append(f"{_title(new[given_index])!r} is {index + 1}, not {given_index + 1}")
+                moved.append(f"{_title(new[given_index])!r} is at position {index + 1}, not {given_index + 1}")
         if moved:
             more = f", and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
             self.said.append(

@@ -138,7 +138,7 @@ def decided(
     word = held_reading.satisfied if satisfied is None else satisfied
     if word is None and target is None and socket_rules.wanted.only_guarded:
         raise MateriaError(
-            f"The output does not say whether it is satisfied, and {visit.socket} has guarded edges only.",
+            f"The output has no verdict, but every edge of {visit.socket} needs one.",
             hint="use accept satisfied or accept not_satisfied, or name the next socket",
             kind="usage",
         )

@@ -68,7 +68,7 @@ class Look(NamedTuple):
             return f"{result.sentence}; {self.when} needs {condition.needed_output}"
         if self.matched:
             return f"{self.when} matches"
-        return f"{self.when} would match, but a guarded exit goes first"
+        return f"{self.when} would match, but another exit has priority"
 
 
 class Choice(NamedTuple):

@@ -275,9 +275,9 @@ def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
 def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Reading:
     if target := _target(envelope, facts):
         return Reading(satisfied=satisfied, action="detour", reason=envelope.reason, target=target)
-    unknown = f"to {envelope.next_step_suggestion[:100]!r}, which is not a socket of this loadout"
-    lost = unknown if envelope.next_step_suggestion else "without a target"
-    return Reading(satisfied=satisfied, action="escalate", reason=f"A detour {lost}: {envelope.reason}")
+    unknown = f"names {envelope.next_step_suggestion[:100]!r}, which is not a socket of this loadout"
+    lost = unknown if envelope.next_step_suggestion else "has no target"
+    return Reading(satisfied=satisfied, action="escalate", reason=f"The requested detour {lost}: {envelope.reason}")
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:

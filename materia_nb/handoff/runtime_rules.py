@@ -426,7 +426,7 @@ def _require_safe(field: str, part: str) -> None:
     if field == "step_id" and "-" in part:
         raise _unsafe(field, part, "has a hyphen, which ends a step id in a file name")
     if field == "agent_key" and part.endswith(".draft"):
-        raise _unsafe(field, part, "would be the name of a draft")
+        raise _unsafe(field, part, "is reserved for drafts")
 
 
 def _unsafe(field: str, part: str, reason: str) -> MateriaError:

@@ -292,7 +292,7 @@ _SHAPES: Final[dict[str, JSON]] = {
 
 def _notes(output: FoundObject) -> tuple[str, ...]:
     notes = [_NOTES[output.where]] if output.where in _NOTES else []
-    notes += [f"the key {_short(key)} occurs twice; the last value counts" for key in output.duplicates[:8]]
+    notes += [f"the key {_short(key)} occurs twice; the last value is used" for key in output.duplicates[:8]]
     if len(output.duplicates) > 8:
         notes.append(f"and {len(output.duplicates) - 8} more keys")
     return tuple(notes)

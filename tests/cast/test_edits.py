@@ -46,7 +46,7 @@ def test_r46_done_items_stay_first_and_inserted_items_are_next(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     said = cast.edit.items([item("x"), *PLAN])
     assert titles(cast) == ["a", "x", "b", "c"], "a is done; x was put before the others"
-    assert said == ("Moved: 'x' is 2, not 1. Finished items come first, then the item in progress.",)
+    assert said == ("Moved: 'x' is at position 2, not 1. Finished items come first, then the item in progress.",)
     assert cast.now.edits[-1].said == said
     assert cast.now.engine.cursors["workItemIndex"] == 1
     cast.edit.items([item("b"), item("c")])

@@ -137,9 +137,9 @@ def test_damaged_tool_calls_are_skipped_individually():
 
 
 def test_events_are_frozen_and_refuse_unknown_fields():
-    with pytest.raises(TypeError, match="needs \\['call'\\]"):
+    with pytest.raises(TypeError, match="missing fields \\['call'\\]"):
         ToolCalled()
-    with pytest.raises(TypeError, match="has no \\['wage'\\]"):
+    with pytest.raises(TypeError, match="unknown fields \\['wage'\\]"):
         SocketComplete(wage=1)
     with pytest.raises(TypeError, match="wage"):
         SocketComplete().replace(wage=1)

@@ -88,10 +88,10 @@ def test_stored_transition_is_used_only_for_the_state_it_was_computed_from():
     [
         (ev.SocketStart(about={"socket": "B"}, visit=1), "enters B"),
         (ev.SocketStart(about={"socket": "A"}, visit=2), "enters A"),
-        (ev.SocketComplete(about={"socket": "A"}, text="x"), "no socket waits"),
-        (ev.SocketComplete(about={"socket": "A"}), "text is missing"),
+        (ev.SocketComplete(about={"socket": "A"}, text="x"), "no visit of this socket is waiting for an output"),
+        (ev.SocketComplete(about={"socket": "A"}), "text of the output is missing"),
         (ev.CastEnd(ok=True), "the cast is waiting"),
-        (ev.SocketFailed(about={"socket": "A"}, kind="agent_error", error="x"), "no socket waits there"),
+        (ev.SocketFailed(about={"socket": "A"}, kind="agent_error", error="x"), "no visit of this socket is waiting"),
         (ev.StreamsStarted(loop="L", streams=(), limit=1), "does not enter the loop L next"),
         (ev.CastBack(step=1), "step 1 does not exist"),
         (ev.CastBack(step=-1), "step -1 does not exist"),
@@ -100,7 +100,7 @@ def test_stored_transition_is_used_only_for_the_state_it_was_computed_from():
         (ev.Labelled(step=1, name="x"), "step 1 does not exist"),
         (ev.Labelled(undoes=True), "no change of this label can be undone"),
         (ev.OutputEdited(text="x"), "the step or its text is missing"),
-        (ev.Pinned(name="A", kind="nothing", to="x"), "not a valid pin"),
+        (ev.Pinned(name="A", kind="nothing", to="x"), "the pin is invalid"),
     ],
 )
 def test_event_that_cannot_follow_is_refused(event, why):
@@ -114,8 +114,8 @@ def test_event_that_cannot_follow_is_refused(event, why):
     "event, why",
     [
         (ev.SocketStart(about={"socket": "A"}, visit=1), "the cast is waiting"),
-        (ev.SocketComplete(about={"socket": "B"}, text="x"), "no socket waits for this output"),
-        (ev.SocketFailed(about={"socket": "B"}, kind="agent_error", error="x"), "no socket waits there"),
+        (ev.SocketComplete(about={"socket": "B"}, text="x"), "no visit of this socket is waiting for an output"),
+        (ev.SocketFailed(about={"socket": "B"}, kind="agent_error", error="x"), "no visit of this socket is waiting"),
         (ev.OutputEdited(), "the step or its text is missing"),
         (ev.Labelled(step=2, name="x"), "step 2 does not exist"),
         (ev.CastBack(step=2), "step 2 does not exist"),
@@ -130,9 +130,9 @@ def test_an_event_that_does_not_fit_what_waits_is_refused(event, why):
 def test_output_routed_differently_from_its_event_is_refused():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
     about = {"socket": "A"}
-    with pytest.raises(Unfit, match="leads to same_socket_recovery_start"):
+    with pytest.raises(Unfit, match="must be recorded as same_socket_recovery_start"):
         evolve.evolve(cast.rules, cast.session, ev.SocketComplete(about=about, text="not json"))
-    with pytest.raises(Unfit, match="leads to socket_complete"):
+    with pytest.raises(Unfit, match="must be recorded as socket_complete"):
         evolve.evolve(cast.rules, cast.session, ev.SocketHeld(about=about, text=say(satisfied=True)))
 
 

@@ -360,7 +360,7 @@ def test_r46_current_item_stays_current_between_its_sockets(tmp_path):
     cast.run(steps=2)
     assert (cast.now.next_socket, cast.now.standings) == ("Socket-3", ["being worked on", "open", "open"])
     assert cast.edit.items(h.items(*"bac")) == (
-        "Moved: 'b' is 2, not 1. Finished items come first, then the item in progress.",
+        "Moved: 'b' is at position 2, not 1. Finished items come first, then the item in progress.",
     )
     with pytest.raises(MateriaError, match="so it cannot be removed") as refused:
         cast.edit.items(h.items(*"bc"))
@@ -429,7 +429,7 @@ def test_r46_any_list_in_the_state_can_be_reordered(tmp_path):
     cast.run(steps=2)
     said = cast.edit.set("rows", ["c", "new", "a", "b"])
     assert cast.state["rows"] == ["a", "c", "new", "b"]
-    assert said[0].startswith("Moved: 'c' is 2, not 1")
+    assert said[0].startswith("Moved: 'c' is at position 2, not 1")
     assert cast.edit.set("rows.0", "renamed") == ()
     cast.run()
     assert built(cast) == ["0", "1", "2", "3"]
@@ -467,9 +467,9 @@ def laid(cast, order, again=()):
         (range(2, 8), (), "cdefgh", ""),
         (range(8), (0,), "bacdefgh", "'a' is worked on again, before the other open items."),
         (range(8), (0, 1), "abcdefgh", "'a', 'b' are worked on again, before the other open items."),
-        ((2, 0, 1, *range(3, 8)), (), "abcdefgh", "Moved: 'c' is 3, not 1. "),
-        ((7, 6, 0, 1, 2, 3, 4, 5), (), "abhgcdef", "Moved: 'h' is 3, not 1, 'g' is 4, not 2. "),
-        (range(7, -1, -1), (), "abhgfedc", "'e' is 6, not 4, and 2 more. "),
+        ((2, 0, 1, *range(3, 8)), (), "abcdefgh", "Moved: 'c' is at position 3, not 1. "),
+        ((7, 6, 0, 1, 2, 3, 4, 5), (), "abhgcdef", "Moved: 'h' is at position 3, not 1, 'g' is at position 4, not 2. "),
+        (range(7, -1, -1), (), "abhgfedc", "'e' is at position 6, not 4, and 2 more. "),
     ],
 )
 def test_r46_done_items_stay_first_and_moves_are_reported(two_done, order, again, titles, said):

@@ -477,7 +477,7 @@ def test_r46_items_can_be_reordered_reopened_and_abandoned(shell):
             "- {title: first, context: c}\n- {title: a, context: c}\n- {title: b, context: c}",
         )
     )
-    assert "Moved: 'first' is 2, not 1." in shown
+    assert "Moved: 'first' is at position 2, not 1." in shown
     cast.step()
     made = line(shell, "edit items --again 1 --abandon")
     assert [row[1:3] for row in made.inside[0].rows] == [("skipped", "first"), ("open", "a"), ("open", "b")]

@@ -211,7 +211,7 @@ def test_r21_a_visit_limit_is_explained(tmp_path):
     document = h.config({"Socket-1": h.at("M", ("always", "Socket-1"))}, {"M": h.agent()})
     recording = Recording(tmp_path / "run", document).start("Socket-1").done("Socket-1", "a")
     cast = recording.end("Materia socket visit limit exceeded for Socket-1 (2/1).").open()
-    assert "visits are counted here but never limited" in cast.now.differences[0].why
+    assert "this engine counts visits but does not limit them" in cast.now.differences[0].why
 
 
 def test_recording_with_another_entry_is_a_difference(text):

@@ -20,7 +20,7 @@ def test_entry_is_first_and_waiting_socket_has_no_answer():
     cast = Folded(CHAIN)
     assert ours(cast) == ("continues to A", "the entry socket of the loadout comes first")
     cast.do(decide.enter)
-    assert ours(cast) == ("still waits for an output of A", "it has not answered yet")
+    assert ours(cast) == ("still waits for an output of A", "the socket has not answered yet")
 
 
 def test_matching_edge_is_named_with_its_reason():
@@ -58,8 +58,8 @@ def test_reason_names_skipped_sockets():
 @pytest.mark.parametrize(
     "most, error, why",
     [
-        (None, "Visit limit exceeded", "visits are counted here but never limited; "),
-        (3, "Edge traversal limit", "by the count of this engine, this is use 1 of 3; "),
+        (None, "Visit limit exceeded", "this engine counts visits but does not limit them; "),
+        (3, "Edge traversal limit", "this engine counts it as use 1 of 3; "),
         (3, "something else", "the edge of A to A"),
     ],
 )
