@@ -49,7 +49,7 @@ agents-test: env-test ## install the real coding agents, and check the command p
 	@nice $(PY) scripts/agent_programs.py $(PYTEST_ARGS)
 
 kills: env-test ## kill processes at 500 moments of casts with files, lanes and forks, and compare what is left
-	MATERIA_KILLS=500 nice $(TESTS) -n $(WORKERS) tests/store/test_kill.py $(PYTEST_ARGS)
+	MATERIA_KILLS=500 nice $(TESTS) -n $(WORKERS) tests/store/test_killed_processes.py $(PYTEST_ARGS)
 
 lab: env-lab ## open JupyterLab on notebooks/
 	@mkdir -p notebooks

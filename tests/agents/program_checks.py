@@ -1,6 +1,7 @@
-"""The real programs behind the command presets, with a stub in place of the models.
+"""Checks of the real programs of the command presets, with a stub instead of the models.
 
-``make agents-test`` installs the programs and runs these checks. The name of this file keeps it out of ``make test``.
+``make agents-test`` installs the programs and runs these checks. ``make test`` does not run this file because of its
+name.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def stub():
 
 @pytest.fixture(params=PRESETS)
 def name(request):
-    """The name of a preset whose program is installed."""
+    """Return the name of a preset whose program is installed."""
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
     return request.param
@@ -45,7 +46,10 @@ def name(request):
 
 @pytest.fixture
 def turn(stub, tmp_path, monkeypatch):
-    """Return a function that makes a turn in a new Git repository, with settings that send every program to the stub."""
+    """Return a function that creates a turn in a new Git repository.
+
+    The settings of every program contain the address of the stub.
+    """
     home, project = tmp_path / "home", tmp_path / "project"
     project.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
@@ -121,7 +125,7 @@ def agent(name):
 
 
 def files(turn):
-    """Return the content of each file of the project by name; aider adds files of its own."""
+    """Return the content of each file of the project by name, without the files that aider adds."""
     return {
         path.name: path.read_text()
         for path in sorted(turn.project.iterdir())
@@ -146,11 +150,11 @@ def test_answer_usage_and_session_are_read(name, turn, stub):
     assert (reply.usage.cost is None) == (name in ("aider", "codex", "gemini"))
 
 
-def test_long_answer_stays_whole(name, turn):
+def test_long_answer_is_returned_completely(name, turn):
     assert agent(name).answer(turn("[[long]]")).text == LONG_TEXT
 
 
-def test_error_is_one_line_in_the_words_of_the_provider(name, turn):
+def test_error_is_one_line_with_the_message_of_the_provider(name, turn):
     with pytest.raises(AgentError, match="the stub refuses with 400") as caught:
         agent(name).answer(turn("[[refuse 400]]"))
     assert caught.value.kind == "agent_exit"
@@ -158,7 +162,7 @@ def test_error_is_one_line_in_the_words_of_the_provider(name, turn):
     assert len(caught.value.what) < 200
 
 
-def test_answer_that_was_cut_off_is_not_taken_as_complete(name, turn):
+def test_truncated_answer_is_not_treated_as_complete(name, turn):
     if name in ("claude", "codex"):
         with pytest.raises(AgentError, match=r"max(imum|_output_tokens)"):
             agent(name).answer(turn("[[cut]]"))
@@ -168,7 +172,7 @@ def test_answer_that_was_cut_off_is_not_taken_as_complete(name, turn):
 
 
 @pytest.mark.parametrize("tools", ["none", "readOnly"])
-def test_program_that_tries_to_write_cannot(name, turn, stub, tools):
+def test_read_only_program_cannot_write_files(name, turn, stub, tools):
     if tools not in PRESETS[name].scopes:
         pytest.skip(f"{name} is refused under {tools}")
     for prompt in TRIES:

@@ -1,4 +1,4 @@
-"""Reports made on the event loop reach the waiting thread completely and in order."""
+"""Events reported on an event loop reach the waiting thread completely and in order."""
 
 from __future__ import annotations
 

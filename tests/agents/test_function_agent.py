@@ -177,7 +177,7 @@ class TestCoroutines:
         assert ask(slow_echo) == "again"
 
     def test_coroutine_agent_works_inside_a_running_loop(self):
-        """As in a notebook, whose own loop runs during the cell."""
+        """A notebook also has a running event loop during a cell."""
 
         async def cell():
             return ask(slow_echo)
@@ -196,7 +196,7 @@ class TestCoroutines:
         assert ask(lambda prompt: slow_echo(prompt + "!")) == "again!"
 
     def test_event_loop_is_reused_for_the_next_turn(self):
-        """A client that belongs to a loop can be kept between turns."""
+        """A client that belongs to an event loop can be reused in later turns."""
         loops = []
 
         async def note():
@@ -275,8 +275,8 @@ class TestCoroutines:
         assert ask(slow_echo) == "again"
 
 
-class TestLeaving:
-    """A function that does not return can be left behind in its thread, as after a click on a button."""
+class TestAbandonedCalls:
+    """The call of a function that does not return can be abandoned, for example after a click on a button."""
 
     def ask_in_a_thread(self, function, turn):
         came = []

@@ -28,7 +28,7 @@ def key(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def nothing_is_installed(monkeypatch):
-    """Reset the redaction as in a new process, so that each test sees what installs it."""
+    """Remove the redaction of logs, so that each test starts as in a new process."""
     before = logging.getLogRecordFactory()
     logging.setLogRecordFactory(logging.LogRecord)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)

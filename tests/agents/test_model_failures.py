@@ -1,4 +1,4 @@
-"""Failures of a model request: each has a kind and a way to continue, and no message contains a key."""
+"""Failures of model requests: each has a kind and a hint, and no message contains a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long cast with a model that is often interrupted and killed pays no turn twice but the interrupted one."""
+"""A long cast that is often interrupted and killed pays only the interrupted turns twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASTER = Path(model_caster.__file__)
 
 
 class Paid(ModelServer):
-    """Answers every turn as asked; at chosen requests it kills or interrupts the client during the stream."""
+    """A model server that counts requests; at chosen requests it kills or interrupts the client during the stream."""
 
     def __init__(self, hits: dict[int, signal.Signals]) -> None:
         super().__init__()

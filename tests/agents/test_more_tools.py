@@ -50,7 +50,7 @@ def found(tmp_path, spec, *names, stop=None):
 
 
 def price(part: str, count: Annotated[int, Field(ge=1, description="how many")] = 1) -> dict[str, float]:
-    """What parts cost, in euros."""
+    """Return the price of parts, in euros."""
     if part == "gold":
         raise LookupError("no gold")
     return {"euros": 2.5 * count}
@@ -60,7 +60,7 @@ def test_function_tool_is_described_by_its_signature_and_docstring():
     tool = function_tool(price)
     assert (tool.name, tool.description, tool.changes, tool.free) == (
         "price",
-        "What parts cost, in euros.",
+        "Return the price of parts, in euros.",
         True,
         True,
     )

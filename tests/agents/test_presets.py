@@ -1,4 +1,4 @@
-"""Command presets: stand-ins for the known programs report their arguments."""
+"""Command presets, tested with stand-ins for the known programs that print their arguments."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_reply_records_the_program_and_its_number_of_arguments(programs, turn):
 
 @pytest.mark.parametrize("model", ["--dangerously-skip-permissions", "-x", "a b", "a\nb", "", "a" * 201, "$(x)"])
 def test_model_name_that_looks_like_an_option_is_refused(programs, turn, model):
-    """A foreign loadout must not choose the options of a program."""
+    """A loadout from an untrusted source must not add options to the command of a program."""
     asked = dataclasses.replace(turn, model=model or "\t")
     with pytest.raises(AgentError, match="not the name of a model") as caught:
         agent_from("command:claude").answer(asked)
@@ -96,7 +96,7 @@ def test_invalid_model_is_refused_when_set():
         agent_from("command:claude:--yes")
 
 
-def test_unknown_preset_error_suggests_the_nearest_and_lists_all():
+def test_unknown_preset_error_suggests_the_nearest_preset_and_lists_all_presets():
     with pytest.raises(AgentError) as caught:
         preset_agent("command:cluade")
     assert caught.value.kind == "unknown_preset"

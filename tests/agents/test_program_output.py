@@ -1,6 +1,6 @@
 """The output of programs: answers, tokens, cost and sessions.
 
-The files in ``tests/data/programs`` have the form of the real outputs, which ``make agents-test`` checks.
+The files in ``tests/data/programs`` have the format of real outputs. ``make agents-test`` checks that.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class TestEachPreset:
         wb.close()
 
 
-class TestHowItIsCalled:
+class TestProgramArguments:
     @pytest.mark.parametrize(
         "tools, scope",
         [("none", "none"), ((), "none"), ("readOnly", "readOnly"), (("read", "grep"), "readOnly")],
@@ -361,7 +361,7 @@ PRINTED = '{"out": {"said": "Fine."}, "n": {"in": 3, "out": 4}, "usd": 0.25, "ba
 PATHS = {"usage": {"input": "$.n.in", "output": "$.n.out"}, "cost": "$.usd", "error": "$.bad"}
 
 
-class TestAnyOtherProgram:
+class TestCustomPrograms:
     def agent(self, text, **paths):
         return CommandAgent([sys.executable, "-S", "-c", f"print({text!r})"], reads=JsonOutput(**paths))
 

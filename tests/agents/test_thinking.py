@@ -32,7 +32,7 @@ CHUNKINGS = {
 
 
 def judged(materia=None, **more):
-    """Return a judge whose verdict decides whether there is another round."""
+    """Return a loadout with a judge, whose verdict decides whether the cast continues with another round."""
     sockets = {
         "Judge": {
             "materia": "judge",

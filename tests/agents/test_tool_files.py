@@ -1,4 +1,4 @@
-"""File tools: limits, binary files, line ends, ambiguity, nothing half-written."""
+"""File tools: limits, binary files, line endings, ambiguous edits, and atomic writes."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_listing_is_sorted_and_shows_types(box, project):
     assert box.call("ls", {"path": "a"}).text == "(empty)"
 
 
-def test_long_listing_counts_the_rest(box, project, monkeypatch):
+def test_long_listing_reports_the_number_of_omitted_entries(box, project, monkeypatch):
     for n in range(1_000):
         (project / f"{n:04} a file with a name that takes some room").touch()
     text = box.call("ls", {}).text
@@ -351,7 +351,7 @@ def test_edit_creates_no_file_or_folder(box, project):
 
 
 def test_stop_ends_a_read(project):
-    """The read ends between two lines, not after the last one."""
+    """The read ends between two lines, not at the end of the file."""
 
     class Soon(threading.Event):
         looks = 0

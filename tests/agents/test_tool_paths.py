@@ -1,4 +1,4 @@
-"""No path leads a file tool out of the project, whatever changes during the access."""
+"""No path leads a file tool out of the project, even if files are replaced during the access."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_absolute_paths_must_be_in_the_project(places, tool):
 
 
 def test_error_does_not_reveal_whether_an_outside_file_exists(places):
-    """The answer does not reveal whether something exists outside."""
+    """The error is the same for existing and missing files."""
     box = Toolbox(places[0])
     assert [box.call("read", {"path": f"../{name}"}).text for name in ("outside", "gone")] == [
         "../outside leads out of the project; the file tools work only inside it.",
@@ -291,7 +291,7 @@ def test_path_below_a_file_is_refused(places):
     assert (result.ok, result.text) == (False, "a/x.txt is not a directory.")
 
 
-def test_missing_path_suggests_a_similar_one(places):
+def test_missing_path_error_suggests_a_similar_path(places):
     box = Toolbox(places[0])
     assert box.call("read", {"path": "a/y.txt"}).text == "a/y.txt does not exist: did you mean x.txt?"
     assert box.call("read", {"path": "nothing/like/it"}).text == "nothing does not exist."
@@ -402,7 +402,7 @@ def test_no_search_tool_can_access_a_file_outside_the_project(shared, tool, path
 @pytest.mark.parametrize("path", [".pi/pi-materia.json", ".PI/x/y.md", "casts/notebook-utilities/count.py", "in/x.py"])
 @pytest.mark.parametrize("tool", ["write", "edit"])
 def test_files_that_programs_run_automatically_are_not_writable(tmp_path, tool, path):
-    """The config names commands, and the scripts of utilities are run: writing them would equal running a shell."""
+    """A config contains commands, and utilities run scripts, so changing these files would be like running a shell."""
     (tmp_path / ".pi").mkdir()
     (tmp_path / ".pi" / "x").mkdir()
     (tmp_path / "in").symlink_to(".pi/x")

@@ -1,4 +1,4 @@
-"""Commands of models, run as real processes: output, end, and nothing left behind."""
+"""Commands of models, run as real processes: their output, their end, and no remaining processes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_process_tree_is_killed_by_a_stop(project):
 
 
 def test_background_processes_end_with_the_command(box, project):
-    """The command waits for the other's process id, so there is a process to end."""
+    """The command waits until it knows the id of the background process, so this process exists."""
     ok, _ = run(box, "sh -c 'echo $$ > pids; exec sleep 60' & while [ ! -s pids ]; do :; done")
     assert ok
     assert_gone(*pids_in(project / "pids"))

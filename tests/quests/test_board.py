@@ -196,7 +196,7 @@ def process(code, *words, project):
     )
 
 
-def test_parallel_additions_lose_nothing(board, project):
+def test_quests_added_by_parallel_processes_are_all_stored(board, project):
     both = [process(ADD, name, project=project) for name in ("one", "two")]
     for one in both:
         assert one.stdout.readline() == "ready\n"
@@ -268,7 +268,7 @@ def test_failed_quest_stops_the_run_and_the_next_run_continues(wb, board):
     assert statuses(board) == ["done", "done"], "what was mended by hand is found"
 
 
-def test_quest_can_be_queued_again(wb, board):
+def test_quest_can_be_requeued(wb, board):
     wb.agent("Answer", lambda: 1 / 0)
     add(board, "a")
     board.run()
@@ -292,7 +292,7 @@ def test_a_cast_that_cannot_be_started_leaves_the_quest_pending(wb, board):
     assert statuses(board) == ["pending"]
 
 
-def test_only_one_run_at_a_time(wb, board):
+def test_board_cannot_be_run_twice_at_the_same_time(wb, board):
     seen = []
 
     def nosy():

@@ -1,4 +1,4 @@
-"""The panel of the quest board, driven as by a user, without browser and kernel."""
+"""The panel of the quest board, tested with simulated clicks, without a browser or a kernel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def panel(wb):
 
 
 class Clock:
-    """The clock that the panel reads."""
+    """A clock that replaces the clock of the panel."""
 
     def __init__(self):
         self.seconds = 1000.0
@@ -170,7 +170,7 @@ def test_a_double_click_adds_one_quest(panel, press):
     assert panel.notice.value == ""
 
 
-def test_a_run_that_was_shown_for_another_next_quest_is_refused(panel, press):
+def test_run_button_is_refused_if_another_quest_is_next(panel, press):
     late = panel.next_button
     panel.board.move("Q-3", "top")
     panel.refresh()
@@ -244,7 +244,7 @@ def test_panel_follows_a_background_run(panel, wb, press):
     assert not panel.all_button.disabled
 
 
-def test_waiting_cast_becomes_the_current_one(panel, wb, press):
+def test_waiting_cast_becomes_the_current_cast(panel, wb, press):
     wb.agent("Answer", "person")
     press(panel.all_button)
     ran(panel)

@@ -1,4 +1,4 @@
-"""The file of the quest board: what is stored, what is refused, and that nothing is lost."""
+"""The file of the quest board: stored fields, refused files, and concurrent changes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_board_of_the_reference_engine_is_read_and_kept(path):
 
 
 def valid_for_the_reference_engine(document):
-    """Assert the rules of the reference engine's own validation of a board."""
+    """Assert that the reference engine would accept a board."""
     assert document["version"] == 1
     assert isinstance(document["runner"]["enabled"], bool)
     assert all(isinstance(document[name], str) and document[name] for name in ("createdAt", "updatedAt"))

@@ -1,4 +1,4 @@
-"""Casts are listed from the ends of their journals and found by what a user types."""
+"""The list of casts, which is read from the ends of journals, and finding casts by id or name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def only(root: Path) -> catalogue.CastEntry:
 
 
 def stages(tmp_path):
-    """Yield a cast in every possible status, with the status that the list must show."""
+    """Yield a cast in each status, together with the status that the list must show."""
     cast = h.start(tmp_path, h.chain_config(2) | {"budget": {"maxTokens": 9}}, lambda: Reply("x", Usage(5, 0)))
     yield cast, "ready"
     cast.step(ask=False)

@@ -22,7 +22,7 @@ MATERIA = ("Plan", "Build", "Eval", "Maintain")
 
 
 def some_act(wb: Workbench, design: Design, chance: random.Random) -> None:
-    """Apply one random operation of a user; a refused one changes nothing."""
+    """Apply one random operation of a user to a design; a refused operation changes nothing."""
     ids = [*design.document.get("sockets", {}), "Socket-1"]
     one, other = chance.choice(ids), chance.choice(ids)
     acts = {
@@ -54,7 +54,7 @@ def begun(project) -> tuple[Workbench, Design]:
 
 
 def designs_for_ever(project, seed: int, told: int) -> None:
-    """Run in the child: apply operations one after another and acknowledge each with a byte."""
+    """Apply operations one after another in the child process, and acknowledge each with a byte."""
     wb, design = begun(project)
     chance = random.Random(seed)
     while True:
@@ -103,7 +103,7 @@ def test_killed_kernel_loses_no_step_of_a_design(tmp_path):
 
 @pytest.fixture
 def left(project):
-    """Return a draft with three steps, one of them undone, that nobody has open; and its file."""
+    """Return a closed draft with three steps, of which one is undone, and its file."""
     _, design = begun(project)
     for materia in ("Plan", "Build", "Eval", "Maintain"):
         design.add_socket(materia)

@@ -48,7 +48,7 @@ def test_only_files_of_the_project_are_linked(project):
     assert file_within("b.md", project / "other", run_dir) is None
 
 
-def test_each_socket_has_a_unique_name_without_hyphens():
+def test_socket_names_in_files_are_unique_and_have_no_hyphens():
     assert step_names(("A-B", "A_B", "a_b", "C", "ä-1")) == {
         "A_B": "A_B",
         "C": "C",

@@ -24,7 +24,7 @@ from materia_nb.store.file_snapshots import FileSnapshots
 from shipped_helpers import git, repository
 
 CASTS = int(os.environ.get("MATERIA_NB_KEPT_CASTS", "12"))
-"""How many random casts are made; 500 before a release."""
+"""Number of random casts; 500 before a release."""
 NAMES = ["a.txt", "b.py", "deep/er/c", "deep/d", "ä ö\n\"'", "-x", "sub/a.txt", "bin/run", ".hidden", "sub"]
 
 
@@ -58,7 +58,7 @@ def act(folder, choose):
 
 
 def seen(folder):
-    """Return everything in a folder except casts and Git: kind, executable bit, content."""
+    """Return the kind, executable bit and content of everything in a folder, except casts and Git directories."""
     found = {}
     for path in folder.rglob("*"):
         parts = path.relative_to(folder).parts
@@ -124,7 +124,7 @@ def test_snapshots_restore_files_of_every_step_without_touching_git(tmp_path, se
 
 
 def writer(*files):
-    """Return an agent that writes one of these files at each turn."""
+    """Return an agent that writes one of the given files at each turn."""
     left = list(files)
 
     def agent(turn):
@@ -135,7 +135,7 @@ def writer(*files):
     return agent
 
 
-def test_step_lists_its_own_changes_only(tmp_path):
+def test_step_lists_only_its_own_changes(tmp_path):
     cast = start(tmp_path, h.chain_config(3), writer(("a", "1\n"), ("b", "1\n"), ("a", "1\n2\n")))
     cast.step()
     (tmp_path / "mine").write_text("of the person\n")
@@ -208,7 +208,7 @@ def test_current_files_are_saved_before_going_back(tmp_path):
     assert content(cast.runner.file_snapshots().git_dir, commit, "mine") == b"of the person\n"
 
 
-def test_a_fork_works_in_a_folder_of_its_own(tmp_path):
+def test_fork_works_in_its_own_folder(tmp_path):
     cast = start(tmp_path, h.chain_config(3), writer(("a", "1\n"), ("a", "2\n"), ("a", "3\n")))
     cast.run(steps=2)
     fork = cast.fork(1)
@@ -277,7 +277,7 @@ def test_two_changes_within_one_clock_tick_are_both_stored(tmp_path):
 
 
 @pytest.mark.parametrize("commit", ["", "HEAD", "--help", "x" * 40, "a" * 41])
-def test_journal_can_only_name_commits(tmp_path, commit):
+def test_invalid_commit_ids_in_a_journal_are_refused(tmp_path, commit):
     keeper = FileSnapshots(tmp_path, tmp_path / "casts", "c")
     with pytest.raises(MateriaError, match="contains an invalid commit id"):
         file_snapshots.difference(keeper.git_dir, commit, "a" * 40)
@@ -391,7 +391,7 @@ EACH_STEP_ITS_FILE = [sorted(f"Socket-{n}.txt" for n in range(1, last + 1)) for 
 
 
 def at_snapshot(number, act):
-    """Call ``act`` before or after a snapshot is taken; number 1 is the first after the initial one."""
+    """Call ``act`` before or after a snapshot is taken; number 0 is the initial snapshot."""
     take, calls = FileSnapshots.take, count()
 
     def taken(self, *arguments):

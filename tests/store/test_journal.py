@@ -1,4 +1,4 @@
-"""The journal has whole lines or none, and damage is handled."""
+"""The journal contains only complete lines, and damage is reported or repaired."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def recorded(tmp_path_factory):
     return cast
 
 
-def test_torn_last_line_is_set_aside(recorded, tmp_path):
+def test_torn_last_line_is_moved_to_a_separate_file(recorded, tmp_path):
     content = (recorded.run_dir / "events.jsonl").read_bytes()
     ends = [0, *[n + 1 for n, byte in enumerate(content) if byte == 10]]
     seen = dict(recorded.seen)

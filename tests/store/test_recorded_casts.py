@@ -1,4 +1,4 @@
-"""Run directories of the reference engine open: their route is rebuilt, and differences are explained."""
+"""Opening run directories of the reference engine: the route is rebuilt, and differences are explained."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_opened_recording_has_its_route_state_and_outcome(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_recording_of_a_running_cast_shows_its_current_state(name, copied):
-    """Without cast_end, and cut anywhere: the steps so far, and no difference that the whole recording lacks."""
+    """A journal without cast_end, truncated anywhere, shows its steps and no additional differences."""
     path = copied(name)
     content = h.lines_of(path)
     whole = open_cast(RECORDED / name)
@@ -183,7 +183,7 @@ def test_changed_verdict_is_a_difference_at_its_step(copied):
 
 
 def test_continued_exhausted_loop_is_a_difference(copied):
-    """One output is changed: our list is shorter, so our cast leaves the loop there."""
+    """With one output changed, the list of this engine is shorter, so its cast would leave the loop earlier."""
     path = copied("loop-three-members")
     generator = next(line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete")
     plan = json.loads((path / generator["artifact"]).read_text())
@@ -208,7 +208,7 @@ def test_refused_recorded_output_is_shown_with_its_issues(copied):
 
 
 def test_engine_follows_the_recording_again_after_a_repeated_item(copied):
-    """The recording repeated its second item; after that the engine follows it again."""
+    """The recording repeats its second item. Afterwards, its route is again the route of this engine."""
     path = copied("foreach-advance")
 
     def skip(lines):
@@ -288,7 +288,7 @@ NOT_CASTABLE = RECORDED / "not-castable-legacy-exit"
 
 
 def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
-    """Every recorded step with its output, its end, and the problems of the loadout (R41)."""
+    """The recorded steps, their outputs, the end of the cast and the problems of the loadout are shown (R41)."""
     cast = open_cast(NOT_CASTABLE)
     assert cast.route == starts(NOT_CASTABLE)
     assert cast.status == "failed"
@@ -299,7 +299,7 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
 
 
 def test_resume_of_a_recording_whose_loadout_cannot_be_cast_states_the_reason(tmp_path):
-    """For example if its config was changed, or a later version checks more (R41)."""
+    """This happens if the config was changed, or if a later version has more checks (R41)."""
     cast = h.start(tmp_path, h.one_config(), lambda: "done")
     cast.run()
     cast.close()
@@ -324,7 +324,7 @@ def test_every_view_of_a_recording_whose_loadout_cannot_be_cast_can_be_shown():
 
 @pytest.mark.parametrize("config", ["{}", "[]", '{"loadouts": {"T": {"sockets": [], "loops": {"L": 3}}}}'])
 def test_recorded_steps_are_shown_with_any_config(config, copied):
-    """Sockets that only the journal knows are drawn as well (R41)."""
+    """Sockets that are only in the journal are drawn, too (R41)."""
     path = copied("not-castable-legacy-exit")
     (path / "config.resolved.json").write_text(config)
     edit(path, lambda lines: [{**line, "data": {**line["data"], "pipeline": None}} for line in lines])

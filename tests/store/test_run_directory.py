@@ -212,7 +212,7 @@ def test_r30_derived_files_are_written_at_pauses_only(tmp_path):
 
 
 def sizes(tmp_path, count: int) -> tuple[int, int, int]:
-    """Return the visits, the bytes of the outputs and the bytes of all other files of a finished cast."""
+    """Return the number of visits of a finished cast, and the sizes of its outputs and of all other files, in bytes."""
     cast = h.start(tmp_path, h.loop_config(limits={"maxEdgeTraversals": 10**6}), h.loop_agents(count))
     assert cast.run() == "complete"
     outputs = {turn.artifact for step in cast.steps for turn in step.turns}

@@ -1,4 +1,4 @@
-"""Stored records of how files of casts, projects and boards are read, and what is refused."""
+"""Stored records of reading the files of casts, projects and boards, including the errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from materia_nb.store.rundir import (
 
 
 def tried(*steps):
-    """Return the result of each step, or why it is refused; a step is a text and an action."""
+    """Return the result of each step, or its error; a step is a title and an action."""
     for words, act in steps:
         try:
             gave = act()

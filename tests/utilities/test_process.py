@@ -376,7 +376,7 @@ def test_interrupt_at_any_moment_leaves_no_process(tmp_path):
     assert_gone(*(int(path.name[4:]) for path in tmp_path.glob("pid-*")))
 
 
-def test_interrupt_handler_that_does_not_raise_lets_the_call_return(tmp_path):
+def test_call_returns_if_the_interrupt_handler_does_not_raise(tmp_path):
     seen = []
     previous = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     try:

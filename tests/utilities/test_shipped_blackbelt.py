@@ -1,8 +1,8 @@
 """Blackbelt-Bootstrap and Blackbelt-Maintain.
 
-jj is seldom installed where tests run, so these use the stand-in of tests/data/jj_stand_in.py: it keeps
-commits, files and bookmarks, and refuses every command and argument that the utilities are not known to
-use. The last test does the same with a real jj, where there is one.
+Because jj is often not installed, the tests use the stand-in tests/data/jj_stand_in.py. It stores commits, files and
+bookmarks, and refuses all commands and arguments that the utilities do not need. The last test uses a real jj if one is
+installed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def test_existing_content_stays_in_its_own_commit(project, jj):
 
 
 @pytest.mark.parametrize("env", [{}, {"JJ_OLD": "1"}])
-def test_r57_existing_git_repository_needs_a_choice(project, jj, env):
+def test_r57_git_repository_without_jj_is_refused_with_two_options(project, jj, env):
     repository(project)
     code, found, stderr = bootstrap(project, jj, env=env)
     assert (code, found["ok"], found["initialized"]) == (1, False, False)
@@ -107,7 +107,7 @@ def test_r57_colocated_jj_repository_is_used(project, jj):
     assert (code, found["initialized"]) == (0, False)
 
 
-def test_a_project_inside_a_jj_repository_uses_that_one(project, jj):
+def test_project_inside_a_jj_repository_uses_that_repository(project, jj):
     bootstrap(project, jj)
     (project / "sub").mkdir()
     _, found, _ = bootstrap(project / "sub", jj)

@@ -76,7 +76,7 @@ def test_an_item_becomes_a_commit_on_the_branch_of_the_cast(project):
     assert git(project, "log", "--format=%s", "main") == "begin"
 
 
-def test_unchanged_files_make_no_commit(project):
+def test_no_commit_is_made_if_no_file_changed(project):
     state = bootstrap(project)
     assert maintain(project, "x", state) == {
         "ok": True,
@@ -159,7 +159,7 @@ def test_worktree_needs_a_repository_and_a_commit(tmp_path):
 
 
 def lanes(project, *changes):
-    """Make a lane for each of these files and contents; return the final state."""
+    """Run a lane for each of the given files, which writes the given content; return the final state."""
     results = []
     for number, files in enumerate(changes, 1):
         name = f"lane {number}"
@@ -173,7 +173,7 @@ def lanes(project, *changes):
     return {"parallelResults": results}
 
 
-def test_lanes_with_different_files_are_joined_in_order(project):
+def test_lanes_that_change_different_files_are_merged_in_order(project):
     state = lanes(project, {"b": "1\n"}, {"a": "2\n"}, {"README": "3\n"})
     assert not (project / "a").exists()
     answer = worktrees("integrate", project, state)
@@ -192,7 +192,7 @@ def test_lanes_with_different_files_are_joined_in_order(project):
     assert not (project / ".pi" / "casts" / "C1" / "worktrees").exists()
 
 
-def test_lanes_with_the_same_lines_leave_a_conflict(project):
+def test_lanes_that_change_the_same_lines_leave_a_conflict(project):
     state = lanes(project, {"README": "one\n"}, {"README": "two\n"}, {"c": "3\n"})
     answer = worktrees("integrate", project, state)
     told = answer["state"]["gitIntegration"]
@@ -214,7 +214,7 @@ def test_lanes_with_the_same_lines_leave_a_conflict(project):
     assert worktrees("finalize", project, state)["satisfied"]
 
 
-def test_file_removed_and_changed_in_two_lanes_is_kept(project):
+def test_file_removed_in_one_lane_and_changed_in_another_is_kept(project):
     state = lanes(project, {"README": "one\n"}, {})
     place = state["parallelResults"][1]["exports"]["gitWorktree"]["value"]["path"]
     Path(place, "README").unlink()
@@ -260,7 +260,7 @@ def test_lane_without_a_worktree_is_reported(project):
     assert "Git-Spawn" in answer["context"]
 
 
-def test_mime_aside_builds_in_a_worktree_and_joins_the_resolution(project, monkeypatch):
+def test_mime_aside_builds_in_a_worktree_and_merges_the_resolved_conflict(project, monkeypatch):
     for name, value in GIT.items():
         monkeypatch.setenv(name, value)
     (project / "README").write_text("here\n" * 9)
@@ -297,7 +297,7 @@ def test_mime_aside_builds_in_a_worktree_and_joins_the_resolution(project, monke
 
 @pytest.mark.parametrize("same_lines", [False, True])
 def test_parallel_build_joins_its_lanes_in_the_order_of_the_plan(project, monkeypatch, same_lines):
-    """Lanes with different files join; those with changes of the same lines leave a conflict for Resolve."""
+    """Lanes that change different files are merged. Lanes that change the same lines leave a conflict for Resolve."""
     for name, value in GIT.items():
         monkeypatch.setenv(name, value)
     streams = [{"name": "pages", "workItemIndexes": [1]}, {"name": "server", "workItemIndexes": [0, 2]}]

@@ -312,7 +312,7 @@ def test_valid_titles_are_accepted(title):
         (5, "no title"),
     ],
 )
-def test_bad_titles_are_reported_with_a_fix(title, hint):
+def test_invalid_titles_are_reported_with_a_correction(title, hint):
     answer = sigil("feat: fine", title)
     assert answer["satisfied"] is False
     assert answer["context"].startswith("Work item 1: ")
@@ -320,7 +320,7 @@ def test_bad_titles_are_reported_with_a_fix(title, hint):
     assert "Work item 0" not in answer["context"]
 
 
-def test_every_bad_item_is_reported_and_other_fields_are_echoed():
+def test_every_invalid_item_is_reported_and_other_fields_are_returned():
     items = [{"title": "x", "context": "", "extra": [1]}, "no object", {"title": "feat: y"}]
     told = run_script("commit-sigil.py", PACKAGED, state={"workItems": items})
     assert told.answer["workItems"] == items

@@ -147,7 +147,7 @@ def test_an_outdated_copy_that_cannot_be_replaced_is_not_run(folder, package, mo
     assert find_script("commit-sigil.py", [folder]) == folder / "commit-sigil.py"
 
 
-def test_next_synchronization_finishes_an_interrupted_one(folder, package, monkeypatch):
+def test_next_synchronization_finishes_an_interrupted_synchronization(folder, package, monkeypatch):
     synchronize(folder)
     for name in SHIPPED_SCRIPTS:
         (package / name).write_text("new = 1\n")
@@ -236,7 +236,7 @@ def test_resumed_cast_runs_the_copy(project, profile):
     again.close()
 
 
-def test_loading_or_choosing_a_loadout_copies_its_scripts_r25(project, profile):
+def test_r25_loading_or_selecting_a_loadout_copies_its_scripts(project, profile):
     wb = Workbench(project)
     wb.use("Ask")
     assert not profile.exists()

@@ -1,4 +1,4 @@
-"""The step of a utility: a document goes in, a result or failure comes out (R23)."""
+"""Running a utility: it receives a document, and the result is an output or a failure (R23)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(materia: Materia, project: Path, stop: threading.Event | None = None, **
 
 @pytest.fixture
 def real_python(tmp_path, monkeypatch):
-    """Make ``python3``, as configs call it, this interpreter."""
+    """Add a ``python3`` to PATH that is the current interpreter, because configs use this name."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "python3").symlink_to(sys.executable)
@@ -83,7 +83,7 @@ def test_ensure_ignored_runs_from_its_config_directory(tmp_path, real_python):
     assert (project / ".gitignore").read_text() == "*.pyc\n.pi/pi-materia/\n"
 
 
-def test_shipped_script_is_found_in_the_directories_given(tmp_path):
+def test_shipped_script_is_found_in_the_configured_directories(tmp_path):
     (tmp_path / "one.py").write_text("print('shipped')")
     materia = replace(PLAIN, script={"kind": "shippedUtility", "name": "one.mjs"})
     result = run_utility(materia, document(materia, tmp_path), cwd=tmp_path, utilities=[tmp_path])
@@ -127,7 +127,7 @@ def test_input_outside_items_has_no_item(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["naïve 漢字 \U0001f600", "\ud800 alone", 'quotes " and \n'])
-def test_the_document_arrives_as_one_json_line(tmp_path, text):
+def test_document_is_sent_as_one_json_line(tmp_path, text):
     code = "import sys; d = sys.stdin.buffer.read(); sys.stdout.buffer.write(d)"
     result = run(python(code), tmp_path, request=text)
     assert result.stdout.count("\n") == 1
@@ -148,7 +148,7 @@ def test_unread_large_document_does_not_block(tmp_path):
 
 
 def test_undecodable_bytes_are_replaced(tmp_path):
-    """They become U+FFFD (R23)."""
+    """Undecodable bytes become U+FFFD (R23)."""
     result = run(python(r"import os; os.write(1, b'a\xffb\xc3')"), tmp_path)
     assert result.stdout == "a\ufffdb\ufffd"
     failed = run(python(r"import os; os.write(2, b'\xfe'); os._exit(1)"), tmp_path)
@@ -170,7 +170,7 @@ def test_exit_code_failure_names_command_stderr_and_output_files(tmp_path):
 
 
 def test_huge_stderr_is_summarized(tmp_path):
-    """The message has at most 800 characters of it (R23)."""
+    """The message contains at most 800 characters of stderr (R23)."""
     code = "import sys; sys.stderr.write('b' * 3_000_000); sys.exit(1)"
     result = run(python(code), tmp_path)
     summary = result.summary.split("stderr: ")[1].split("; ")[0]

@@ -1,4 +1,4 @@
-"""Utilities under the names of the reference engine (R61)."""
+"""Utilities with the names that the reference engine uses (R61)."""
 
 from __future__ import annotations
 

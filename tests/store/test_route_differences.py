@@ -1,4 +1,4 @@
-"""Explanations of where this engine's route differs from a recording, and why."""
+"""Explanations of differences between the route of this engine and a recorded route."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ours(cast, *, enters=False, error=""):
     return our_route(cast.session, step), our_reason(cast.session, step, error)
 
 
-def test_entry_is_first_and_waiting_socket_has_no_answer():
+def test_reason_names_the_entry_or_the_unanswered_socket():
     cast = Folded(CHAIN)
     assert ours(cast) == ("continues to A", "the entry socket of the loadout comes first")
     cast.do(decide.enter)
@@ -35,7 +35,7 @@ def test_cast_ends_where_nothing_matches():
     assert ours(cast, enters=True) == ("ends", "A has no matching edge or exit, so end follows")
 
 
-def test_failure_and_abort_are_worded_as_by_the_engine():
+def test_recorded_failure_and_abort_have_the_wording_of_this_engine():
     document = config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0})
     cast = Folded(document).answers("not json")
     assert ours(cast) == ("fails (repair_exhausted)", cast.state.failure.message)

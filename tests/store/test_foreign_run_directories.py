@@ -1,4 +1,4 @@
-"""Run directories made by others: no write outside, no endless wait, no approval taken over."""
+"""Run directories from untrusted sources cause no write elsewhere, no endless wait, and no approval."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_fork_contains_no_links_or_pipes(tmp_path):
 
 
 class Runs:
-    """Asks for approval to run a command, and records the answer."""
+    """An agent that asks for approval to run a command, and records the answer."""
 
     name = "runs"
 
@@ -178,7 +178,7 @@ def test_approval_survives_a_resume_in_the_same_directory(allowed):
     [{"directory": "/elsewhere"}, {"host": "another"}, {"user": 4711}, None],
     ids=["directory", "host", "user", "not said"],
 )
-def test_approval_given_elsewhere_is_asked_for_again(allowed, change):
+def test_approval_from_another_directory_is_requested_again(allowed, change):
     def foreign(line):
         if line["type"] == "cast_start":
             line["data"]["place"] = change and {**line["data"]["place"], **change}

@@ -1,4 +1,4 @@
-"""Stored records of a cast's files, and of how a journal with a missing line is read."""
+"""Stored records of the files of casts, and of the results of reading damaged journals."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_run_directory_has_the_documented_files(tmp_path, clock, scene):
 
 
 def told(path):
-    """Return the route and status read from a run directory, or why it cannot be read."""
+    """Return the route and the status of a cast, or the error if its run directory cannot be read."""
     try:
         cast = open_cast(path)
     except MateriaError as error:
@@ -139,7 +139,7 @@ def told(path):
 
 
 def without_each_line(path):
-    """Yield the result of reading the journal without each line, and without the data of each line."""
+    """Yield the results of reading the journal, each time without another line or without the data of another line."""
     lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
     for number, line in enumerate(lines):
         event = json.loads(line)
@@ -155,7 +155,7 @@ ODD = (None, 7, "x")
 
 
 def with_each_field_odd(path):
-    """Yield the result of reading the journal with each field of each event type removed or of a wrong type."""
+    """Yield the results of reading the journal, each time with another field removed or of a wrong type."""
     lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
     seen = set()
     for number, line in reversed(list(enumerate(lines))):
@@ -178,7 +178,7 @@ def recorded(tmp_path, name):
 
 
 def is_clear(told, listed):
-    """Return whether a journal is refused with one clear error or shown as far as it can be read."""
+    """Return True if a journal is refused with one clear error, or shown as far as it can be read."""
     return bool(told[0]) and (listed.outcome is not None or listed.problem)
 
 

@@ -1,9 +1,12 @@
-"""Every system call for files fails once, in every way: nothing is lost, locked or left open.
+"""Every system call for files fails once, in every possible way. Nothing may be lost, locked or left open.
 
-A cast is started, stepped, edited, forked, resumed, closed. For each of its calls the process dies before it, or in the
-middle of it where it writes, or the call is refused (no room, no handle, broken disk), or Ctrl-C comes right then. After
-each, what was left is gone on with, and is in the end what it is undisturbed. What a death leaves is a copy of the
-directory at that moment, so one run makes all of them; real processes die in ``test_kill.py``.
+A cast is started, stepped, edited, forked, resumed and closed. At each system call, one of these faults happens: the
+process dies before the call or during a write; the call is refused, because the disk is full or broken or no handle is
+free; or Ctrl-C is pressed. After each fault the cast is continued, and its result must equal the result of an
+undisturbed run.
+
+The death of a process is simulated by a copy of the directory, so one run creates all copies. Real processes are killed
+in ``test_killed_processes.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from materia_nb.store import rundir
 from materia_nb.store.opening import verify
 
 LONG = "x" * 70_000
-"""More than stands in the journal, so that its artifact is the only copy."""
+"""An output that is too long for the journal, so that the artifact is the only copy."""
 CALLS = (
     "open", "close", "read", "pread", "write", "pwrite", "fsync", "fstat", "ftruncate", "fchmod", "replace", "rename",
     "link", "unlink", "mkdir", "rmdir", "stat", "lstat", "scandir", "listdir",
@@ -35,16 +38,16 @@ CALLS = (
 TAKES_ROOM = {"create", "write", "pwrite", "fsync", "replace", "link", "mkdir"}
 MAKES = os.O_CREAT | (getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY)
 CHANGES = TAKES_ROOM | {"ftruncate", "fchmod", "rename", "unlink", "rmdir", "flock"}
-"""To die before any other call is to die before the next one of these: the disk is the same."""
+"""The calls that change the disk. Before any other call, a copy of the directory would be the same."""
 OPENS = {"create", "open", "scandir", "listdir"}
 READS = {"read", "pread", "open", "scandir", "listdir"}
 
 
 class Shim:
-    """Replaces the named calls by ``fault`` around the call."""
+    """Replaces system calls by the function ``fault``, which receives the original call."""
 
     looks = False
-    """Whether the test itself looks at the disk."""
+    """True while the test itself reads the disk, so that its calls do not fail."""
 
     def __init__(self, patched, only, fault):
         self.only, self.fault = only, fault
@@ -80,8 +83,10 @@ FAULTS = {
 
 
 class Never:
-    """A timer that never fires, because the number of calls must not depend on the clock; the next pause writes
-    instead."""
+    """A timer that never fires, because the number of calls must not depend on the clock.
+
+    Files are then written at the next pause.
+    """
 
     def __init__(self, seconds, act):
         pass
@@ -106,7 +111,7 @@ AGENTS = h.table(ANSWERS)
 
 
 def begun(root):
-    """Return the directories of casts with recorded events, the original before its fork."""
+    """Return the run directories with recorded events: the original, then its fork."""
     Shim.looks = True
     try:
         return [path.parent for path in sorted(root.glob("casts/*/events.jsonl")) if b"\n" in path.read_bytes()]
@@ -115,7 +120,7 @@ def begun(root):
 
 
 def go_on(root, held, sync=False, *, at_once=False):
-    """Do what was not done yet; open casts are added to ``held``."""
+    """Perform the actions of the scenario that were not performed yet. Open casts are added to ``held``."""
 
     def kept(cast):
         held.append(cast)
@@ -149,7 +154,7 @@ def go_on(root, held, sync=False, *, at_once=False):
 
 
 def told(root):
-    """Return what must be equal at the end."""
+    """Return the values that must be equal at the end of every run."""
     found = []
     for path in begun(root):
         cast = open_cast(path)
@@ -183,7 +188,7 @@ def handles(root):
 
 
 def gone_on(root, wanted, what):
-    """Continue with what is left in ``root`` and assert that it ends as wanted."""
+    """Continue the casts in ``root``, and assert that the result is the wanted result."""
     go_on(root, [], at_once=True)
     assert told(root) == wanted, what
     assert handles(root) == [], what

@@ -1,7 +1,7 @@
-"""A process that casts, resumes or forks is killed at a named moment: nothing recorded is lost (R29).
+"""Processes that run, resume or fork a cast are killed at chosen moments. Nothing recorded may be lost (R29).
 
-Each child process is forked from this one, which has everything loaded already; it runs a generator,
-a loop of function agents and a utility that is a real process. Its moments are counted in a run without a kill.
+Each child process is forked from the test process, which has already imported everything. It runs a generator, a loop
+of function agents, and a utility that is a real process. The possible moments are counted in a run without a kill.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ UTILITY = (
 
 
 def document() -> h.Json:
-    """Plan, then for each item: build, check (twice for the second item), count with a real process."""
+    """Return a loadout that plans, and then for each item builds, checks and counts.
+
+    The second item is checked twice, and counting is a real process.
+    """
     return h.config(
         {
             "Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json"),
@@ -82,7 +85,7 @@ def agents(project: Path) -> dict[str, object]:
 
 
 def cast_it(project: str, _: object = None) -> None:
-    """Run in the child: one cast."""
+    """Run a cast in the child process."""
     root = Path(project)
     runs = sorted((root / "casts").glob("2*Z"))
     if runs:
@@ -94,7 +97,7 @@ def cast_it(project: str, _: object = None) -> None:
 
 
 def cast_lanes(project: str) -> None:
-    """Run in the child: a cast with lanes."""
+    """Run a cast with lanes in the child process."""
     h.start(Path(project), streams_config(3), stream_agents(LANES)).run()
 
 
@@ -108,12 +111,12 @@ def undisturbed(tmp_path_factory):
 
 
 def begun(names: list[str]) -> int:
-    """Return the number of the first moment at which the journal has a line."""
+    """Return the number of the first moment at which the journal contains a line."""
     return names.index("wrote 1 lines")
 
 
 @needs_fork
-def test_killed_casts_end_like_unkilled_ones(undisturbed, tmp_path):
+def test_killed_casts_have_the_same_result_as_undisturbed_casts(undisturbed, tmp_path):
     whole, ran, names = undisturbed
     for number in spread(names, KILLS, first=begun(names)):
         project = tmp_path / str(number)
@@ -203,7 +206,7 @@ def write_files(turn):
 
 
 def cast_with_files(project: Path) -> None:
-    """Run in the child: a cast that keeps files, with files of a person, and going back with their restoration."""
+    """Run a cast with file snapshots in the child process: a person writes files, and going back restores them."""
     plan = h.plan(project, h.chain_config(6), files="not ignored")
     cast = Cast(start_runner(plan, "x", h.table(write_files)))
     cast.run(steps=3)
@@ -267,7 +270,7 @@ def tree_without(cast: Cast, tree: str, name: str) -> str:
 
 
 def kept_contents(cast: Cast, path: Path) -> set[str]:
-    """Return the content of a file of repeated lines, now and in each snapshot of a cast."""
+    """Return the current content of a file of repeated lines, and its content in each snapshot of a cast."""
     lines = read_journal(cast.run_dir / "events.jsonl").lines
     commits = {line.data["commit"] for line in lines if line.data.get("commit")}
     git_dir = cast.runner.file_snapshots().git_dir
@@ -285,7 +288,7 @@ AGENTS = h.table(answer)
 
 
 def resume_and_fork(run: Path) -> None:
-    """Run in the child until it is killed: resume and fork, and report what is done."""
+    """Resume and fork in the child process until it is killed, and report each finished action."""
     for number in (1, 2):
         cast = resume_cast(run, AGENTS)
         cast.edit.set("number", number)

@@ -1,4 +1,4 @@
-"""The location of the program of a utility (R24, R25)."""
+"""Finding the program or script of a utility (R24, R25)."""
 
 from __future__ import annotations
 

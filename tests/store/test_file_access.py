@@ -1,4 +1,4 @@
-"""Files are read and written through one module: plain files only, with size limits; casts release their handles."""
+"""File access through one module: only plain files, with size limits. Casts release their file handles."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_line_is_appended_after_a_torn_line(tmp_path):
 
 @pytest.fixture
 def left(tmp_path):
-    """Return a cast that waits before its last socket, with every file that a run makes."""
+    """Return a cast that waits before its last socket, with every kind of file that a run creates."""
     cast = h.start(tmp_path, h.chain_config(3, artifacts="all") | {"artifacts": "all"}, lambda visit: "x" * 70_000)
     cast.run(steps=2)
     cast.close()
@@ -99,12 +99,12 @@ PROJECT = {
     "guesses.jsonl": lambda wb, path: read_guesses(path),
     "recording.json": lambda wb, path: wb.agents.recorded(path),
 }
-"""What reads each file of a project."""
+"""Functions that read files of a project, by file."""
 LEFT_OUT = {
     "drafts/Ask.0123abcd.jsonl": lambda wb, path: not wb.loadouts.drafts(),
     ".materia-shipped-utilities.json": lambda wb, path: {copy.status for copy in copies(path.parent)} == {"not there"},
 }  # fmt: skip
-"""What goes on without a file, where there is nothing in it that anybody has to know of."""
+"""Functions that ignore an unreadable file instead of raising an error."""
 
 
 def put_no_file(path, kind):
@@ -119,7 +119,7 @@ def put_no_file(path, kind):
 
 
 def ends_of(*acts):
-    """Return each result, or the MateriaError that was raised, within half a minute."""
+    """Return the result of each call, or the MateriaError that it raised, within half a minute."""
     ends = []
 
     def use():
@@ -141,7 +141,7 @@ KINDS = pytest.mark.parametrize("kind", ["pipe", "device", "folder", "circle"])
 
 @KINDS
 @pytest.mark.parametrize("name", NAMES)
-def test_pipes_in_a_cast_do_not_block(left, name, kind):
+def test_pipes_in_a_run_directory_do_not_block(left, name, kind):
     put_no_file(left / name, kind)
     (entry,), opened, resumed = ends_of(
         lambda: list_casts(left.parent), lambda: open_cast(left), lambda: resume_cast(left).close()
@@ -199,7 +199,7 @@ def few_handles():
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
 MANY = int(os.environ.get("MATERIA_MANY_CASTS", "60"))
-"""How many casts are made; 2,000 by hand."""
+"""Number of casts to create; 2,000 for a manual run."""
 
 
 def test_finished_casts_use_no_open_files(few_handles, tmp_path):
@@ -264,7 +264,7 @@ def test_concurrent_writes_are_not_overwritten(tmp_path):
     assert open_cast(cast.run_dir).labels.of().name == "theirs"
 
 
-def test_forked_process_does_not_write(tmp_path):
+def test_forked_process_cannot_write_to_the_journal(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
     cast.run(steps=1)
     child = os.fork()
@@ -282,7 +282,10 @@ def test_forked_process_does_not_write(tmp_path):
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt, MateriaError, OSError])
 def test_failed_resume_releases_its_lock(left, what):
-    """Fail at each line of the resume code while the traceback is held; afterwards the cast can be resumed."""
+    """A resume fails at each line of its code, while the traceback is referenced.
+
+    Afterwards the cast can be resumed.
+    """
     (left / "manifest.json").unlink()
     at, lines, wanted = 0, [0], [0]
     while at <= lines[0]:

@@ -1,4 +1,4 @@
-"""A cast has one writer, and others can see who it is."""
+"""A cast has at most one writer, and other processes can find out which process it is."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_lock_without_an_owner_record_is_reported(tmp_path, content):
 
 
 def test_reading_the_lock_does_not_acquire_it(tmp_path):
-    """Listing the casts at the same time must not make a resume fail."""
+    """A resume must not fail because another process lists the casts at the same time."""
     stop = threading.Event()
 
     def look():

@@ -1,4 +1,4 @@
-"""Detect changed files: created and written ones, within limits, without following the project's links."""
+"""Detection of created and changed files, within limits and without following links."""
 
 from __future__ import annotations
 

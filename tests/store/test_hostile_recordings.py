@@ -314,7 +314,7 @@ KINDS = [
 @pytest.mark.parametrize("value", WILD)
 @pytest.mark.parametrize("kind", KINDS)
 def test_fields_of_any_type_in_a_recording_never_raise(tmp_path, kind, value):
-    """Each field of each event, each value of each field and each value in each event, but not all combinations."""
+    """Every field of every event, and every value of every field, is replaced, but not in all combinations."""
     names = (
         "itemKey", "itemLabel", "visit", "usage", "error", "ok", "kind", "text", "maxTokens", "request", "owners",
         "project", "pipeline", "loadout", "engine", "code", "validationKind", "recoveryKind", "next", "hint", "step",

@@ -1,4 +1,4 @@
-"""Persons, scripts, recordings, and the table that chooses an agent."""
+"""Agents for persons, scripts and recordings, and the table that chooses an agent."""
 
 from __future__ import annotations
 

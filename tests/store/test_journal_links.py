@@ -1,4 +1,4 @@
-"""The links of a journal reveal changed, missing, added and exchanged lines, up to the step."""
+"""The links of a journal reveal changed, missing, added and swapped lines, and the last intact step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from materia_nb.store.opening import verify
 from materia_nb.store.rundir import RunDir
 
 MANY = int(os.environ.get("MATERIA_FLIPS", "60"))
-"""How many random changes are made of each kind; 10,000 by hand."""
+"""Number of random changes of each kind; 10,000 for a manual run."""
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ def reply(visit):
 
 
 class Quota:
-    """Limits os.write to a number of bytes, in short writes; after that the disk is full."""
+    """Replaces os.write by short writes, until a number of bytes is reached and the disk counts as full."""
 
     def __init__(self, monkeypatch, room):
         self.room, self.real = room, os.write
@@ -143,7 +143,7 @@ except DiskError as error:
 
 
 def test_file_size_limit_gives_one_error(tmp_path):
-    """The limit cuts a write short, as a full disk does, without needing root."""
+    """The limit truncates a write, as a full disk does, but this test does not need root."""
     code = LIMITED.format(tests=str(Path(h.__file__).parent), root=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     path, told = done.stdout.split("\n", 1)
@@ -179,7 +179,7 @@ class Interrupted:
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize("function", ["append", "replace_file", "folded", "entered", "output"])
 def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, function, at, after):
-    """Between artifact and journal, between journal and session, and everywhere else."""
+    """Interrupts happen between artifact and journal, between journal and session, and at every other write."""
     from materia_nb.cast import runner
     from materia_nb.engine import entering, outputs
     from materia_nb.store import rundir
@@ -246,7 +246,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("utility", [False, True])
 def test_a_real_interrupt_leaves_the_socket_waiting(tmp_path, utility):
-    """The agent or the utility sends the signal itself, so it always arrives during the work."""
+    """The agent or the utility sends the signal, so the signal always arrives during its work."""
     code = CASTING.format(tests=str(Path(h.__file__).parent), root=str(tmp_path), utility=utility)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     path, status, socket, steps = done.stdout.split()
@@ -263,7 +263,7 @@ def test_a_real_interrupt_leaves_the_socket_waiting(tmp_path, utility):
 
 
 LONG = "x" * 70_000
-"""More than stands in the journal."""
+"""An output that is too long for the journal."""
 
 
 def test_cast_with_a_lost_output_is_shown_but_not_resumed(tmp_path):
