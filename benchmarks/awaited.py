@@ -21,10 +21,9 @@ LATE_S = 0.05
 
 
 async def measure(wb: Workbench, seconds: float) -> tuple[list[float], list[float], list[float]]:
-    """Run casts whose agents take about the given time; return the delays of turns and of wake-ups of the event loop.
+    """Run casts whose agents take about the given time; return the delays of turns and of event loop wake-ups.
 
-    The third list has the same as the second, but no more than the processor worked for this process meanwhile: the rest
-    is what else runs on the machine.
+    A third list has the wake-up delays without the time in which the processor worked for other processes.
     """
     replies = {
         "Socket-1": work.plan(ITEMS),
@@ -62,7 +61,7 @@ async def measure(wb: Workbench, seconds: float) -> tuple[list[float], list[floa
 
 
 def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
-    """Run a plan of timed items in parallel lanes; return the time taken as a multiple of the ideal time."""
+    """Run a plan of timed items in parallel lanes; return the duration divided by the ideal duration."""
     plan = {
         "workItems": [{"title": f"item {n}", "context": "as asked"} for n in range(items)],
         "parallelSchedule": {
@@ -107,7 +106,7 @@ def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
 
 
 def show(title: str, late: list[float]) -> None:
-    """Print the median, the 99th percentile, the maximum, and how many values exceed the limit."""
+    """Print the median, the 99th percentile, the maximum, and the number of values above the limit."""
     late.sort()
     at = [late[len(late) // 2], late[len(late) * 99 // 100], late[-1]]
     over = sum(delay > LATE_S for delay in late)

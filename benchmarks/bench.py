@@ -1,4 +1,4 @@
-"""``make bench``: compare the speed of casts with the same work done by other means in the same run."""
+"""Compare the speed of casts with other implementations of the same work, in the same run: ``make bench``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from materia_nb.store.file_snapshots import FileSnapshots
 
 SIZES = (10, 100, 1_000, 10_000)
 BURR_UP_TO = 1_000
-"""burr slows down with the length of a run; at 10,000 items it would take hours."""
+"""Maximum number of items for burr, which becomes slower in long runs and would need hours for 10,000 items."""
 
 
 def per_visit(contender: Callable[[int], tuple[int, float]], items: int, min_seconds: float = 0.4) -> float:
-    """Return the median microseconds per visit of the runs that fit into ``min_seconds``, at least three."""
+    """Return the median time per visit in microseconds, over as many runs as ``min_seconds`` allow, at least three."""
     timings: list[float] = []
     spent = 0.0
     while spent < min_seconds or len(timings) < (3 if items <= 1_000 else 1):
@@ -43,7 +43,7 @@ def rate(micros: float) -> str:
 
 
 def visits() -> None:
-    """Compare visits in memory and on disk."""
+    """Compare the time of visits in memory and on disk."""
     print("Visits a second (plan, then build, evaluate, maintain for each item)\n")
     memory: dict[int, dict[str, float]] = {}
     disk: dict[int, dict[str, float]] = {}
@@ -93,7 +93,7 @@ def visits() -> None:
 
 
 def whole() -> None:
-    """Compare a complete cast, as a user runs it, with the bare writes."""
+    """Compare a complete cast, run as a user runs it, with only writing its files."""
     print("A whole cast through Workbench, function agents, until the last file is closed\n")
     rows = []
     for items in SIZES[:3]:
@@ -128,7 +128,7 @@ def _resumed(runs: list[ours.Run]) -> list[str]:
 
 
 def memory() -> None:
-    """Print the memory that a cast needs, each measured in its own process."""
+    """Print the memory of casts of different lengths, each measured in its own process."""
     print("\nMemory, megabytes (the peak of a process that runs one cast, derived files written)\n")
     rows = []
     for items in SIZES[1:]:
@@ -142,7 +142,7 @@ def memory() -> None:
 
 
 def panel() -> None:
-    """Print the extra cost of a step while the panel of the cast is displayed."""
+    """Print the additional cost of a step while the panel of the cast is displayed."""
     print("\nA step of a cast of 20 items with its panel shown (no browser): what the panel takes of it\n")
     cast = ours.started(20)
     cast.step()
@@ -160,7 +160,7 @@ def panel() -> None:
 
 
 def _step(cast: Cast) -> tuple[int, float]:
-    """Take three steps and wait for their effects; return Python calls of all threads and CPU milliseconds per step."""
+    """Take three steps and wait for their effects; return the Python calls and CPU milliseconds per step."""
     calls = 0
 
     def seen(_: object, event: str, __: object) -> None:
@@ -269,7 +269,7 @@ def _import_time(module: str) -> float:
 
 
 def utility() -> None:
-    """Compare a step of a utility with a bare process."""
+    """Compare a utility's step with running the same process directly."""
     from materia_nb.cast import Plan
     from materia_nb.loadout import build_graph
 
@@ -303,7 +303,7 @@ def utility() -> None:
 
 
 def insight() -> None:
-    """Explore each bundled loadout and simulate one."""
+    """Measure explore for each bundled loadout, and one simulation."""
     print("What is known before a cast: every way that a bundled loadout can go, with lists of 0 to 3\n")
     wb, rows = Workbench(ours.folder()), []
     for name in wb.loadouts:
@@ -323,9 +323,9 @@ CASTS = 10_000
 
 
 def kept() -> None:
-    """Measure the cost of file snapshots per step as the project grows; the goal is 100 ms at 10,000 files.
+    """Measure the CPU time of file snapshots per step in projects of different sizes, including Git's.
 
-    Time of the processor, Git's included, so that what else runs does not count.
+    The goal is 100 ms for 10,000 files.
     """
     print("\nKeeping the files of a project (milliseconds of the processor at a step, by how many files it changes)\n")
     rows = []
@@ -358,7 +358,7 @@ def _processor_ms() -> float:
 
 
 def main() -> None:
-    """Run the selected parts."""
+    """Run the selected benchmarks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parts: dict[str, Callable[[], None]] = {
         "whole": whole,

@@ -1,8 +1,7 @@
-"""``make bench-browser``: measure how soon the browser shows the result of a call in the kernel or of a click.
+"""Measure the delay until the browser shows the result of a kernel call or a click: ``make bench-browser``.
 
-A call is timed by the kernel's clock, a frame by the browser's. Both run on one machine; how far their clocks
-are apart is measured before and after, taken off and printed with its error. A moment counts as shown in the
-frame after the one in which the canvas was rendered: then it is on the screen, or would be if there were one.
+Calls are timed by the kernel's clock, frames by the browser's clock. Their difference is measured before and after,
+subtracted, and printed with its error. A change counts as shown in the frame after the frame that rendered the canvas.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from chromium import driver_starts, find_chromium
 SOCKETS: Final = 50
 DRAWINGS: Final = 8
 QUIET_MS: Final = 700
-"""A picture is done when it has not changed for so long; the last change counts, not this wait."""
+"""Time without changes after which a picture counts as complete, in milliseconds. It is not part of the result."""
 
 CLICKED: Final = (40, 200)
-"""How many sockets the graphs have on which Step is clicked."""
+"""Number of sockets in the graphs whose Step button is clicked."""
 CLICKS: Final = 15
 
 CASTS: Final = 5_000
-"""How many casts the project has whose list is searched, sorted and filtered."""
+"""Number of casts in the list that is searched, sorted and filtered."""
 
 SETUP: Final = f"""
 import json, time
@@ -215,7 +214,7 @@ def main() -> int:
 
 
 def measure(lab: Lab) -> None:
-    """Draw, take steps and print the tables."""
+    """Run all measurements and print the tables."""
     lab.open(lab.notebook(SETUP, "", STEPS))
     lab.run_cell(0)
     before = clocks(lab)
@@ -256,7 +255,7 @@ def measure(lab: Lab) -> None:
 
 
 def drawn(lab: Lab) -> tuple[float, float, float]:
-    """Run the cell that draws; return when it began, when it called display, and when the picture last changed."""
+    """Run the cell that draws a graph; return the times of its start, its display call, and the last change."""
     lab.page.evaluate(WATCH)
     lab.run_cell(1)
     lab.page.wait_for_function(DRAWN)
@@ -298,7 +297,7 @@ def sought(lab: Lab) -> dict[str, list[float]]:
 
 
 def printed(lab: Lab, cell: int) -> list[float]:
-    """Return the times that a cell printed, in milliseconds."""
+    """Return the times that a cell printed, in milliseconds since the epoch."""
     text = "".join(output.text for output in lab.outputs(cell) if output.kind == "stream")
     if not text:
         raise RuntimeError(f"the cell failed: {lab.outputs(cell)}")
@@ -306,7 +305,7 @@ def printed(lab: Lab, cell: int) -> list[float]:
 
 
 def clocks(lab: Lab) -> tuple[float, float]:
-    """Return how many milliseconds the browser's clock is ahead of the kernel's, and the error of that number."""
+    """Return how far the browser's clock is ahead of the kernel's, in milliseconds, and the error."""
     offsets: list[tuple[float, float]] = []
     for _ in range(50):
         begin = time.time()

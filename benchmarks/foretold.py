@@ -1,7 +1,7 @@
-"""Check explore and odds on many random loadouts: ``PYTHONPATH=tests/helpers python benchmarks/foretold.py``.
+"""Check explore and odds with many random loadouts: ``PYTHONPATH=tests/helpers python benchmarks/foretold.py``.
 
-Three claims: what explore calls impossible never happens in simulations of random loadouts; every witness, cast, does
-what it says; exact odds and simulations agree within their error. The tests say so in small numbers at each run.
+Three claims are checked. Nothing that explore calls impossible happens in simulations. Every witness leads to its event
+when it is cast. Exact odds and simulations agree within their error. The tests check the same with small numbers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from materia_nb.loadout import LoadoutError, build_graph
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 
 EACH = 20
-"""How many simulations one random loadout gets."""
+"""Number of simulations for each random loadout."""
 SMALL = 2_000
-"""Random loadouts with more states are left out: what was not seen in full cannot be called impossible."""
+"""Maximum number of states of a random loadout. Larger ones are skipped, because explore cannot visit all states."""
 
 
 def never_happens(simulations: int) -> None:
-    """Simulate random loadouts the given number of times; raise if something happens that explore calls impossible."""
+    """Simulate random loadouts; raise an error if something happens that explore calls impossible."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
@@ -86,7 +86,7 @@ def never_happens(simulations: int) -> None:
 
 
 def _speaks(loadout: dict[str, Any], random: Random) -> bool:
-    """Give a loadout and perhaps some of its sockets random protocols; return whether any of them is not sparse."""
+    """Set random protocols in a loadout and some of its sockets; return True if any of them is not sparse."""
     loadout["handoff"] = random.choice(list(OWN_PROTOCOLS))
     for socket in loadout["sockets"].values() if random.random() < 0.5 else ():
         if random.random() < 0.5:
@@ -99,7 +99,7 @@ def _speaks(loadout: dict[str, Any], random: Random) -> bool:
 
 
 def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) -> int:
-    """Cast every witness of a loadout on disk; raise if one does not do what it claims."""
+    """Cast every witness of a loadout on disk; raise an error if its event does not happen."""
     folder.mkdir(parents=True)
     wb = Workbench(folder, bundled=False)
     wb.load(document)
@@ -120,7 +120,7 @@ def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) ->
 
 
 def agrees(simulations: int, names: Sequence[str]) -> None:
-    """Simulate bundled loadouts and print the frequencies beside the exact odds."""
+    """Simulate bundled loadouts and print the frequencies next to the exact odds."""
     wb = Workbench(tempfile.mkdtemp(prefix="foretold-"))
     rows, worst = [], 0.0
     for name in names:

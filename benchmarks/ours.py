@@ -1,4 +1,4 @@
-"""Run this project's engine in memory, and its casts with all files on disk."""
+"""Run the work of the benchmarks with this project: the engine in memory, and casts with all files on disk."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Nothing:
         """Do nothing."""
 
     def has_written(self, _: object) -> bool:
-        """Return that no write is pending."""
+        """Return True: no write is pending."""
         return True
 
     def stop(self) -> None:
@@ -71,7 +71,7 @@ _ROOT = tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())
 
 
 def folder() -> Path:
-    """Return a temporary directory. All are deleted at the end, because deleting slows the writes that follow."""
+    """Return a temporary directory. It is deleted at the end of the process, because deleting slows later writes."""
     return Path(tempfile.mkdtemp(dir=_ROOT.name))
 
 
@@ -79,10 +79,11 @@ class Run(NamedTuple):
     """A cast that was run on disk, with its measurements.
 
     Attributes:
-        seconds: of the run: what must be on disk for a crash to lose nothing.
-        derived: seconds for the files that follow (prompts, parsed outputs, manifest, usage), written when it ends.
-        journal: bytes of its journal.
-        beside: bytes on disk beside the outputs themselves.
+        seconds: duration of the run, until everything that a crash must not lose is on disk.
+        derived: duration of writing the derived files (prompts, parsed outputs, manifest, usage) at the end, in
+            seconds.
+        journal: size of the journal in bytes.
+        beside: size of all files except the outputs, in bytes.
     """
 
     path: Path
@@ -94,7 +95,7 @@ class Run(NamedTuple):
 
 
 def started(items: int) -> Cast:
-    """Return a cast on disk before its first step."""
+    """Return a new cast on disk that has not taken a step."""
     cast_folder = folder()
     plan = Plan(build_graph(work.document()), work.document(), "bench", cast_folder, cast_folder)
     return start_cast(plan, "go", AgentTable(_Worker(items)))
@@ -125,9 +126,9 @@ def durable(items: int) -> Run:
 
 
 def whole(items: int) -> tuple[int, float, Path]:
-    """Run a cast with function agents, as a user does in a notebook, until its last file is closed.
+    """Run a cast with function agents, as in a notebook, until its last file is closed.
 
-    Returns visits, seconds and its run directory.
+    Returns the number of visits, the seconds and the run directory.
     """
     wb = Workbench(folder())
     wb.load(work.document())
@@ -155,13 +156,13 @@ def resumed(run: Run) -> float:
 
 
 def peak(items: int) -> tuple[float, float]:
-    """Run a cast as a user does, in its own process; return the memory in megabytes before it and at its peak."""
+    """Run a cast in its own process; return the memory before the cast and at its peak, in megabytes."""
     before = _peak()
     started(items).run()
     return before, _peak()
 
 
 def _peak() -> float:
-    """Return megabytes as Linux reports them, because ``resource`` includes the parent process."""
+    """Return the peak memory in megabytes from /proc, because ``resource`` includes the parent process."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))

@@ -1,4 +1,4 @@
-"""The same work without an engine, with transitions, and with burr."""
+"""Run the work of the benchmarks without an engine, with the library transitions, and with burr."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bare_writes(items: int) -> tuple[int, float]:
 
 
 def same_files(run_dir: Path) -> float:
-    """Write the files of a run directory again, the journal line by line with a flush after each; return the seconds."""
+    """Write the files of a run directory again, and flush after each line of the journal; return the seconds."""
     contents = {path.relative_to(run_dir): path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
     lines = contents.pop(Path("events.jsonl")).splitlines(keepends=True)
     peer_folder = folder()
@@ -70,7 +70,7 @@ def bare_line(visits: int, size: int) -> float:
 
 
 class _Desk:
-    """The model of the state machine: it answers, reads verdicts and keeps the cursor."""
+    """The model of the state machine in transitions: it answers, reads verdicts and moves the cursor."""
 
     def __init__(self, items: int) -> None:
         self.items: list[Any] = []

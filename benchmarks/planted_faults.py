@@ -1,4 +1,4 @@
-"""Plant faults in the engine, one at a time, and count how many the comparison with the second engine finds.
+"""Plant faults in the engine, one at a time, and count the faults that the tests with the second engine find.
 
 ``make bench-faults`` runs tests/insight/test_second_engine.py for each fault in a copy of the package, until the first
 failure. It exits with 1 if fewer than 28 of the 30 faults are found, or if the tests fail without a fault.
@@ -20,7 +20,7 @@ REQUIRED: Final = 28
 
 
 class Fault(NamedTuple):
-    """A wrong rule: text of a module that is replaced."""
+    """A wrong rule: a text in a module, and the faulty text that replaces it."""
 
     rule: str
     module: str
@@ -65,7 +65,7 @@ FAULTS: Final = (
 
 
 def finds(copy: Path) -> bool:
-    """Return whether the tests fail in the copy."""
+    """Return True if the tests fail in the copy of the package."""
     paths = [copy, copy / "tests", copy / "tests/helpers", copy / "tests/quick", copy / "scripts"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "CI": "1"}
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:nbval"]

@@ -1,4 +1,4 @@
-"""Tables of the benchmarks."""
+"""Printed tables of the benchmarks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The work that every contender does: a plan, then build, evaluate and maintain for each item.
+"""The work of the benchmarks: a plan, then build, evaluate and maintain for each item.
 
-A visit ends with a reply text; the reply of the evaluation is JSON and decides the
-way on; the cursor moves after maintain. Contenders differ in what they keep.
+A visit ends with a reply text. The reply of the evaluation is JSON and determines the next socket. The cursor moves
+after maintain. The compared implementations store different amounts of data.
 """
 
 from __future__ import annotations

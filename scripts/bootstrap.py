@@ -1,8 +1,8 @@
 """Create or update the virtual environment of this checkout: ``bootstrap.py EXTRA...``.
 
 It runs before anything is installed, so it uses only the standard library. A stamp in the environment holds the hash of
-pyproject.toml and the installed extras. If both are current, it ends within milliseconds, so every make target begins with
-it.
+pyproject.toml and the installed extras. If both are current, the script ends within milliseconds, so every make target
+runs it first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(extras_wanted: list[str]) -> int:
 
 
 def with_implied(extras: list[str], project: dict[str, object]) -> set[str]:
-    """Return the extras and those that they include, as ``test`` includes ``materia-nb[lab]``."""
+    """Return the extras and all extras that they include; for example, ``test`` includes ``materia-nb[lab]``."""
     table = project["optional-dependencies"]
     if not isinstance(table, dict) or (unknown := set(extras) - set(table)):
         sys.exit(f"bootstrap: no such extra: {', '.join(sorted(unknown))}")
@@ -68,7 +68,7 @@ def with_implied(extras: list[str], project: dict[str, object]) -> set[str]:
 
 
 def installed_extras(key: str) -> set[str]:
-    """Return the extras that were installed for the current pyproject.toml."""
+    """Return the extras that are installed for the current pyproject.toml."""
     try:
         stamp = json.loads(STAMP.read_text())
         return set(stamp["extras"]) if stamp["key"] == key else set()
@@ -77,7 +77,7 @@ def installed_extras(key: str) -> set[str]:
 
 
 def environment_works() -> bool:
-    """Return whether the Python of the environment starts; its base may have been removed or upgraded."""
+    """Return True if the Python of the environment starts. Its base Python may have been removed or upgraded."""
     if not os.access(PYTHON, os.X_OK):
         return False
     code = "import sys, importlib.util as i; sys.exit(sys.version_info < (3, 11) or not i.find_spec('pip'))"

@@ -1,7 +1,7 @@
 """Count vague names and phrases that read as translated, and compare the counts with limits that may only fall.
 
-``python scripts/check_language.py`` prints the counts and fails if one is above its limit;
-``python scripts/check_language.py --list docstrings`` prints every place that one of the counts stands for.
+``python scripts/check_language.py`` prints the counts and fails if one is above its limit. With ``--list docstrings``
+it prints every counted docstring.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMITS = {
     "messages": 1.9,
     "docs": 2.1,
 }
-"""The highest share allowed, in percent. Lower a limit when the share has fallen."""
+"""The maximum share of each kind, in percent. Lower a limit when the share has fallen."""
 
 VAGUE = frozenset(
     [
@@ -154,7 +154,7 @@ def sentences(path: Path) -> Iterator[Sample]:
 
 
 def measure() -> dict[str, tuple[list[Sample], int]]:
-    """Return the matching samples and the number of all samples, by the name of a limit."""
+    """Return the counted samples and the number of all samples, for each limit."""
     modules = sorted(PACKAGE.rglob("*.py"))
     tables = sorted(PACKAGE.rglob("*.toml"))
     scripts = sorted((PACKAGE / "widgets" / "front").glob("*.js"))

@@ -1,7 +1,7 @@
-"""Find a Chromium for the browser tests, and install one if that needs no confirmation.
+"""Find a Chromium for the browser tests, or install one if no confirmation is needed.
 
-``make test`` runs ``python scripts/chromium.py`` before the tests. Without a browser it fails if CI is set; otherwise it
-announces that the browser tests are skipped.
+``make test`` runs ``python scripts/chromium.py`` before the tests. Without a browser, the script fails in CI; elsewhere
+it reports that the browser tests will be skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MACOS = (
 
 
 def find_chromium() -> str | None:
-    """Return the path of a Chromium: $MATERIA_CHROMIUM, an installed one, or Playwright's own."""
+    """Return the path of a Chromium: $MATERIA_CHROMIUM, an installed Chromium, or the one from Playwright."""
     if chosen := os.environ.get("MATERIA_CHROMIUM"):
         return chosen
     for name in (*NAMES, *MACOS):
@@ -43,13 +43,13 @@ def playwright_chromium() -> str | None:
 
 
 def driver_starts() -> bool:
-    """Return whether Playwright's driver, a separate program, finds its system libraries."""
+    """Return True if Playwright's driver, a separate program, finds its system libraries."""
     version = [sys.executable, "-m", "playwright", "--version"]
     return subprocess.run(version, check=False, capture_output=True).returncode == 0
 
 
 def install() -> None:
-    """Install with the system's package manager as root, otherwise with Playwright's download."""
+    """Install Chromium: as root with the system's package manager, otherwise with Playwright's download."""
     if os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         apt = ["apt-get", "-qq", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=300"]
@@ -62,7 +62,7 @@ def install() -> None:
 
 
 def main() -> int:
-    """Find or install a browser; return 1 if CI needs one and there is none."""
+    """Find or install a browser; return 1 if CI has no browser."""
     if driver_starts() and find_chromium():
         return 0
     log("no Chromium that Playwright can drive, trying to install one")

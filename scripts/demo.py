@@ -39,7 +39,7 @@ def run_notebook(path: Path) -> Path:
 
 
 def show_cast(notebook_page: Path) -> None:
-    """Print the newest complete cast of the demo, read from its run directory alone."""
+    """Print the newest complete cast of the demo, read only from its run directory."""
     from materia_nb import Workbench
 
     bench = Workbench(project=DEMO)
@@ -62,7 +62,7 @@ def show_cast(notebook_page: Path) -> None:
 
 
 def shown(path: Path) -> str:
-    """Return the path relative to the checkout, if it is inside."""
+    """Return a path relative to the checkout if it is inside the checkout; otherwise return it unchanged."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 

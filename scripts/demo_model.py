@@ -1,7 +1,7 @@
 """Cast the quickstart's loadout with a language model on this machine and print the result: ``make demo-model``.
 
-The model has a quarter of a billion parameters: it shows how a model is asked, held to the handoff format and asked again,
-but its answers rarely make sense. No prompt of the loadout contains the request; the prompt layer about the cast does.
+The model is very small (a quarter of a billion parameters). The demo shows prompts, the handoff format and repair
+turns, but the answers rarely make sense.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ DEMO: Final = ROOT / "build" / "demo-model"
 LOADOUT: Final = "Plan-Build-Eval"
 """The loadout of the quickstart: plan items; build and evaluate each; narrate."""
 MOST_TOKENS: Final = {"Plan": 160, "Build": 40, "Eval": 60, "Maintain": 60, "Narrate": 40}
-"""Maximum length of an answer of each materia; a model as small as this may not stop by itself."""
+"""Maximum length of an answer of each materia, in tokens, because such a small model may not stop."""
 
 
 def cast_with(served: Served, project: Path) -> Cast:
-    """Cast the loadout with the local model in every socket, and return the cast when it has stopped."""
+    """Cast the loadout with the local model in every socket; return the stopped cast."""
     bench = Workbench(project=project)
     bench.use(LOADOUT)
     for materia, max_tokens in MOST_TOKENS.items():

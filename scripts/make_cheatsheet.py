@@ -1,7 +1,7 @@
-"""Write the cheat sheet: the first lists of docs/rules.md on one page, as SVG and as PDF.
+"""Write the cheat sheet as SVG and as PDF: the first lists of docs/rules.md on one page.
 
-Both are drawn from one layout of boxes and positioned texts, in fonts that every PDF reader has. The same source gives the
-same bytes, so make_docs.py can check whether they are current.
+Both are drawn from one layout of boxes and positioned texts, in fonts that every PDF reader has. The same source gives
+the same bytes, so make_docs.py can detect outdated files.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def section_parts(section: Section, column: float) -> tuple[float, list[TextRun]
 
 
 def text_pieces(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield words with their font and colour; a space belongs to the word before it."""
+    """Yield words with their font and colour. A space belongs to the preceding word."""
     for code, rule, plain in _PIECE.findall(text):
         if code:
             yield code, "code", INK
@@ -220,7 +220,7 @@ def wrap(text_runs: Iterable[tuple[str, str, str]], max_width: float) -> list[li
 
 
 def width(text: str, font: str, size: float) -> float:
-    """Return the width of a text in points; bold counts as slightly wider than plain."""
+    """Return the width of a text in points; bold text is slightly wider."""
     if font == "code":
         return 0.6 * size * len(text)
     thousandths = sum(_HELVETICA[ord(sign) - 32] for sign in text)

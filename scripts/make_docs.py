@@ -88,7 +88,7 @@ Look up a command of `%materia`. Each block shows the form of a command, then an
 - Arguments in brackets can be left out. These have the same meaning in several commands:
 """
 COMMON_ARGUMENT_USES = 3
-"""Number of commands from which on an argument with the same text is described once, at the top of the page."""
+"""Minimum number of commands that share an argument description, for describing it once at the top of the page."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -170,7 +170,7 @@ def with_walk(page: str) -> str:
 
 
 def with_parts(page: str) -> str:
-    """Insert the names of the parts that can be shown alone between their markers."""
+    """Insert the names of the parts that can be shown separately between their markers."""
     names = ", ".join(f"`{name}`" for name in alone_names())
     return _PART.sub(lambda match: f"{match[1]}{names}\n{match[3]}", page)
 
@@ -260,7 +260,7 @@ def with_codes(page: str) -> str:
 
 
 def field_table(rows: Sequence[FieldRow]) -> str:
-    """Return a table of fields, and below it those that are kept for other tools or accepted without effect."""
+    """Return a table of fields, followed by the fields that are kept for other tools or accepted without effect."""
     lines = ["| field | what it looks like | what it means | rules |", "|---|---|---|---|"]
     kept = [row for row in rows if row.description.startswith("Kept for ")]
     lines += [table_line(row) for row in rows if row.ignored is None and row not in kept]
@@ -287,7 +287,7 @@ def rule_links(rules: Iterable[str]) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Return the text in lines of at most 120 characters."""
+    """Return the text wrapped at 120 characters."""
     return fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
@@ -345,7 +345,7 @@ Look up a term of Materia NB. Each entry links to the page that explains it.
 
 
 def glossary_page() -> str:
-    """Return the glossary: each term with its definition, in which terms are links, and the page that explains it."""
+    """Return the glossary page: each term with its definition and a link to the page that explains it."""
     terms = tomllib.loads((Path(__file__).parent / TERMS.name).read_text(encoding="utf-8"))
     anchors = {term.lower(): f"#{term.lower().replace(' ', '-')}" for term in terms}
 
@@ -435,7 +435,7 @@ def gallery_pages() -> dict[Path, str]:
 
 
 def gallery_tests() -> dict[Path, str]:
-    """Return the test cases that explore writes for each card: one for each way to end, and one of all routes."""
+    """Return the test cases of each gallery card: one for each way the cast can end, and one of all routes."""
     cards = {}
     with tempfile.TemporaryDirectory() as folder:
         for card in gallery().values():
@@ -471,7 +471,7 @@ def mistake_section(card: Card) -> str:
 
 @contextmanager
 def bench() -> Iterator[Workbench]:
-    """Yield a workbench that does not depend on the user's loadouts."""
+    """Yield a workbench that does not use the user's loadouts."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MATERIA_PROFILE_DIR"] = folder
         os.environ.pop("MATERIA_CONFIG", None)
@@ -481,14 +481,14 @@ def bench() -> Iterator[Workbench]:
 
 
 def loadout_pictures() -> dict[Path, str]:
-    """Return the pictures of the bundled loadouts before a cast, by path, except the README's picture."""
+    """Return the pictures of the bundled loadouts before a cast, by path, without the picture in the README."""
     with bench() as wb:
         paths = {name: IMAGES / f"{name.lower()}.svg" for name in wb.loadouts}
         return {path: graph_svg(wb.graph(name), Marks()) + "\n" for name, path in paths.items() if path != PICTURE}
 
 
 def picture() -> str:
-    """Return the picture of Plan-Build-Eval after a cast in which one item was reworked once."""
+    """Return the README's picture: Plan-Build-Eval after a cast in which one item was reworked."""
     with bench() as wb:
         cast = wb.cast("a short guide", loadout="Plan-Build-Eval", agents={"*": _answer})
         cast.run()

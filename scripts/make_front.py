@@ -1,7 +1,8 @@
-"""Bundle the front end: ``python scripts/make_front.py``, which ``make front`` calls; needs npm.
+"""Bundle the front end: ``python scripts/make_front.py``, which ``make front`` calls. Needs npm.
 
-``--check`` bundles nothing: it checks types and style, runs the tests of the front end, and says whether the bundle is up to
-date. Without npm, or where npm cannot fetch its tools, it says so and passes: whoever only writes Python needs neither.
+``--check`` bundles nothing. It checks types and style, runs the tests of the front end, and reports whether the bundle
+is current. If npm is missing or cannot download its tools, the check says so and passes, because Python developers need
+neither.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ESBUILD: Final = (
 
 
 def digest(sources: Path = SOURCES) -> str:
-    """Return what tells one state of the sources from another; the bundle's first line holds it."""
+    """Return a digest of the sources. The first line of the bundle contains it."""
     digest = hashlib.sha256()
     for path in sorted([*sources.glob("*.js"), *sources.glob("*.css"), ICONS]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
@@ -39,14 +40,14 @@ def digest(sources: Path = SOURCES) -> str:
 
 
 def is_stale(bundle: Path = BUNDLE) -> bool:
-    """Whether the sources have changed since the bundle was made."""
+    """Return True if the sources have changed since the bundle was built."""
     return not (bundle / "front.js").read_text("utf-8").startswith(f"/* {digest()} */")
 
 
 def build(into: Path) -> None:
-    """Write all views as ``front.js``, what each widget carries as ``loader.js``, and what plays a loadout as ``play.js``.
+    """Write ``front.js`` with all views, ``loader.js`` with the code in each widget, and the player ``play.js``.
 
-    Views and ``play.js`` contain their style sheets.
+    The views and ``play.js`` contain their style sheets.
     """
     into.mkdir(parents=True, exist_ok=True)
     front = _esbuild("index.js", "--format=esm", _styles("index.css"))
@@ -66,7 +67,7 @@ def _esbuild(entry: str, *options: str) -> str:
 
 
 def get_tools() -> str:
-    """Install what package-lock.json names, if it is not there; return why that cannot be done, else nothing."""
+    """Install the packages of package-lock.json if they are missing. Return the reason if this fails, otherwise ""."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         return "npm is not here (it comes with Node.js)"
@@ -78,7 +79,7 @@ def get_tools() -> str:
 
 
 def check() -> int:
-    """Check types and style, run the tests, and compare the bundle; return how many of these fail."""
+    """Check types and style, run the tests, and compare the bundle; return the number of failed checks."""
     tests = sorted(str(path) for path in (ROOT / "tests" / "front").glob("*.test.js"))
     bin_ = TOOLS / ".bin"
     commands: list[list[str | Path]] = [[bin_ / "tsc"], [bin_ / "eslint"], ["node", "--test", *tests]]
@@ -98,7 +99,7 @@ def check() -> int:
 
 
 def main() -> int:
-    """Build, or check."""
+    """Build the bundle, or check it with ``--check``."""
     parser = argparse.ArgumentParser(description="Bundle the front end.")
     parser.add_argument("--check", action="store_true", help="check it instead")
     only_check = parser.parse_args().check

@@ -1,9 +1,9 @@
-"""Write the tests of the gallery's cards: ``python scripts/make_gallery.py``.
+"""Write the test cases of the gallery's cards: ``python scripts/make_gallery.py``.
 
-A pattern gets a case for its own cast; a mistake gets a case for the cast that goes wrong and a case for the same answers in the
-fixed loadout. The cases are next to the cards in materia_nb/gallery/, where pytest runs them. Each case follows the card's
-loadout, so that a change of the loadout is reported. ``make_docs.py`` writes the cases for the ends of a card, in a folder
-named after the card.
+A pattern gets a case for its cast. A mistake gets a case for the faulty cast, and a case for the same answers in the
+fixed loadout. The cases are next to the cards in materia_nb/gallery/, where pytest runs them. Each case contains the
+card's loadout, so that a change of the loadout is reported. ``make_docs.py`` writes the cases for the ends of a card,
+in a folder named after the card.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Build the site that runs the notebooks without a server in build/lite: ``python scripts/make_lite.py``.
 
-JupyterLite is JupyterLab as a static page, with Python (Pyodide) in the browser. Everything that the page asks for at
-run time is put into the site: Pyodide itself from npm, the wheels from PyPI, for Pyodide's Python and not for this one.
+JupyterLite is JupyterLab as a static page, with Python (Pyodide) in the browser. The site contains every file that the
+page loads at run time: Pyodide from npm, and wheels from PyPI for Pyodide's Python.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ EXTENSIONS: Final = {
     "ipycytoscape": "jupyter-cytoscape",
     "anywidget": "anywidget",
 }
-"""What of a wheel runs in the page; it is taken from this environment, so the wheel has this environment's version."""
+"""Packages with front-end extensions of the page. Their versions are the versions in this environment."""
 
 KERNEL_NEEDS: Final = ("comm", "ipykernel", "ipython", "jedi", "micropip", "piplite", "pyodide-kernel")
-"""What the kernel asks for when it starts, besides what materia-nb needs."""
+"""Packages that the kernel imports at its start, in addition to the requirements of materia-nb."""
 
 RUNTIME: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 CONTENTS: Final = ("*.ipynb", "*.py", "loadouts/*.json", "recordings/*.json")
 
 
 class Wheel(NamedTuple):
-    """A wheel of the site: its file, its version, the names of its requirements."""
+    """A wheel in the site: its file, its version, and the names of its requirements."""
 
     path: Path
     version: str
@@ -116,7 +116,7 @@ def unpack_pyodide(target: Path) -> None:
 
 
 def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
-    """Collect the wheels of this package and of all its requirements for Pyodide's Python."""
+    """Collect the wheels of this package and of all its requirements, for Pyodide's Python."""
     own, kernel = folder / "own", KERNEL / "static" / "pypi"
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", own, ROOT)
     markers = {
@@ -159,7 +159,7 @@ def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
 
 
 def download(ask: dict[str, list[str]], folder: Path, platform: dict[str, str]) -> list[Path]:
-    """Download these packages with pip, without their requirements, because pip would resolve them for this system."""
+    """Download these packages with pip but without their requirements, which pip would choose for this system."""
     pins = {name: f"=={version(name)}" for name in ("ipywidgets", *EXTENSIONS) if name in ask}
     specs = [f"{name}{pins.get(name) or ','.join(filter(None, how))}" for name, how in ask.items()]
     python = platform["python"].rpartition(".")[0]
@@ -185,7 +185,7 @@ def requirements(path: Path) -> Iterator[Requirement]:
 
 
 def applies(need: Requirement, markers: dict[str, str]) -> bool:
-    """Return whether a requirement applies in Pyodide without extras."""
+    """Return True if a requirement applies in Pyodide without extras."""
     return need.marker is None or need.marker.evaluate(markers)
 
 
@@ -212,7 +212,7 @@ def lock_file(wheels: dict[str, Wheel], platform: dict[str, str]) -> dict[str, A
 
 
 def settings(wheels: dict[str, Wheel]) -> dict[str, Any]:
-    """Return the settings that point the kernel to the files of the site and forbid others."""
+    """Return the settings with which the kernel uses only files of the site."""
     kernel = {
         "pyodideUrl": "./static/pyodide/pyodide.mjs",
         "disablePyPIFallback": True,

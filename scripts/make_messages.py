@@ -38,7 +38,7 @@ export type Send<Messages> = <Kind extends keyof Messages & string>(
 
 
 def messages_page(command: str) -> str:
-    """Return the content of the file; its first line names ``command`` as its generator."""
+    """Return the content of the file of types. Its first line names ``command`` as its generator."""
     receivers = [
         _interface(
             registry,
@@ -53,7 +53,7 @@ def messages_page(command: str) -> str:
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Return the type of an object with the arguments of an operation; the operation validates them itself."""
+    """Return the TypeScript type of an operation's arguments. The operation itself validates them."""
     fields = [
         f"{name.strip('_')}{'' if parameter.default is parameter.empty else '?'}: {_ARGUMENTS.get(parameter.annotation, 'unknown')}"
         for name, parameter in parameters.items()
@@ -67,14 +67,14 @@ def _interface(registry: MessageRegistry, messages: Mapping[str, tuple[str, str]
 
 
 def _fields(message: PageMessage) -> str:
-    """Return the type of the fields of a message; ``identity`` is added to all of them where they are sent."""
+    """Return the TypeScript type of a message's fields. ``identity`` is left out, because sending a message adds it."""
     schema = message.fields.json_schema()
     schema.get("properties", {}).pop("identity", None)
     return _object(schema)
 
 
 def _object(schema: Mapping[str, Any]) -> str:
-    """Return the type of an object with its fields."""
+    """Return the TypeScript type of an object with the fields of a JSON Schema."""
     definitions, needed = schema.get("$defs", {}), schema.get("required", ())
     fields = [
         f"{name}{'' if name in needed else '?'}: {_type(property_schema, definitions)}"
@@ -84,7 +84,7 @@ def _object(schema: Mapping[str, Any]) -> str:
 
 
 def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Return the type of one value."""
+    """Return the TypeScript type of one value in a JSON Schema."""
     written = "unknown"
     match schema:
         case {"$ref": str(name)}:

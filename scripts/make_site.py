@@ -1,7 +1,7 @@
 """Build the site of the documentation into build/site: ``python scripts/make_site.py``.
 
-If ``make lite`` has built the site that runs the notebooks, it becomes part of this one. Every warning is an error, such as
-a broken link or an unknown name in a docstring.
+The site includes the notebooks that run in the browser if ``make lite`` has built them. Every warning is an error, such
+as a broken link or an unknown name in a docstring.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 SITE: Final = ROOT / "build" / "site"
 LITE: Final = "lite"
-"""The folder that ``make lite`` fills, and its copy in the site."""
+"""The folder with the result of ``make lite``, and the folder of its copy in the site."""
 
 
 def main(site: Path = SITE) -> int:
@@ -30,7 +30,7 @@ def main(site: Path = SITE) -> int:
 
 
 def arguments(site: Path) -> list[str]:
-    """Return the arguments for Sphinx. Its cache is never reused, because a cached page hides its warnings."""
+    """Return the arguments for Sphinx, which turn off its cache, because cached pages hide their warnings."""
     strict = ["--quiet", "--fail-on-warning", "--keep-going", "--fresh-env"]
     sphinx_options = ["--conf-dir", "docs/site", "--doctree-dir", f"{site}-cache"]
     return [*strict, "--builder", "html", *sphinx_options, ".", str(site)]

@@ -1,4 +1,4 @@
-"""Write the path of one answer through the code, traced from the calls of a real step."""
+"""Write the path of one answer through the code, as a list of the calls in a real step."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import materia_nb
 
 _PACKAGE: Final = Path(materia_nb.__file__).parent
 _STEP: Final = "    "
-"""Indentation of a station below its caller: a nested list in Markdown."""
+"""Indentation of a function below its caller, for a nested list in Markdown."""
 
 
 class Station(NamedTuple):
-    """A function on the path of the answer, and one sentence about its job."""
+    """A function on the path of the answer, and a sentence about its purpose."""
 
     file: str
     function: str
@@ -77,7 +77,7 @@ STATIONS: Final = (
 
 
 def calls_of(action: Callable[[], object]) -> list[Call]:
-    """Return the calls of the package's functions on this thread while ``action`` runs, in order."""
+    """Run ``action`` and return the calls of the package's functions on this thread, in order."""
     calls: list[Call] = []
     depth = 0
 
@@ -102,7 +102,7 @@ def calls_of(action: Callable[[], object]) -> list[Call]:
 
 
 def walk(calls: Sequence[Call], stations: Sequence[Station] = STATIONS) -> Iterator[str]:
-    """Yield a line for each station, indented under the station that called it.
+    """Yield a line for each function on the path, indented under the function that called it.
 
     Raises:
         SystemExit: a station is not called after the station before it.

@@ -1,10 +1,10 @@
-"""Mutate a package at random places, one at a time, and see whether its tests notice.
+"""Change a package at random places, one at a time, and check that its tests fail (mutation testing).
 
-``python scripts/mutate.py store --count 30`` makes thirty small mutations in a copy of ``materia_nb/store``: it inverts a
-comparison, an ``and``, a ``not`` or a condition, changes a number, or removes a statement. For each it runs the tests in
-``tests/store`` that can notice until the first failure: first the tests that call the mutated function, the fastest before
-the others; then the rest of their files, which may share fixtures, and all tests that start a process. Mutations that
-survive are printed: either a test is missing, or the line has no effect. The same seed gives the same mutations.
+``python scripts/mutate.py store --count 30`` makes thirty small mutations in a copy of ``materia_nb/store``. A mutation
+inverts a comparison, an ``and``, a ``not`` or a condition, changes a number, or removes a statement. For each mutation,
+the tests in ``tests/store`` run until the first failure. The tests that call the mutated function run first, the
+fastest first. The other tests in their files follow, and all tests that start a process. Mutations without a failure
+are printed: either a test is missing, or the line has no effect. The same seed gives the same mutations.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def mutations_of(path: Path, source: str) -> Iterator[Mutation]:
 
 
 def _live(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that run: no annotations, no TYPE_CHECKING blocks, no f-strings, whose positions are wrong."""
+    """Yield the nodes that are executed: no annotations, no TYPE_CHECKING blocks, and no f-strings (wrong positions)."""
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list"}:
             continue
@@ -103,14 +103,14 @@ def _live(node: ast.AST) -> Iterator[ast.AST]:
 # -- a plugin of pytest, in the copy: what each test calls, and in which order tests run ------------
 
 CALLED: Final = "MUTATE_CALLED"
-"""Environment variable: the file in which the calls of each test are recorded."""
+"""Environment variable with the path of the file in which the calls of each test are recorded."""
 WANTED: Final = "MUTATE_WANTED"
-"""Environment variable: the file with the tests to run, in order."""
+"""Environment variable with the path of the file that lists the tests to run, in order."""
 _STARTED: Final = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec")
 
 
 class Calls(NamedTuple):
-    """The package's functions that a test calls (``file:first line``), its seconds, and whether it starts a process."""
+    """The functions that a test calls (``file:first line``), its seconds, and True if it starts a process."""
 
     functions: list[str]
     seconds: float
@@ -119,7 +119,7 @@ class Calls(NamedTuple):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Record the calls of a test if a record is requested; calls in other processes are not seen."""
+    """Record the calls of a test if this was requested. Calls in other processes are not recorded."""
     if CALLED not in os.environ:
         return (yield)
     called: set[str] = set()
@@ -145,7 +145,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_configure() -> None:
-    """Record each process that is started."""
+    """Record each started process."""
     if CALLED in os.environ:
         sys.addaudithook(lambda event, _: _processes.append(event) if event in _STARTED else None)
 
@@ -154,14 +154,14 @@ _processes: Final[list[str]] = []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that may notice, the likeliest first."""
+    """Run only the requested tests, in the requested order."""
     if WANTED in os.environ:
         order = {name: n for n, name in enumerate(json.loads(Path(os.environ[WANTED]).read_text()))}
         items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
 
 
 def may_notice(mutation: Mutation, source: str, calls: dict[str, Calls]) -> list[str]:
-    """Return the tests that may notice a mutation: those that call its function first, the fastest before the others."""
+    """Return the tests that may detect a mutation: first the tests that call its function, the fastest first."""
     around = [
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         for node in ast.walk(ast.parse(source))
@@ -202,7 +202,7 @@ def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | No
 
 
 def main() -> int:
-    """Mutate, run, print; return 1 if the tests fail without a mutation."""
+    """Run the tests with each mutation and print the result; return 1 if the tests fail without a mutation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package", help="a folder in materia_nb, such as store or cast/views")
     parser.add_argument("--count", type=int, default=30, help="number of mutations")

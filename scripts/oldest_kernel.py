@@ -1,8 +1,8 @@
 """Create a second, small environment with the oldest ipykernel that pyproject.toml allows.
 
-``make test`` runs ``python scripts/oldest_kernel.py`` before the tests. If the packages cannot be installed, it fails if CI
-is set; otherwise it announces that the tests on that kernel are skipped. The environment holds ipykernel and this package
-as its users install it.
+``make test`` runs ``python scripts/oldest_kernel.py`` before the tests. If the packages cannot be installed, the script
+fails in CI; elsewhere it reports that the tests on that kernel will be skipped. The environment contains only ipykernel
+and this package.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HOME: Final = ROOT / "build" / "oldest-kernel"
 
 
 def python(home: Path = HOME) -> Path | None:
-    """Return the path of the environment's Python, or None if it is missing or belongs to another pyproject.toml."""
+    """Return the path of the environment's Python; None if it is missing or was made for another pyproject.toml."""
     path, stamp = home / "bin" / "python", home / "made-for"
     try:
         is_current = os.access(path, os.X_OK) and stamp.read_text() == environment_key()
@@ -41,13 +41,13 @@ def oldest_version(project: Mapping[str, Any] | None = None) -> str:
 
 
 def environment_key() -> str:
-    """Return a key of this pyproject.toml, this checkout and this Python."""
+    """Return a digest of pyproject.toml, the path of this checkout and the version of this Python."""
     project = (ROOT / "pyproject.toml").read_bytes()
     return hashlib.sha256(project + f"{ROOT} {sys.version}".encode()).hexdigest()
 
 
 def make(home: Path = HOME) -> bool:
-    """Create the environment; return whether that succeeded."""
+    """Create the environment; return True if that succeeded."""
     log(f"Making {home.name} with ipykernel {oldest_version()}")
     # This environment's pip installs into the other, because installing pip there takes longer.
     venv.create(home, clear=True, with_pip=False)
@@ -61,7 +61,7 @@ def make(home: Path = HOME) -> bool:
 
 
 def main() -> int:
-    """Find or create the environment; return 1 if CI needs it and it cannot be created."""
+    """Find or create the environment; return 1 if CI has no environment."""
     if python() is not None or make():
         return 0
     log("pip's message above says why not: the tests on the oldest kernel are SKIPPED")

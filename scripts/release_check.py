@@ -1,8 +1,8 @@
-"""List what is missing for a release: ``python scripts/release_check.py``, which ``make release-check`` calls.
+"""List everything that is missing for a release: ``python scripts/release_check.py``, or ``make release-check``.
 
-``[tool.home]`` in pyproject.toml holds owner and addresses; ``--write`` puts them everywhere else. Without it, what is still
-a placeholder or says something else is listed, then what others made and is shipped along, with its licence; anything
-listed as missing ends it with 1.
+``[tool.home]`` in pyproject.toml has the owner and the addresses; ``--write`` copies them to the other files. Without
+``--write``, the script lists placeholders and different values, then the third-party files with their licences. It
+exits with 1 if anything is missing.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ PLACES: Final = (
     ("docs/command-line-and-ci.md", r"^  - repo: (.*)", "source"),
     (".github/workflows/release.yml", r"^          repository-url: (.*)", "index"),
 )
-"""Where what ``[tool.home]`` says stands: file, line, and its name there."""
+"""The places that repeat a value of ``[tool.home]``: file, line, and name of the value."""
 UNTRUE: Final = (
     ("README.md", "isn't on a package index yet", "say pip install materia-nb"),
     ("docs/command-line-and-ci.md", "is not on a package index yet", "take the sentence out"),
     ("docs/command-line-and-ci.md", "a placeholder until the first release", "take the sentence out"),
     ("CHANGELOG.md", "Nothing is released yet", "give Unreleased its version and its day"),
 )
-"""What is true until the first release and not after it."""
+"""Statements that are true only before the first release."""
 FOREIGN: Final = {
     "materia_nb/display/icons.json": ("Lucide icons", "ISC", "materia_nb/display/icons-license.txt"),
 }
-"""Files of the package that others made: what they are, their licence, and the file that holds it."""
+"""Third-party files in the package: a description, the licence, and the file with the text of the licence."""
 _MADE_BY_OTHERS: Final = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".wasm")
 
 
@@ -62,7 +62,7 @@ def home(root: Path) -> dict[str, Any]:
 
 
 def missing(root: Path) -> Iterator[str]:
-    """Yield each placeholder, each value that differs from ``[tool.home]``, and each statement that is not true."""
+    """Yield each placeholder, each value that differs from ``[tool.home]``, and each outdated statement."""
     home_values = home(root)
     for name, value in home_values.items():
         if PLACEHOLDER.search(value):
@@ -125,7 +125,7 @@ def bundled(root: Path) -> list[str]:
 
 
 def main() -> int:
-    """Check, or write."""
+    """Check the files, or write them with ``--write``."""
     parser = argparse.ArgumentParser(description="Say what is missing before a release.")
     parser.add_argument("--write", action="store_true", help="put what [tool.home] says everywhere else")
     if parser.parse_args().write:

@@ -1,9 +1,9 @@
 """Execute the notebooks and store them with their outputs: ``python scripts/run_notebooks.py [NAME...]``.
 
-They run in a copy of notebooks/ with a profile of its own, so neither casts nor the user's loadouts get in. What
-is stored is what a reader without a kernel can see, and nothing that differs from run to run: no state of
-widgets and no references to them, no times. An output that differs only in what tests/nbval-sanitize.cfg names
-stays as it was, so that running this again changes nothing.
+The notebooks run in a copy of notebooks/ with a separate profile, so casts and the user's loadouts do not affect them.
+Only outputs that a reader without a kernel can see are stored, without widget state and times, which differ between
+runs. An output that differs only by patterns in tests/nbval-sanitize.cfg is not replaced, so a second run changes
+nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ CELL_SECONDS: Final = 120
 
 
 def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] = ()) -> int:
-    """Execute and store the notebooks of a folder, or only the named ones.
+    """Execute and store all notebooks of a folder, or only the named notebooks.
 
     Returns:
-        The exit code, 1 if a cell failed or told of this machine.
+        The exit code, 1 if a cell failed or its output contains a path of this machine.
     """
     import nbformat
     from nbclient.exceptions import CellExecutionError
@@ -70,7 +70,7 @@ def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] 
 
 
 def copy_apart(folder: Path, scratch: Path) -> None:
-    """Copy notebooks/ without casts and set an environment without the user's loadouts and IPython settings."""
+    """Copy notebooks/ without casts, and hide the user's loadouts and IPython settings."""
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(folder, scratch, ignore=shutil.ignore_patterns(".ipynb_checkpoints", ".pi"))
     os.environ["MATERIA_PROFILE_DIR"] = str(scratch / "profile")
@@ -79,7 +79,7 @@ def copy_apart(folder: Path, scratch: Path) -> None:
 
 
 def execute(path: Path) -> Any:
-    """Execute a notebook in its folder and return it; its outputs are written back even if a cell fails.
+    """Execute a notebook in its folder and return it. Its outputs are stored even if a cell fails.
 
     Raises:
         CellExecutionError: a cell failed.
@@ -105,7 +105,7 @@ def execute(path: Path) -> Any:
 
 
 def tidy(book: Any) -> None:
-    """Remove what a reader without a kernel cannot use and what differs between runs."""
+    """Remove the outputs that need a kernel or differ between runs."""
     book.metadata.pop("widgets", None)
     book.metadata.get("language_info", {}).pop("version", None)
     for cell in book.cells:
@@ -118,13 +118,13 @@ def tidy(book: Any) -> None:
 
 
 def cells_that_tell(book: Any, folder: str) -> str:
-    """Return the code cells whose outputs contain the path ``place``, which exists on this machine only."""
+    """Return the code cells whose outputs contain the path ``place``, a path of this machine."""
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
     return ", ".join(f"cell [{cell.execution_count}]" for cell in cells if folder in json.dumps(cell.outputs))
 
 
 def keep_what_is_the_same(book: Any, stored: Any) -> None:
-    """Keep the stored outputs of a cell if the new ones differ only in what may differ."""
+    """Keep the stored outputs of a cell if the new outputs differ only by allowed patterns."""
     tidy(stored)
     before = {cell.get("id"): cell for cell in stored.cells if cell.cell_type == "code"}
     patterns = may_differ()
@@ -135,14 +135,14 @@ def keep_what_is_the_same(book: Any, stored: Any) -> None:
 
 
 def may_differ(path: Path = MAY_DIFFER) -> list[tuple[re.Pattern[str], str]]:
-    """Return the patterns and replacements that the comparison of stored notebooks uses."""
+    """Return the patterns and replacements for texts that may differ between runs."""
     rules = configparser.RawConfigParser()
     rules.read_string(path.read_text(encoding="utf-8"))
     return [(re.compile(rules[name]["regex"]), rules[name]["replace"]) for name in rules.sections()]
 
 
 def alike(outputs: Sequence[Mapping[str, Any]], patterns: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    """Return a text that is equal for outputs that differ only in what the patterns match."""
+    """Return a normalized text of the outputs, equal for outputs that differ only by the patterns."""
     text = json.dumps(outputs, sort_keys=True, ensure_ascii=False)
     for pattern, replacement in patterns:
         text = pattern.sub(replacement, text)

@@ -1,7 +1,7 @@
 """Run conformance vectors through the public API: ``python tests/conformance/run.py FILE...``.
 
-One function for each kind of vector returns the differences, an empty list if there are none. A line is printed for each
-vector that fails, and a total for each kind.
+Each kind of vector has a function that returns the differences from the expected result. The program prints a line for
+each failed vector, and a total for each kind.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.resolve import sketch_graph
 
 _ANY_JSON = Requirements("json", False, None, False, True, frozenset(), ())
-"""What a socket wants that neither guards its edges nor assigns anything."""
+"""Requirements of a socket that needs no verdict and assigns nothing."""
 
 
 def generated(recipe: Mapping[str, Any]) -> str:
-    """Return a long text: "@@" in the template stands for the repeated unit."""
+    """Return a long text: the template with "@@" replaced by the repeated unit."""
     return str(recipe["template"]).replace("@@", recipe["unit"] * recipe["times"])
 
 
 def codes(issues: Iterable[Issue]) -> list[JSON]:
-    """Return the codes of issues; for an issue without code, its path."""
+    """Return the code of each issue, or its path if it has no code."""
     return [issue.code or issue.path for issue in issues]
 
 
@@ -88,7 +88,7 @@ _NOW = 1_000_000.0
 
 
 def _run_output(vector: Mapping[str, Any]) -> list[str]:
-    """Read one reply; return its problems, who repairs it, and its route."""
+    """Read one reply; return the differences in its issues, its repair and its route."""
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
     facts = TurnFacts(agent_id=context.get("task_agent_id", ""), assignment=context.get("input_envelope") or {})
@@ -118,7 +118,7 @@ def _parsed(output: contract_fields.Contract, facts: TurnFacts) -> dict[str, JSO
 
 
 def _run_transition(vector: Mapping[str, Any]) -> list[str]:
-    """Report a status after others."""
+    """Report a status after earlier statuses."""
     given = vector["input"]
     record = contract_fields.StatusRecord()
     for status in given["history"]:
@@ -190,7 +190,7 @@ def _run_repair(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_approval(vector: Mapping[str, Any]) -> list[str]:
-    """Ask a person, and use what was approved."""
+    """Request approval, let a person approve, and use the approval."""
     given = vector["input"]
     reading = contract_protocol.examine(given["contract"], _ANY_JSON).reading
     approval = None
@@ -211,7 +211,7 @@ def _run_approval(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_envelope(vector: Mapping[str, Any]) -> list[str]:
-    """Check an envelope that is already an object, and its route."""
+    """Check an envelope that is already an object, and the route that follows."""
     given, context = vector["input"], vector["input"]["context"]
     value = json.loads(generated(given["generate_json"])) if "generate_json" in given else given["object"]
     loop = context.get("loop") or {}
@@ -244,7 +244,7 @@ def _run_parse(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
-    """Ask for the envelope until one is valid or the attempts are used up; the work itself runs once."""
+    """Request an envelope until one is valid or the attempts are used up. The work itself runs once."""
     given = vector["input"]
     tries = given["context"].get("max_attempts", handoff_envelope.MAX_TRIES)
     kernel = given["context"].get("kernel") or {}
@@ -264,7 +264,7 @@ def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
 
 
 def run_path(vector: Mapping[str, Any]) -> list[str]:
-    """Make names from ids, read ids from a name, or find an envelope among files."""
+    """Build file names from ids, read ids from a file name, or find an envelope among files."""
     try:
         found = _path(vector["input"])
     except MateriaError as error:
@@ -315,7 +315,7 @@ _PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "repair": _run_repair,
     "approval": _run_approval,
 }
-"""The kinds of vectors here, with the function that runs one."""
+"""The function for each kind of vector about protocols."""
 
 
 _ON_STDIN_SINCE = ("executionScope", "baseScope")
@@ -329,7 +329,7 @@ _LONG = re.compile(r"(.*)…\[string of (\d+) chars\]", re.DOTALL)
 
 
 def run_vector(vector: Mapping[str, Any]) -> list[str]:
-    """Run one vector and return its differences from the expected result."""
+    """Run a vector and return the differences from the expected result."""
     kind = vector.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         return [f"kind: {kind!r} is not one of {', '.join(_KINDS)}"]
@@ -395,7 +395,7 @@ def _socket_of(document: JSON) -> Socket:
 
 
 class _VectorAgent:
-    """Gives the n-th reply at the n-th turn of a socket, and records what the engine sent."""
+    """An agent that returns the n-th reply in the n-th turn of a socket, and records the prompts."""
 
     name = "vector"
 
@@ -488,7 +488,7 @@ def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list
 
 
 def _abbreviated(found: JSON, wanted: JSON) -> JSON:
-    """Return a long string in the abbreviated form of the vector, if it is the string that the vector means."""
+    """Return a long string in the vector's abbreviated form, if the vector abbreviates this string."""
     if isinstance(found, str) and isinstance(wanted, str) and (match := _LONG.fullmatch(wanted)):
         head, length = match.group(1), int(match.group(2))
         return wanted if len(found) == length and found.startswith(head) else found
@@ -507,7 +507,7 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "handoff": _run_handoff,
     **_PROTOCOL_KINDS,
 }
-"""The kinds of vectors that can be run, with the function that runs one."""
+"""The function for each kind of vector that can be run."""
 
 _NEEDED: dict[str, tuple[str, ...]] = {
     "cast": ("config",),
@@ -515,18 +515,18 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "handoff": ("text", "materia", "socket"),
     **dict.fromkeys(_PROTOCOL_KINDS, ("input",)),
 }
-"""The fields that a vector of each kind must have, beside id, kind and expect."""
+"""The required fields of a vector by kind, in addition to id, kind and expect."""
 
 
 _USAGE: Final = "usage: python tests/conformance/run.py FILE...\n\nFILE holds one JSON vector a line.\n"
 
 
 class UnusableInput(Exception):
-    """A file cannot be read, or one of its lines is not a vector; the message names the location."""
+    """Raised if a file cannot be read, or one of its lines is not a vector. The message names the location."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the vector files and return the exit code: 0 all passed, 1 some failed, 2 unusable input."""
+    """Run the vector files. Return 0 if all passed, 1 if some failed, 2 if the input is unusable."""
     if not arguments or arguments[0] in ("-h", "--help"):
         (sys.stdout if arguments else sys.stderr).write(_USAGE)
         return 0 if arguments else 2

@@ -1,4 +1,4 @@
-"""Build small configs for all tests, and play casts on the bare engine: no files, no processes, no agents."""
+"""Build small configs for tests, and run casts on the engine alone, without files, processes and agents."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def exit_route(source: str, condition: str, target: str, **more: Any) -> JSONObj
 
 
 def at(materia: str, *edges: JSONObject | tuple[Any, ...], **fields: Any) -> JSONObject:
-    """Return a socket; ``edges`` in order, made by :func:`edge` or as (when, to) or (when, to, maxTraversals)."""
+    """Return a socket. Its ``edges`` are made by :func:`edge`, or are (when, to) or (when, to, maxTraversals)."""
     made = [one if isinstance(one, dict) else edge(one[1], one[0], *one[2:]) for one in edges]
     return {"materia": materia, "edges": made, **fields}
 
 
 def asks(*edges: JSONObject, materia: str = "P", **fields: Any) -> JSONObject:
-    """Return a socket that answers in JSON."""
+    """Return a socket whose output is JSON."""
     return at(materia, *edges, parse="json", **fields)
 
 
@@ -83,7 +83,7 @@ def document(
     entry: str | None = None,
     **top: Any,
 ) -> JSONObject:
-    """Return one loadout, T, with exactly the given materia."""
+    """Return a document with the loadout T and exactly the given materia."""
     loadout: JSONObject = {"entry": entry or next(iter(sockets)), "sockets": sockets}
     if loops is not None:
         loadout["loops"] = loops
@@ -93,7 +93,10 @@ def document(
 def config(
     sockets: JSONObject, loops: JSONObject | None = None, *, materia: JSONObject | None = None, **more: Any
 ) -> JSONObject:
-    """Return one loadout; materia P agent, G generator, U utility, T text utility, UG utility generator, M multi-turn."""
+    """Return a config with one loadout. Materia: P agent, G generator, U utility, T text utility, M multi-turn.
+
+    The materia UG is a utility that generates work items.
+    """
     known = {
         "P": agent(),
         "G": agent(generator=True),
@@ -131,7 +134,7 @@ def say(**fields: Any) -> str:
 
 
 def items(*titles: str, **fields: Any) -> str:
-    """Return a generator's answer."""
+    """Return a generator's answer with these work items."""
     return say(workItems=[{"title": title, "context": f"about {title}"} for title in titles], **fields)
 
 
@@ -144,7 +147,7 @@ def wanted(socket: JSONObject, **materia: Any) -> Requirements:
 
 
 class Play:
-    """A cast on the bare engine: it waits for an output of a socket, or has ended."""
+    """A cast on the engine alone, which waits for an output or has ended."""
 
     def __init__(self, document: JSONObject, *answers: Any, request: str = "the request") -> None:
         self.rules = Rules(build_graph(document))
@@ -194,7 +197,7 @@ class Play:
 
     @property
     def at(self) -> str:
-        """Return the socket that waits for an output, or how the cast ended."""
+        """The socket that waits for an output, or the status in which the cast ended."""
         return self.visit.socket if self.visit else self.failure or self.state.status
 
     @property
@@ -215,7 +218,7 @@ class Play:
 
 
 class Folded:
-    """A cast without a disk: a session and the events that made it."""
+    """A cast in memory: a session and the events that produced it."""
 
     def __init__(self, document: JSONObject, request: str = "the request") -> None:
         self.rules = Rules(build_graph(document))
@@ -230,7 +233,7 @@ class Folded:
         return self
 
     def answers(self, *given: Any) -> Folded:
-        """Enter and answer one socket after another."""
+        """Enter the sockets and give each of these answers in turn."""
         for answer in given:
             if self.state.status == "ready":
                 self.do(decide.enter)

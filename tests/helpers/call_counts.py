@@ -10,7 +10,7 @@ import materia_nb
 
 
 def calls_of(act):
-    """Return how many functions of the package ``act`` calls."""
+    """Run ``act`` and return the number of calls of the package's functions."""
     package = str(Path(materia_nb.__file__).parent)
     count = 0
 

@@ -39,12 +39,12 @@ def agent(prompt: str = "Do {{request}}", **fields: Any) -> Json:
 
 
 def python(code: str, **fields: Any) -> Json:
-    """Return a utility that runs ``code`` without site packages, which is fast."""
+    """Return a utility that runs ``code`` in Python without site packages, which starts quickly."""
     return {"type": "utility", "command": [sys.executable, "-I", "-S", "-c", code], **fields}
 
 
 def loop_config(**top: Any) -> Json:
-    """Plan items; for each: build, then check; then tell. All are agents."""
+    """Return a config of agents: plan items; build and check each item; then tell."""
     return config(
         {
             "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
@@ -98,7 +98,7 @@ def start(
 
 
 class Until:
-    """Answers with the given texts, for all or for the named kinds of turns; after that a person must answer."""
+    """An agent that gives these texts, for all turns or only for the named kinds; then a person must answer."""
 
     name = "until"
 
@@ -111,7 +111,7 @@ class Until:
 
 
 def table(agents: Mapping[str, object] | object = None) -> AgentTable:
-    """Return a table of agents by socket or materia, or with one agent for all."""
+    """Return an agent table from agents by socket or materia, or from one agent for all."""
     if not isinstance(agents, Mapping):
         return AgentTable(agents)
     made = AgentTable()
@@ -124,9 +124,9 @@ def loop_agents(count: int = 2, refuse: Sequence[int] = (), long: str = "") -> d
     """Return agents for :func:`loop_config` that give the same answer each time.
 
     Args:
-        count: how many items are planned.
-        refuse: the visits of the check that are not satisfied.
-        long: what plan and build say besides, to be too long for the journal.
+        count: number of planned items.
+        refuse: numbers of the visits in which the check is not satisfied.
+        long: additional text of plan and build, to make their outputs too long for the journal.
     """
 
     def check(visit: int) -> str:
@@ -152,12 +152,12 @@ def types_of(cast: Cast | Path) -> list[str]:
 
 
 def timeless(state: CastState) -> CastState:
-    """Return a state without the durations of agents and processes."""
+    """Return a state without the working times of agents and processes."""
     return state._replace(usage=state.usage._replace(worked=0, untimed=0))
 
 
 def facts(cast: Cast) -> dict[str, Any]:
-    """Return the whole content of a cast except times."""
+    """Return the whole content of a cast except times, for comparisons."""
     found = cast.runner.session._asdict()
     found["steps"] = [
         step._replace(
@@ -183,7 +183,7 @@ def assert_same(one: Cast, other: Cast) -> None:
 
 
 class WatchedCast(Cast):
-    """A cast that records (number of lines, session) after every change."""
+    """A cast that records the number of journal lines and the session after every change."""
 
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner)
@@ -196,7 +196,7 @@ def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object
 
 
 def prefix(cast_dir: Path, count: int, to: Path) -> Path:
-    """Copy a run directory with only its first ``count`` events, as it was before its first pause."""
+    """Copy a run directory with only its first ``count`` events, as before the cast first paused."""
     shutil.copytree(cast_dir, to)
     (to / "manifest.json").unlink(missing_ok=True)
     kept = (cast_dir / "events.jsonl").read_bytes().splitlines(keepends=True)[:count]

@@ -1,4 +1,4 @@
-"""Helpers of the tests of designs."""
+"""Helpers for the tests of designs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from loadout_samples import valid_configs
 
 
 def plainly(value: Any) -> str:
-    """Return a value as a file stores it; raise ValueError for NaN."""
+    """Return a value as it is after writing it to a file and reading it; raise ValueError for NaN."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def is_plain(value: Any) -> bool:
-    """Return whether a value can be written unchanged: no NaN, no half of a surrogate pair."""
+    """Return True if a file can contain the value unchanged: no NaN, and no half of a surrogate pair."""
     try:
         plainly(value).encode()
     except ValueError:
@@ -34,4 +34,4 @@ def _without_notes(document: Any) -> Any:
 
 
 plain_configs = valid_configs().map(_without_notes).filter(is_plain)
-"""Configs that a file can hold: without the notes of sockets, which may be anything, such as NaN."""
+"""Configs that a file can contain. The notes of sockets are left out, because they may be any value, such as NaN."""

@@ -39,7 +39,7 @@ def inside(box: Box, point: Point, margin: float = 1.0) -> bool:
 
 
 def faults(placed: GraphLayout) -> list[str]:
-    """List forbidden overlaps in a layout; the list is empty if there are none."""
+    """Return the forbidden overlaps in a layout."""
     found = []
     solid = {**placed.nodes, **placed.signs}
     labels = {line.link.key: line.label for line in placed.edges if line.label}

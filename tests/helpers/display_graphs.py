@@ -34,7 +34,7 @@ def materia(label: str, *, kind: Any = "agent", generator: bool = False, multi_t
 
 
 def socket(id_: str, label: str, *edges: tuple[Any, ...], parse: Any = "json", **kinds: Any) -> Socket:
-    """Make a socket; an edge is (condition, target) or (condition, target, maxTraversals)."""
+    """Return a socket; an edge is (condition, target) or (condition, target, maxTraversals)."""
     return Socket(
         id=id_,
         materia=materia(label, **kinds),
@@ -65,7 +65,7 @@ def graph(name: str, sockets: Iterable[Socket], loops: Iterable[Loop] = ()) -> G
 
 
 def loop(id_: str, members: Iterable[str], generator: str | None, *exits: tuple[str, Any, str]) -> Loop:
-    """Make a loop; an exit is (source, condition, target)."""
+    """Return a loop; an exit is (source, condition, target)."""
     routes = tuple(ExitRoute(f"exit:{s}:{c}", id_, s, c, t) for s, c, t in exits)
     iterator = Iterator("state.workItems", "workItem", "workItemIndex", id_) if generator else None
     return Loop(id_, tuple(members), generator, "workItems" if generator else None, iterator, routes)
@@ -83,7 +83,7 @@ def hello() -> Graph:
 
 
 def rework() -> Graph:
-    """Return a generator and a loop of three with a rework edge, two exits and a derived advance."""
+    """Return a graph of a generator and a loop of three sockets, with a rework edge, two exits and a derived advance."""
     made = graph(
         "software-workflow",
         [

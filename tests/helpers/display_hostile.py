@@ -1,4 +1,4 @@
-"""Hostile texts, a graph that has them in every field, and checks that the HTML stays harmless."""
+"""Hostile texts, a graph with hostile texts in every field, and checks that the HTML is harmless."""
 
 from __future__ import annotations
 
@@ -85,18 +85,18 @@ IMAGE = re.compile(r'(?:src="|url\()data:image/svg\+xml;base64,([A-Za-z0-9+/=]*)
 
 
 def drawn_in(html):
-    """Return the SVG of each image of an output, that of the dark theme first."""
+    """Return the SVG of each image in an output, the dark theme first."""
     return [b64decode(data).decode() for data in IMAGE.findall(html)]
 
 
 def sanitized(html):
-    """Return the text and images of an output without style sheets and SVG, as an untrusted notebook shows it."""
+    """Return an output without style sheets and SVG, as an untrusted notebook shows it."""
     html = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
     return re.sub(r"</?(?:svg|g|path|rect|circle|line|polyline|polygon|text|tspan|title|desc|defs)\b[^>]*>", "", html)
 
 
 def harmless(html):
-    """Assert that HTML has only our elements, no handlers, only local links, and no styles but dark-theme colours."""
+    """Assert that HTML contains only known elements, no handlers, only local links, and no styles except colours."""
     for svg in drawn_in(html):
         harmless(svg)
     html = re.sub(

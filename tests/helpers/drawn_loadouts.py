@@ -1,4 +1,4 @@
-"""Strategies of hypothesis for loadouts, and for answers of their sockets."""
+"""Hypothesis strategies for loadouts and for answers of their sockets."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from materia_nb.loadout import LoadoutError, build_graph
 from materia_nb.loadout.vocabulary import CONDITIONS, DEFAULT_HANDOFF, OUTPUT_CONDITIONS, OWN_PROTOCOLS, condition_spec
 
 ROWS = 3
-"""The longest list that an answer gives."""
+"""Maximum length of a list in an answer."""
 
 GUARDED = [condition for condition in CONDITIONS if not condition_spec(condition).matches_any_output]
-"""Every condition that does not match every output."""
+"""The conditions that do not match every output."""
 most = st.none() | st.integers(1, 3)
 
 
 @st.composite
 def edges(draw, targets):
-    """Draw edges in a valid order: none follows an always edge."""
+    """Draw edges in a valid order: no edge comes after an ``always`` edge."""
     whens = draw(st.lists(st.sampled_from(GUARDED), max_size=3))
     whens += draw(st.sampled_from([["always"], ["always"], []]))
     return [edge(draw(st.sampled_from(targets)), when, draw(most)) for when in whens]
@@ -30,7 +30,7 @@ def edges(draw, targets):
 
 @st.composite
 def loadouts(draw):
-    """Draw a plan, a loop over its items (a ring and random edges), sockets outside, a foreach, random exits."""
+    """Draw a loadout: a plan, a loop over its items with random edges, sockets outside, a foreach, random exits."""
     members = [f"In{n}" for n in range(draw(st.integers(1, 3)))]
     outside = [f"Out{n}" for n in range(draw(st.integers(1, 3)))]
     everywhere = [*members, "Plan", *outside, *members, *outside, "end"]
@@ -80,7 +80,7 @@ protocols = st.sampled_from([DEFAULT_HANDOFF, *OWN_PROTOCOLS])
 
 
 def spoken(document, name):
-    """Return the same loadout with another protocol for its agents."""
+    """Return the same loadout, whose agents use another protocol."""
     document["loadouts"]["T"]["handoff"] = name
     return document
 

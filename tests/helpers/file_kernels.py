@@ -1,7 +1,7 @@
-"""Kernels that are reached through socket files.
+"""Start test kernels that are reached through socket files instead of TCP ports.
 
-A kernel that is reached over TCP is told ports that were free a moment before. The kernel of another test worker may have
-taken one of them by then, and neither JupyterLab nor nbval recovers from that.
+A free TCP port can be taken by the kernel of another test worker before the kernel uses it. JupyterLab and nbval do not
+recover from that.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from jupyter_client.manager import AsyncKernelManager, KernelManager
 from traitlets import default
 
 TRANSPORT_OPTION: Final = "--KernelManager.transport=ipc"
-"""What makes the kernels of a Jupyter server use files in its runtime directory."""
+"""Option with which the kernels of a Jupyter server use socket files in its runtime directory."""
 
 
 class FileKernelManager(KernelManager):
-    """The manager of a kernel that has a folder of its own for its sockets, whose paths may have 107 characters."""
+    """Manager of a kernel with its own folder for socket files, because their paths may have at most 107 characters."""
 
     @default("transport")
     def _files(self) -> str:
@@ -36,4 +36,4 @@ class FileKernelManager(KernelManager):
 
 
 class AsyncFileKernelManager(FileKernelManager, AsyncKernelManager):
-    """The same for nbclient and papermill."""
+    """The asynchronous kernel manager for nbclient and papermill."""

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def langgraph(*edges: str) -> dict[str, Any]:
-    """Return LangGraph's JSON of edges written ``a -> b`` or, if conditional, ``a -label> b``."""
+    """Return LangGraph's JSON of edges, which are written ``a -> b`` or, with a condition, ``a -label> b``."""
     nodes: dict[str, None] = {}
     written = []
     for edge in edges:

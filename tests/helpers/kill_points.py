@@ -1,4 +1,4 @@
-"""Kill processes at a named moment: before, during or after the n-th write of their main thread."""
+"""Kill processes at a chosen moment: before, during or after the n-th write of their main thread."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ CALLS = (
     "materia_nb.store.rundir RunDir.write",
     "materia_nb.store.file_snapshots git",
 )
-"""Functions that are a moment before they begin and one after they have ended; a write to the journal has a third one within."""
+"""Functions whose start and end are moments for a kill. A write to the journal also has a moment in its middle."""
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 _reached: list[Callable[[str], None]] = []
-"""In a child: what counts its moments."""
+"""In a child process, the counter of its moments."""
 
 
 def moment(name: str) -> None:
-    """Name a moment at which a child may be killed; it has no effect in other processes."""
+    """Mark a moment at which a child process may be killed. It has no effect in other processes."""
     for reach in _reached:
         reach(name)
 
@@ -41,7 +41,7 @@ def moment(name: str) -> None:
 def run_until(act: Callable[..., Any], *args: Any, at: int | None = None, of: str = "") -> list[str]:
     """Run ``act`` in a forked child and return the moments that it reached.
 
-    It kills itself at the moment number ``at``, from 0, of those whose names begin with ``of``.
+    The child kills itself at the moment number ``at``, from 0, counted among the moments whose names begin with ``of``.
     """
     heard, told = os.pipe()
     child = multiprocessing.get_context("fork").Process(target=_run, args=(told, at, of, act, args))
@@ -63,7 +63,7 @@ def spread(names: list[str], count: int, *, first: int = 0) -> Iterator[int]:
 
 
 def lines_written(names: list[str]) -> int:
-    """Return how many lines a child had written to journals."""
+    """Return the number of lines that a child had written to journals."""
     return sum(int(name.split()[1]) for name in names if name.startswith("wrote "))
 
 

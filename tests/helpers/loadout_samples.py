@@ -17,13 +17,13 @@ UTILITY = utility()
 
 
 def config(sockets: JSONObject, *, loops: JSONObject | None = None, entry: str = "Socket-1", **top: Any) -> JSONObject:
-    """Return one loadout T with materia P (agent), G (generator), U (utility) and UG (utility generator)."""
+    """Return a config with the loadout T and materia P (agent), G (generator), U (utility), UG (utility generator)."""
     known = {"P": AGENT, "G": agent(generator=True), "U": UTILITY, "UG": utility(generator=True)}
     return copy.deepcopy(document(sockets, top.pop("materia", known), loops, entry=entry, **top))
 
 
 def looped(loop: JSONObject | None = None, **changed: Any) -> JSONObject:
-    """Plan, then build and eval for each item, then tell; with extra fields on the loop and changed sockets."""
+    """Return a config: plan, then build and evaluate each item, then tell. ``loop`` has extra fields of the loop."""
     sockets: JSONObject = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
@@ -174,7 +174,7 @@ BROKEN = """\
   }
 }
 """
-"""A config with a good loadout and a bad one, as it is written: an edge to a socket that there is not, a prompt that is a number."""
+"""A config with a valid and an invalid loadout: an edge leads to a missing socket, and a prompt is a number."""
 
 RICH: JSONObject = {
     "artifactDir": ".materia",
@@ -263,4 +263,4 @@ RICH: JSONObject = {
         "U": utility(timeoutMs=500, params={"a": [1, None]}, assign={"seen": "$.seen"}),
     },
 }
-"""One loadout that says nearly everything that a config can say."""
+"""A loadout that uses nearly every field of a config."""

@@ -7,7 +7,7 @@ import atexit
 import materia_nb
 
 SHELLS = []
-"""Those that the test at hand made."""
+"""The shells of the current test."""
 HELLO = {
     "activeLoadout": "Hello",
     "loadouts": {"Hello": {"entry": "hello", "sockets": {"hello": {"materia": "hi"}}}},
@@ -31,7 +31,10 @@ materia:
 
 
 def new_shell(bench=None):
-    """Return an IPython shell with the magics and no history file; ``bench`` is its workbench. It ends with the test."""
+    """Return an IPython shell with the magics, the workbench ``bench`` and no history file.
+
+    The shell ends with the test.
+    """
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
@@ -52,12 +55,12 @@ def end_shells():
 
 
 def line(shell, text):
-    """Run a line magic."""
+    """Run a line magic and return its value."""
     return shell.run_line_magic("materia", text)
 
 
 def cell(shell, first, body):
-    """Run a cell magic."""
+    """Run a cell magic and return its value."""
     return shell.run_cell_magic("materia", first, body)
 
 

@@ -1,4 +1,4 @@
-"""A minimal MCP server for tests that starts at once: over stdio, or inside a test over HTTP."""
+"""A minimal MCP server for tests, which starts immediately: over stdio, or over HTTP in the process of a test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ counted = 0
 
 
 def count(by: int = 1) -> str:
-    """Add to a number that the server keeps."""
+    """Add to a counter in the server and return it."""
     global counted  # noqa: PLW0603 - what the server keeps
     counted += by
     return f"now {counted}"
@@ -100,7 +100,7 @@ def reply(message: Json) -> Json | None:
 
 @contextmanager
 def over_http() -> Iterator[tuple[str, list[str | None]]]:
-    """Serve in a thread; yield the address, and the header X-Word of each request."""
+    """Serve over HTTP in a thread; yield the address and the list of X-Word headers of the requests."""
     words: list[str | None] = []
 
     class Handler(BaseHTTPRequestHandler):

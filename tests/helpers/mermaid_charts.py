@@ -1,4 +1,4 @@
-"""Bodies of flowcharts, each with the graph that it shows as ``nodes | links``; and bodies that are refused.
+"""Texts of Mermaid flowcharts, each with its graph as ``nodes | links``, and texts that are refused.
 
 A node is written ``id`` or ``id=label``; a link ``a>b``, with a label ``a>b:label``, and ``a.>b`` if it is dotted.
 """

@@ -1,4 +1,4 @@
-"""A process that casts with a model until the cast is over and continues after each interrupt: ``... URL PROJECT``."""
+"""A program that runs a cast with a model and continues after each interrupt: ``... URL PROJECT``."""
 
 from __future__ import annotations
 

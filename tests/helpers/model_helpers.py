@@ -1,4 +1,4 @@
-"""Turns for a model agent, and an agent that uses the local model server."""
+"""Turns for a model agent, and a model agent that uses the local test server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Heard(list[Any]):
 
     @property
     def calls(self) -> list[Any]:
-        """Return the finished calls; a call that changes something is also reported when it begins."""
+        """Return the finished tool calls. A call with side effects is also reported when it begins."""
         return list({one.call.id: one.call for one in self.of(CallEvent)}.values())
 
     @property
@@ -51,12 +51,12 @@ def turn(heard: Heard | None = None, **fields: Any) -> Turn:
 
 
 def agent(server: ModelServer, **fields: Any) -> ModelAgent:
-    """Return an agent that uses the server and waits only briefly between attempts."""
+    """Return a model agent that uses the server and waits only briefly between attempts."""
     return ModelAgent("openai:tiny", **{"base_url": server.url, "first_pause_s": 0.001, **fields})
 
 
 def failed(agent: ModelAgent, turn: Turn) -> AgentError:
-    """Return the error that an answer ends with."""
+    """Return the error that the agent raises for a turn."""
     try:
         answer = agent.answer(turn)
     except AgentError as error:

@@ -1,7 +1,7 @@
-"""A local server of the chat completions protocol that answers from a script.
+"""A local server with the chat completions protocol that gives scripted answers.
 
-It is real HTTP, so the tests drive the client library as it is. What it has been asked is kept in
-``asked``; each request takes the next answer of the script.
+The tests use the client library over real HTTP. The requests are recorded in ``asked``; each request gets the next
+answer of the script.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Self
 Json = dict[str, Any]
 
 LONG_S = 30.0
-"""How long anything may wait for what a test does; never reached unless the test has failed."""
+"""Maximum wait for an action of a test, in seconds. It is reached only if the test has failed."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Exchange:
         self.handler.wfile.write(data)
 
     def begin(self, *, framed: bool = True) -> None:
-        """Begin a stream; an unframed one ends with the connection."""
+        """Begin a stream. A stream without framing ends when the connection is closed."""
         self.handler.send_response(200)
         self.handler.send_header("content-type", "text/event-stream")
         self.handler.send_header(*(("transfer-encoding", "chunked") if framed else ("connection", "close")))
@@ -75,7 +75,7 @@ class Exchange:
             self.handler.wfile.write(b"0\r\n\r\n")
 
     def cut(self) -> None:
-        """Close the connection; a framed stream stays incomplete."""
+        """Close the connection, so that a framed stream stays incomplete."""
         self.handler.close_connection = True
 
 
@@ -83,7 +83,7 @@ Answer = Callable[[Exchange], None]
 
 
 def says(*pieces: str, finish: str = "stop", tokens: tuple[int, int] | None = (10, 5)) -> Answer:
-    """Answer with text in the given pieces."""
+    """Return an answer with text in the given pieces."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin()
@@ -96,7 +96,7 @@ def says(*pieces: str, finish: str = "stop", tokens: tuple[int, int] | None = (1
 
 
 def calls(*wanted: tuple[str, Any], said: str = "", ids: Sequence[str] | None = None) -> Answer:
-    """Answer with tool calls as (name, arguments); arguments given as text are sent unchanged."""
+    """Return an answer with tool calls as (name, arguments). Arguments given as text are sent unchanged."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin()
@@ -115,13 +115,13 @@ def calls(*wanted: tuple[str, Any], said: str = "", ids: Sequence[str] | None = 
 
 
 def refuses(code: int, message: str, *, error: str | None = None, **headers: str) -> Answer:
-    """Answer with an HTTP status and an error body."""
+    """Return an answer with an HTTP error status and an error body."""
     body = {"error": {"message": message, "type": "error", "param": None, "code": error}}
     return lambda exchange: exchange.status(code, body, **headers)
 
 
 def whole(body: Json) -> Answer:
-    """Answer with one object and status 200, as servers without streaming do."""
+    """Return an answer of one object with status 200, as servers without streaming send."""
     return lambda exchange: exchange.status(200, body)
 
 
@@ -138,7 +138,7 @@ def completion(message: Json, finish: str = "stop") -> Json:
 
 
 def declines(text: str) -> Answer:
-    """Answer with a refusal of the model."""
+    """Return an answer in which the model refuses the request."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin()
@@ -149,7 +149,7 @@ def declines(text: str) -> Answer:
 
 
 def breaks_off(*pieces: str, framed: bool = True) -> Answer:
-    """Begin an answer and close the connection in the middle."""
+    """Return an answer during which the connection is closed."""
 
     def answer(exchange: Exchange) -> None:
         exchange.begin(framed=framed)
@@ -162,7 +162,7 @@ def breaks_off(*pieces: str, framed: bool = True) -> Answer:
 
 @dataclass
 class Slow:
-    """Begins an answer and continues when the test allows it; ``gone`` is set when the client disconnects."""
+    """An answer that continues only when the test allows it. ``gone`` is set when the client disconnects."""
 
     pieces: tuple[str, ...] = ("so far",)
     begun: threading.Event = field(default_factory=threading.Event)
@@ -192,7 +192,7 @@ class Slow:
 
 
 class LoopbackServer:
-    """An HTTP server that answers in a thread while its context lasts; ``url`` is its address without a path."""
+    """An HTTP server that answers in a thread within a ``with`` block. ``url`` is its address without a path."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -209,7 +209,7 @@ class LoopbackServer:
 
 
 class ModelServer(LoopbackServer):
-    """The server; ``url`` is its base URL."""
+    """The scripted model server. ``url`` is its base URL."""
 
     def __init__(self, *script: Answer) -> None:
         self.script = list(script)

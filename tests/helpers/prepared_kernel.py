@@ -1,8 +1,8 @@
-"""Fork kernels from a process with all imports done, so that a test's kernel starts at once.
+"""Fork test kernels from a process that has already imported everything, so that kernels start quickly.
 
-:func:`serve` is that process. :func:`start` is what Jupyter runs as the kernel: it has the fork made, passes signals on
-to it, and lives as long as it does. Linux only. The interpreter of an old kernel runs this file too, so it imports
-nothing else of the tests.
+:func:`serve` is this process. :func:`start` is the program that Jupyter runs as the kernel: it requests a fork, passes
+signals to the fork, and ends with it. Linux only. The oldest supported ipykernel runs this file too, so the file
+imports no other test module.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ MOST_BYTES = 1 << 20
 
 
 class PreparedKernels:
-    """The process from which the kernels of one interpreter are forked.
+    """The process from which the kernels of one Python interpreter are forked.
 
     Args:
         python: the interpreter.
-        address: where its socket is made.
-        environ: what it is started with; a kernel has the one that Jupyter gives it.
+        address: the path of its socket.
+        environ: its environment variables; a kernel gets the variables from Jupyter.
     """
 
     def __init__(self, python: Path, address: Path, environ: dict[str, str]) -> None:
@@ -59,7 +59,7 @@ class PreparedKernels:
 
 
 def serve(number: int) -> None:
-    """Fork for each request at this socket until the input ends; return in the fork, which becomes the kernel."""
+    """Fork for each request at this socket until the input ends. The fork returns and becomes the kernel."""
     for name in IMPORTED:
         __import__(name)
     listening = socket.socket(fileno=number)
@@ -77,7 +77,7 @@ def serve(number: int) -> None:
 
 
 def become(asking: socket.socket) -> None:
-    """Take over the folder, environment and output of the requesting process, and end when it ends."""
+    """Take over the folder, environment and output of the requesting process. End when that process ends."""
     os.setsid()
     sent, files, *_ = socket.recv_fds(asking, MOST_BYTES, 3)
     for number, file in enumerate(files):

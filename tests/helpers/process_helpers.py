@@ -20,7 +20,7 @@ def wait_for(condition, seconds: float = 5):
 
 
 def lives(pid: int) -> bool:
-    """Return whether a process runs; a zombie does not."""
+    """Return True if a process is running; a zombie is not."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
 

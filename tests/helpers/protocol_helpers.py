@@ -16,7 +16,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 JSONObject = dict[str, Any]
 
 OTHERS = [name for name in OWN_PROTOCOLS if name != DEFAULT_HANDOFF]
-"""Our own protocols beside the default one."""
+"""The protocols of this package except the default."""
 
 KERNEL = {
     "step_id": "s1",
@@ -61,7 +61,7 @@ CONTRACT: JSONObject = {
 }
 
 ABSENT = object()
-"""Stands for a field that is taken out."""
+"""Marks a field to remove in :func:`changed`."""
 
 
 def changed(value: JSONObject, changes: JSONObject) -> JSONObject:
@@ -80,17 +80,17 @@ def changed(value: JSONObject, changes: JSONObject) -> JSONObject:
 
 
 def envelope(**changes: Any) -> JSONObject:
-    """Return an envelope; ``summary__evidence`` stands for the path ``summary.evidence``."""
+    """Return an envelope with changed fields; the keyword ``summary__evidence`` is the path ``summary.evidence``."""
     return changed(ENVELOPE, {path.replace("__", "."): new for path, new in changes.items()})
 
 
 def contract(**changes: Any) -> JSONObject:
-    """Return a contract; paths are written as in :func:`envelope`."""
+    """Return a contract with changed fields; paths are written as in :func:`envelope`."""
     return changed(CONTRACT, {path.replace("__", "."): new for path, new in changes.items()})
 
 
 def block(value: Any) -> str:
-    """Return a reply that ends with the contract."""
+    """Return a reply that ends with a contract block."""
     body = value if isinstance(value, str) else json.dumps(value)
     return f"I did it.\n\n```agent_contract_handoff\n{body}\n```\n"
 
@@ -125,7 +125,7 @@ NASTY_UNITS = [
     "```agent_contract_handoff", "```agent_contract_handoff\n", "```agent_contract_handoff ", "\n", "\r\n", " \n",
     "```agent_contract_handoff\n{", "9", "-", "\u2028", "\x1c", "\ud800", "{}", '{"a":1}', "```\n{}\n```\n",
 ]  # fmt: skip
-"""What a reply of a megabyte may consist of."""
+"""Texts to repeat for a reply of one megabyte that is hard to read."""
 
 ASK = {
     "operation": "delete the build folder",
@@ -175,7 +175,7 @@ def same_when_opened(cast):
 
 
 def asking(tmp_path, *then):
-    """Return a cast whose check asks for approval of ASK and then answers ``then``; and the turns that it gets."""
+    """Return a cast whose check asks for approval of ASK and then answers ``then``, and the list of its turns."""
     seen = []
     replies = iter([report("APPROVAL_REQUEST", approval_request=ASK), *then])
 

@@ -54,7 +54,7 @@ def _take_turn(play: Play, rng: Random) -> None:
 
 
 def well_formed(rng: Random, here: SocketRules, *, rows: bool) -> dict[str, Any]:
-    """Return whether an output fits its socket: lists of equal length, and nothing that only others can give."""
+    """Return True if an output is valid for its socket: lists of equal length, and only fields of this socket."""
     count = rng.randrange(3)
     value: dict[str, Any] = {}
     if here.wanted.why_satisfied or rng.random() < 0.5:

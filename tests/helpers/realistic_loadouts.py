@@ -1,4 +1,4 @@
-"""Three loadouts of realistic size: a release, a paper with critics, and the cleaning of tables."""
+"""Three loadouts of realistic size: a software release, a paper with critics, and the cleaning of tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _critic(onward: str, back: str, limit: int, **fields: Any) -> dict[str, Any]
 
 
 def release() -> dict[str, Any]:
-    """Changes are implemented and reviewed one by one; then the release is reviewed, described and published."""
+    """Return a loadout: changes are implemented and reviewed one by one, then the release is reviewed and published."""
     return config(
         {
             "Socket-1": at("G", edge("Socket-2")),
@@ -37,7 +37,7 @@ def release() -> dict[str, Any]:
 
 
 def paper() -> dict[str, Any]:
-    """Sections are written and judged by three critics, each of whom can send them back."""
+    """Return a loadout: sections of a paper are written, and each of three critics can send them back."""
     return config(
         {
             "Socket-1": at("G", edge("Socket-2")),
@@ -62,7 +62,7 @@ def paper() -> dict[str, Any]:
 
 
 def cleaning() -> dict[str, Any]:
-    """Tables are cleaned and judged; a judge who keeps refusing ends the cast."""
+    """Return a loadout: tables are cleaned and judged, and a judge that keeps refusing ends the cast."""
     return config(
         {
             "Socket-1": at("G", edge("Socket-2")),

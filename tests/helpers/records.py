@@ -1,4 +1,4 @@
-"""Compare lines about many inputs with a stored record, as ``shown_texts`` does, but with each line once."""
+"""Compare lines about many inputs with a stored record, in which each line appears once with its count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 20
 
 
 def check_record(name: str, lines: Iterable[str]) -> None:
-    """Compare lines with the stored ones: each line once with its count, in order of first occurrence."""
+    """Compare lines with the stored record. The record has each line once with its count, in order of first occurrence."""
     counted = Counter(line.replace("\n", "\\n") for line in lines)
     now = [f"{count} {line}" for line, count in counted.items()]
     path = FOLDER / f"{name}.txt"
@@ -29,7 +29,7 @@ def check_record(name: str, lines: Iterable[str]) -> None:
 
 
 def written(value: Any) -> str:
-    """Return a value in one line; of a record only fields that differ from their defaults, without the raw config."""
+    """Return a value as one line. A named tuple is written without fields that have their defaults."""
     if is_dataclass(value):
         told = [
             f"{one.name}={written(getattr(value, one.name))}"

@@ -1,8 +1,8 @@
-"""A second, much smaller engine, written from docs/rules.md alone, that the real one must agree with.
+"""A second, much smaller engine, written from docs/rules.md alone, to compare with the real engine.
 
-It knows loadouts of agents with the sparse protocol: a plan, one loop over its work items, and sockets outside the loop.
-A visit is reduced to its result, because edges, exits and limits depend only on that (R60). A state is a value, so that
-all states can be enumerated and weighted.
+It supports loadouts of agents with the sparse protocol: a plan, one loop over its work items, and sockets outside the
+loop. A visit is reduced to its result, because edges, exits and limits depend only on the result (R60). A state is a
+value, so all states can be enumerated and weighted.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class State(NamedTuple):
         cursor: the index of the current item.
         counts: the traversals of edges for the current item (R18).
         outside: the traversals of edges outside items.
-        path: the sockets visited for the current item, each with whether an edge taken since has a limit of its own.
-        cycles: the number of rounds in which the current item did not move on.
+        path: the sockets visited for the current item, each with True if an edge taken since has its own limit.
+        cycles: the number of cycles of the current item without an advance.
     """
 
     socket: str
@@ -68,7 +68,9 @@ class SecondEngine:
         self.advances = self._advances()
 
     def _advances(self) -> dict[str, str]:
-        """Return the condition under which each member moves the cursor: its own, else derived from exits (R15)."""
+        """Return the condition under which each socket of the loop moves the cursor: its own, or derived from exits
+        (R15).
+        """
         own = {name: self.sockets[name]["advance"]["when"] for name in self.members if "advance" in self.sockets[name]}
         if own:
             return own
@@ -86,7 +88,7 @@ class SecondEngine:
         return [YES, NO, *([] if self.requires_verdict(socket) else [NOTHING]), *handles_failure]
 
     def requires_verdict(self, socket: str) -> bool:
-        """Return whether the output must have ``satisfied``: a guarded edge or advance depends on it (R7)."""
+        """Return True if the output must have ``satisfied``, because a guarded edge or advance depends on it (R7)."""
         conditions = {edge["when"] for edge in self.sockets[socket].get("edges", ())} | {self.advances.get(socket)}
         return not conditions.isdisjoint({"satisfied", "not_satisfied"})
 
@@ -98,7 +100,7 @@ class SecondEngine:
         return self._enter(State(self.entry), self.entry)
 
     def complete(self, state: State, result: str, count: int = 0) -> tuple[State, Routes]:
-        """Complete a visit (R2); return the next state and the routes that were taken to it.
+        """Complete a visit (R2); return the next state and the taken routes.
 
         Args:
             state: the waiting cast.
@@ -144,7 +146,7 @@ class SecondEngine:
         return next(guarded, None) or next((route for route in routes if route["condition"] == "always"), None)
 
     def _count(self, state: State, edge: Edge, own_limit: int | None, *, has_item: bool) -> tuple[State, bool]:
-        """Count a traversal; return whether it exceeds the limit (R18)."""
+        """Count a use of an edge; return True if it exceeds the limit (R18)."""
         if has_item and own_limit is None:
             return state, False
         counts = Counter(dict(state.counts if has_item else state.outside))
@@ -153,7 +155,7 @@ class SecondEngine:
         return state._replace(**{"counts" if has_item else "outside": tuple(sorted(counts.items()))}), exceeded
 
     def _enter(self, state: State, socket: str, *routes: Edge | str) -> tuple[State, Routes]:
-        """Enter a socket, passing over empty loops (R1, R16)."""
+        """Enter a socket and skip empty loops (R1, R16)."""
         passed: set[str] = set()
         while socket in self.members and (state.items is None or state.cursor >= state.items):
             always = [route for route in self.exits if route["condition"] == "always"]
@@ -204,7 +206,7 @@ class SecondEngine:
 
 
 def random_document(random: Random) -> dict[str, Any]:
-    """Return a random loadout of the kind that :class:`SecondEngine` knows."""
+    """Return a random loadout that :class:`SecondEngine` supports."""
     members = [f"In{number}" for number in range(random.randint(1, 3))]
     outside = [f"Out{number}" for number in range(random.randint(1, 3))]
     everywhere = [*members, "Plan", *outside, "end"]

@@ -71,13 +71,13 @@ def repository(folder: Path, *options: str) -> Path:
 
 
 def ignored(folder: Path, path: str) -> bool:
-    """Return whether Git ignores a path."""
+    """Return True if Git ignores a path."""
     done = subprocess.run(["git", "check-ignore", "--quiet", path], cwd=folder, env={**os.environ, **GIT}, check=False)
     return done.returncode == 0
 
 
 class StandIn:
-    """A strict stand-in for jj on PATH, see tests/data/jj_stand_in.py."""
+    """A strict replacement for jj on PATH, see tests/data/jj_stand_in.py."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -93,7 +93,7 @@ class StandIn:
         return {"PATH": str(self.folder), "JJ_LOG": str(self._log)}
 
     def calls(self) -> list[list[str]]:
-        """Return the calls since the last request."""
+        """Return the calls since this method was last called."""
         lines = self._log.read_text().splitlines() if self._log.exists() else []
         self._log.unlink(missing_ok=True)
         return [json.loads(line) for line in lines]

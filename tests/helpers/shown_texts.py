@@ -1,7 +1,8 @@
-"""Compare whole outputs with stored ones; ``MATERIA_SHOWN=write`` stores them again, to be reviewed before a commit.
+"""Compare whole outputs with stored outputs (snapshot tests).
 
-A view says dozens of small things. Each of them by itself is seldom worth a test, and all of them together are worth one:
-they stand in a file of ``tests/data/shown``, one line for each block, so that a change of any of them shows in a diff.
+``MATERIA_SHOWN=write`` stores them again; review the difference before a commit. A view shows dozens of details that
+rarely deserve a test each. One file of ``tests/data/shown`` has all details, one line for each block, so that a diff
+shows each change.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from materia_nb.display.blocks import Block, blocks_as_json
 
 FOLDER = Path(__file__).parents[1] / "data" / "shown"
 LINE = 160
-"""Characters of a line; of a longer one the beginning, the length and a sum of the rest are kept."""
+"""Maximum length of a line. Of a longer line the beginning, the length and a checksum are stored."""
 
 CHANGING = (
     (re.compile(re.escape(sys.executable)), "python"),
@@ -35,11 +36,11 @@ CHANGING = (
     (re.compile(r'("place": ?)\{[^}]*\}'), r"\1{…}"),
     (re.compile(r"(\b[a-z]+At\W{1,4})\d{4}-\d\d-\d\dT[\d:.]+Z"), r"\1WHEN"),
 )
-"""What differs from run to run, and what stands in its place."""
+"""Patterns of texts that differ between runs, with their replacements."""
 
 
 def matches(name: str, parts: Iterable[tuple[str, Any]]) -> None:
-    """Assert that the output equals the stored file of that name, or write the file if that is requested."""
+    """Assert that the output equals the stored file ``name``, or write the file if requested."""
     said = "\n".join(line for title, value in parts for line in (f"## {_stable(title)}", *_lines(value))) + "\n"
     path = FOLDER / f"{name}.txt"
     if os.environ.get("MATERIA_SHOWN") == "write":
@@ -76,7 +77,7 @@ def _stable(text: str) -> str:
 
 
 def _steady(value: Any) -> Any:
-    """Replace a picture by its text; the drawing has its own tests."""
+    """Replace a picture by its text, because other tests compare the drawing."""
     if isinstance(value, dict):
         return {key: _steady(one) for key, one in value.items() if key not in ("svg", "dark")}
     if isinstance(value, list | tuple):

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def streams_config(limit: int | None = None, *, build: Json | None = None, **top: Any) -> Json:
-    """Plan items in streams; each lane sets up once, then builds and checks its items; after the join, tell."""
+    """Return a config: plan items in streams; each lane sets up, then builds and checks its items; then tell."""
     return config(
         {
             "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
@@ -43,7 +43,7 @@ def streams_config(limit: int | None = None, *, build: Json | None = None, **top
 
 
 def plan_of(streams: Mapping[str, Sequence[int]]) -> str:
-    """Return the planner's answer, with one item for each name in the streams."""
+    """Return the planner's answer, with one item for each name in the streams and their schedule."""
     count = sum(map(len, streams.values()))
     return json.dumps(
         {

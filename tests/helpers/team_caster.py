@@ -1,5 +1,7 @@
-"""A cast of a model with an MCP server, then of stand-ins for coding agents, that runs until it is killed: ``... URL
-PROJECT``."""
+"""A program that runs a cast until it is killed: with a model and an MCP server, then with fake coding agents.
+
+Usage: ``... URL PROJECT``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ SERVER = {
 
 
 def document() -> dict[str, Any]:
-    """Plan by the clock, let each program work, and tell: five programs cost 5.2 cents, as far as the cost is known."""
+    """Return a loadout: plan with the tool ``clock``, let five programs work, and tell. The known cost is 5.2 cents."""
     sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"))}
     for number, _ in enumerate(PROGRAMS, 2):
         sockets[f"Socket-{number}"] = h.at("Work", ("always", f"Socket-{number + 1}"))

@@ -1,7 +1,7 @@
-"""User code that mypy checks together with the package: correct code passes, and every mistake is found.
+"""User code that mypy checks together with the package. Nothing runs this file.
 
-Each slip is ignored by its code, and an ignore that is not needed is an error: so one that is no longer found fails
-``make lint``. Nothing runs this.
+Correct code must pass, and mypy must find each mistake. A mistake has an ignore comment with its error code. An unused
+ignore comment is an error, so ``make lint`` fails if mypy no longer finds a mistake.
 """
 
 from __future__ import annotations

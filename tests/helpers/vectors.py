@@ -1,4 +1,4 @@
-"""Load the conformance vectors for the tests of the package that each file covers."""
+"""Load the conformance vectors. The tests of each package run the vectors that cover it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build the published files, and environments that contain nothing else."""
+"""Build the wheel and the source distribution, and environments that contain only them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OURS = {"PYTHONPATH", "PYTHONHOME", "MATERIA_CONFIG", "MATERIA_PROFILE_DIR", "JU
 
 
 class Built(NamedTuple):
-    """The two published files."""
+    """The built wheel and source distribution."""
 
     sdist: Path
     wheel: Path
@@ -53,7 +53,7 @@ def attempt(command: list[str], **more) -> subprocess.CompletedProcess[str]:
 
 
 class Stranger:
-    """A user with a wheel, an empty folder and a new environment, without the repository."""
+    """A user with a wheel, an empty folder and a new environment, but without the repository."""
 
     def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self.home = folder / "home"
@@ -93,7 +93,7 @@ class Stranger:
 
 
 def pythons() -> dict[str, str]:
-    """Return the supported Pythons of this machine by version: those on PATH, of pyenv and of uv."""
+    """Return the supported Pythons on this machine by version, from PATH, pyenv and uv."""
     kept = [Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python"]
     found = {}
     for minor in range(11, 15):

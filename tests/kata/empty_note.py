@@ -1,4 +1,4 @@
-"""A hint `empty-note` with its fix, for the field of :mod:`socket_note`."""
+"""A change of the package: add the hint `empty-note` with its fix, for the field of :mod:`socket_note`."""
 
 from __future__ import annotations
 

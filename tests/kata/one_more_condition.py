@@ -1,6 +1,7 @@
-"""A condition `unsaid`, added as one more row of the table of conditions.
+"""A change of the package: add a condition `unsaid` as one more row of the table of conditions.
 
-Each step of a condition's way is walked: it is checked, routed, told by why, drawn, and offered by the designer.
+The checks cover the whole use of a condition: it is checked, routed, explained by why, drawn, and offered by the
+designer.
 """
 
 from __future__ import annotations

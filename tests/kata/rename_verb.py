@@ -1,4 +1,4 @@
-"""A verb `rename-socket` for an existing operation of the designer."""
+"""A change of the package: add the verb `rename-socket` for an existing operation of the designer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A field `note` of a socket, for a person's remarks."""
+"""A change of the package: add a field `note` of a socket, for a person's remarks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Apply typical changes, each in few files, to a copy of the package, and check everything that should follow.
+"""Apply typical changes to a copy of the package, and check everything that should follow from each change.
 
-Each is a script here: its ``EDITS`` are by file what is replaced and by what, and run, it checks what has come of it.
-All are made to one copy, since they are made in one house.
+Each change is a script in this folder. Its ``EDITS`` are the replacements for each file. When the script runs, it
+checks the effects of the change. All changes are made in the same copy.
 """
 
 from __future__ import annotations

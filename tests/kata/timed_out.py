@@ -1,6 +1,7 @@
-"""A condition `timed_out` for failures by timeout, with its own result: routed, explained, explored and weighed.
+"""A change of the package: add a condition `timed_out` for failures by timeout, with its own result.
 
-Odds, simulations, estimates and their verbs accept its chance.
+The checks cover routing, explanations, explore and odds. Odds, simulations, estimates and their verbs accept the chance
+of a timeout.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def check_routing_and_why() -> None:
 
 
 def check_overlaps() -> None:
-    """A timeout matches an edge for failures too, so the picture numbers these two edges."""
+    """A timeout matches both the new edge and an edge for failures, so the picture numbers these two edges."""
     assert condition_spec("timed_out").overlaps(condition_spec("failed"))
     assert condition_spec("failed").overlaps(condition_spec("timed_out"))
     assert not condition_spec("timed_out").overlaps(condition_spec("refused"))
