@@ -1,9 +1,9 @@
 """Documents made of frozen blocks, each of which renders as text, as HTML, and as JSON for a panel.
 
 A view is a function from values to blocks, or a :class:`Shown` with such a function; no other code writes markup.
-Texts in blocks may be hostile; this module bounds them and makes them harmless on output.
-As a page, blocks are one static HTML file without scripts or external resources, for light and dark. In a notebook they
-are MIME bundles of text, HTML and pictures.
+Texts in blocks may be hostile; this module limits their length and escapes them on output.
+A page of blocks is one static HTML file without scripts or external resources, for light and dark themes. In a
+notebook, blocks are shown as MIME bundles of text, HTML and pictures.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MAX_PNG_BYTES: Final = 1_000_000
 
 
 def _with_palette(png: bytes) -> bytes:
-    """Return the picture with at most 256 colours, a third of the size; unchanged if Pillow is not installed."""
+    """Reduce a PNG to 256 colours, about a third of its size; without Pillow, return the PNG unchanged."""
     try:
         from PIL import Image
     except ImportError:
@@ -138,16 +138,16 @@ _RULES: Final = (
 
 
 def record_bundle(text: str, html: str) -> MimeBundle:
-    """Return the MIME bundle of a panel's record, which readers see if the panel's kernel is gone.
+    """Return the MIME bundle of a panel's record, which is shown after the panel's kernel is gone.
 
-    The record includes the CSS rule that shows either the panel or the record, because a reopened notebook has no
-    other style of ours.
+    The record includes the CSS rule that shows either the panel or the record, because a reopened notebook does not
+    load our style sheet.
     """
     return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
 
 
 _SHOWN_CHARS: Final = 6_000
-"""Maximum number of characters shown of a text; the artifact has the whole text."""
+"""Maximum number of shown characters of a text; the stored artifact has the complete text."""
 _CELL_CHARS: Final = 1_000
 _LINE_CHARS: Final = 20_000
 _HEADING_CHARS: Final = 300
@@ -195,7 +195,7 @@ class Heading(Block):
 
 @dataclass(frozen=True, slots=True)
 class Line(Block):
-    """A short text; the tone ``bad`` marks a warning that must not be missed."""
+    """A line of text; the tone ``bad`` marks an important warning."""
 
     text: str
     tone: _Tone = ""
@@ -232,7 +232,7 @@ class Code(Block):
 
 @dataclass(frozen=True, slots=True)
 class LineDiff(Block):
-    """A line diff: each line with its sign ``+``, ``-`` or a blank."""
+    """A line diff; each line begins with ``+``, ``-`` or a blank."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -296,7 +296,7 @@ class JsonTree(Block):
 
 @dataclass(frozen=True, slots=True)
 class Fold(Block):
-    """Collapsible blocks under a title; a link to ``#anchor`` leads here.
+    """Collapsible blocks under a title; ``anchor`` is the target of links to this fold.
 
     In a terminal, a closed fold shows about ``brief`` characters, in whole lines.
     """
@@ -328,7 +328,7 @@ inline SVG but leaves its text."""
 
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
-    """A picture drawn by this package, and a replacement text; empty if the surrounding text is sufficient.
+    """A picture drawn by this package, with a replacement text, which is empty if the surrounding text is sufficient.
 
     Args:
         svg: the picture for light pages.
@@ -411,14 +411,14 @@ class Action(Block):
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A status in a cell, such as ``failed: timeout``, with a sign and a matching colour."""
+    """A status in a table cell, such as ``failed: timeout``, with a sign and a matching colour."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A number in a cell over a bar that fills a share, 0 to 1, of the cell."""
+    """A number in a table cell over a bar that fills a share, 0 to 1, of the cell."""
 
     text: str
     share: float
@@ -426,7 +426,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A text in a cell that links to the fold with this anchor on a page."""
+    """A text in a table cell that links to the :class:`Fold` with this anchor on the same page."""
 
     text: str
     anchor: str
@@ -436,7 +436,7 @@ Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
 
 
 def cell_text(cell: Cell) -> str:
-    """Return the text of a cell, made safe to display."""
+    """Return the text of a table cell, made safe to display."""
     return clip_plain(str(getattr(cell, "text", cell)), _CELL_CHARS)
 
 
@@ -455,7 +455,7 @@ def _cell_html(cell: Cell) -> str:
 
 
 def _cell_json(cell: Cell) -> JSON:
-    """Return panel JSON of a cell: its text, with sign and colour for a status and with the share for a bar."""
+    """Return the panel JSON of a table cell: its text, the sign and colour of a status, and the share of a bar."""
     text = cell_text(cell)
     if isinstance(cell, Badge):
         return {"text": text, **dict(zip(("sign", "colour"), badge_sign(cell.text), strict=True))}
@@ -479,7 +479,7 @@ class FactTable(Block):
 
 
 class Shown(Block):
-    """A value that displays itself, rendered from its blocks. Displaying it never raises.
+    """Base class of values that notebooks display from their blocks. Displaying a value never raises an exception.
 
     A ``title`` attribute, if any, becomes the title of its frame.
     """
@@ -508,7 +508,7 @@ class Shown(Block):
         return str(getattr(self, "title", ""))
 
     def _show(self) -> MimeBundle:
-        """Return text, also HTML if lines or one picture are not enough, and a single picture as SVG and PNG."""
+        """Return text, HTML (if there is more than lines or one picture), and SVG and PNG of a single picture."""
         blocks = list(self._blocks())
         # Text and HTML are written from the same blocks, so that a picture among them is drawn once.
         view = View(self._title(), blocks) if type(self).as_text is Shown.as_text else self
@@ -529,7 +529,7 @@ class Shown(Block):
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
     ) -> MimeBundle:
-        """Return the MIME bundle, restricted to ``include`` and without ``exclude``."""
+        """Return the MIME bundle with only the types in ``include`` and without the types in ``exclude``."""
         try:
             bundle = self._show()
         except Exception as error:  # noqa: BLE001 - a failing display would hide the value
@@ -542,7 +542,7 @@ class Shown(Block):
 
 
 class View(Shown):
-    """A titled document, meant as the value of a cell."""
+    """A document with a title, displayed as the value of a notebook cell."""
 
     def __init__(self, title: str, blocks: Sequence[Block]) -> None:
         self.title, self.inside = title, tuple(blocks)
@@ -637,7 +637,7 @@ def lines(texts: Iterable[str], tone: _Tone = "") -> list[Block]:
 
 
 def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
-    """Return blocks as plain text, with an empty line around each table but not under its heading."""
+    """Return blocks as plain text, with an empty line before each table, except below a heading, and after it."""
     text, before = "", None
     for block in blocks:
         if written := block.as_text(width):
@@ -656,7 +656,7 @@ _LEAF: Final = (str, int, float)
 
 
 def blocks_as_json(value: Any) -> Any:
-    """Return a value with all blocks in it converted to JSON."""
+    """Return a copy of a value in which every block is converted to JSON."""
     if isinstance(value, Block):
         return value.as_json()
     if isinstance(value, dict):

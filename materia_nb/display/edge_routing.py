@@ -27,23 +27,23 @@ DIRECTION_VECTORS: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 _COLUMNS, _ROWS = zip(*DIRECTION_VECTORS, strict=True)
 ARROW_MARGIN: Final = 12.0
-"""Distance of a line that runs along a box; also the room for an arrow head."""
+"""Distance between a box and a line that runs along it, in pixels; also the space for an arrow head."""
 CLEARANCE: Final = 4.0
 """Minimum distance between a line and a box that it passes, in pixels."""
 _LANE: Final = 8.0
 _BEND: Final = 34.0
 _THROUGH: Final = 50.0
-"""Cost factor of a path through a box, which is the last resort."""
+"""Cost factor of a path through a box, which is chosen only if no other path exists."""
 _FOREIGN: Final = 2.5
-"""Cost factor of a path through a loop that contains neither end."""
+"""Cost factor of a path through a loop that contains neither end of the line."""
 _CROWDED: Final = 1.4
 _SHARED: Final = 0.9
 
 
 _CHIP: Final = 10.0
-"""Distance between a chip and its card."""
+"""Distance between a chip and its card, in pixels."""
 _SLOT: Final = 14.0
-"""Width that a line without a chip takes on a side of a card."""
+"""Width that a line without a chip takes on a side of a card, in pixels."""
 
 
 @dataclass(slots=True, eq=False)
@@ -316,7 +316,11 @@ def _overlapping_groups(segments: Sequence[_Segment]) -> Iterator[list[_Segment]
 
 
 def _assign_lanes(segments: Sequence[_Segment], *, outward: int) -> int:
-    """Assign each segment the lane of its net, different from overlapping nets; return the number of lanes."""
+    """Assign a lane to each segment, the same lane within a net and different lanes for overlapping nets.
+
+    Returns the number of lanes.
+
+    """
     ordered = sorted(segments, key=lambda segment: (segment.leaning, segment.net), reverse=outward < 0)
     if outward:  # the segments that turn away furthest are outermost
         ordered.sort(key=lambda segment: abs(segment.leaning))
@@ -384,7 +388,7 @@ def attach_lines(
         lines: the lines; updated in place.
         boxes: the boxes that they connect.
         flow: the direction of the flow, ``RIGHT`` or ``DOWN``.
-        solid: whether a chip next to the card with this key would cover something.
+        solid: returns True if a chip in this box, next to the card with this key, would cover something.
     """
     sides = {(key, side): _Side() for key in boxes for side in range(4)}
     strips: dict[tuple[str, int], Box] = {}
@@ -453,7 +457,7 @@ def _has_room(
     box: Box,
     solid: Callable[[Box, str], bool],
 ) -> bool:
-    """Return True if one more line and its chip fit on a side."""
+    """Return True if a further line and its chip fit on a side of its box."""
     long = (box.w if side in (UP, DOWN) else box.h) - 4
     if sides[line.source, side].taken(side) + _width_on_side(line, side) > max(long, _SLOT * 2):
         return False

@@ -1,10 +1,10 @@
 """Escaping of foreign text, HTML builders, and word diffs. Text from models, loadouts and processes is hostile until escaped here.
 
-Three steps, in this order: :func:`shorten` bounds a text, :func:`plain` makes it harmless as text,
+There are three steps, in this order: :func:`shorten` limits the length of a text, :func:`plain` makes it harmless as text,
 :func:`esc` makes it harmless inside HTML and XML too (and includes :func:`plain`).
 
 The HTML builders (tables, JSON trees, panels, badges) escape their arguments, except :class:`Html`, which they return.
-Adding to an :class:`Html` with ``+`` gives an ordinary string again, which the next builder escapes.
+Concatenating an :class:`Html` with ``+`` returns an ordinary string, which the next builder escapes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONTEXT_CHARS: Final = 120
 
 @lru_cache(64)  # an open panel draws the same texts in every frame
 def word_parts(a: str, b: str) -> Parts:
-    """Return the word diff of two texts; unchanged text is cut to some characters around each change."""
+    """Return the word diff of two texts; unchanged text is shortened to a few characters around each change."""
     parts: list[tuple[str, str]] = []
     for sign, text in _diff_by_line(a, b):
         if parts and parts[-1][0] == sign:
@@ -51,7 +51,7 @@ def word_parts(a: str, b: str) -> Parts:
 
 
 def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
-    """Match whole lines first, then the words of differing lines."""
+    """Return the word diff of two long texts: match whole lines first, then the words of the lines that differ."""
     for old, new, alike in _matching_stretches(_LINE.findall(a), _LINE.findall(b)):
         if alike:
             yield " ", old
@@ -83,7 +83,7 @@ def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[st
 
 
 def _near_changes(text: str, *, first: bool, last: bool) -> str:
-    """Shorten unchanged text, keeping its end before a change and its beginning after one."""
+    """Shorten unchanged text; keep its end if a change follows, and its beginning if a change precedes."""
     if len(text) <= 3 * _CONTEXT_CHARS:
         return text
     before = "" if first else text[:_CONTEXT_CHARS]
@@ -264,7 +264,7 @@ def _min_column_width(column: Iterable[object]) -> int:
 
 
 class _Tree:
-    """Makes nodes of one JSON value, up to a limit."""
+    """Converts a JSON value to tree nodes, up to a maximum number."""
 
     def __init__(self) -> None:
         self.left = _MAX_NODES
@@ -303,7 +303,7 @@ class _Tree:
 
 
 def _paired_children(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
-    """Pair the children of two objects or two lists; None for other values. A missing value counts as empty."""
+    """Pair the children of two objects or two lists; return None for other values. A missing value counts as empty."""
     if a is MISSING and isinstance(b, dict | list) and b:
         a = type(b)()
     elif b is MISSING and isinstance(a, dict | list) and a:
@@ -403,7 +403,7 @@ def html_link(href: str, text: str) -> Html:
 
 
 def html_bar(text: str, share: float) -> Html:
-    """Return text over a bar that fills a share, 0 to 1, of the width."""
+    """Return a text on top of a bar that fills a share, 0 to 1, of the width."""
     filled = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
     return Html(
         f'<div style="padding:0 4px;background:linear-gradient(90deg,#3b82c455 {filled},transparent {filled})">'
@@ -415,7 +415,7 @@ _TONES: Final = {"bad": f"color:{_RED};font-weight:600", "quiet": "opacity:0.75"
 
 
 def html_line(text: str, tone: str = "") -> Html:
-    """Return a text as one line, which may be a long command to approve; ``bad`` is red, ``quiet`` pale."""
+    """Return a text as one line, which may be a long command to approve; ``bad`` is red, and ``quiet`` is pale."""
     role = ' role="alert"' if tone == "bad" else ""
     style = f' style="{_TONES[tone]}"' if tone in _TONES else ""
     return Html(f"<div{role}{style}>{html_text(text, _MAX_LINE_CHARS)}</div>")
@@ -469,7 +469,7 @@ def badge_sign(status: str) -> tuple[str, str]:
 
 
 def status_badge(status: str) -> Html:
-    """Return a status with its sign; the colour only repeats the sign."""
+    """Return a status with its sign and colour; the colour adds no information to the sign."""
     sign, colour = badge_sign(status)
     return Html(
         f'<span style="border:1.5px solid {colour};border-radius:9px;padding:0 8px;white-space:nowrap">'

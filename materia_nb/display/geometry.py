@@ -110,7 +110,7 @@ def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def wrap_text(text: str, size: float, room: float, max_lines: int) -> tuple[str, ...]:
-    """Return a text as at most ``max_lines`` lines of ``room`` pixels, the last one cut."""
+    """Return a text as at most ``max_lines`` lines of ``room`` pixels; the last line is cut if necessary."""
     lines: list[str] = []
     remaining = text.split()
     while remaining and len(lines) < max_lines - 1:
@@ -152,7 +152,7 @@ def rounded_path(points: Sequence[Point]) -> str:
 
 
 def rounded_polyline(points: Sequence[Point]) -> list[Point]:
-    """Return an orthogonal path with round corners as a polyline."""
+    """Return an orthogonal path as a polyline that approximates its round corners."""
     polyline = [points[0]]
     for (ax, ay), (x, y), (bx, by) in _round_corners(points):
         for step in range(_CORNER_SEGMENTS + 1):
@@ -166,8 +166,9 @@ def rounded_polyline(points: Sequence[Point]) -> list[Point]:
 def bend_segments(points: Sequence[Point], source: Point, target: Point, label: Point | None) -> dict[str, str | float]:
     """Convert a polyline between nodes at ``source`` and ``target`` to data for cytoscape's ``curve-style: segments``.
 
-    ``ws`` run along the line between the centres, ``ds`` in pixels beside it; ``from`` and ``to`` are the ends in pixels
-    from the centres. ``dx`` and ``dy`` lead from the middle point, where cytoscape puts a label, to ``label``.
+    ``ws`` are positions of the bends along the line between the centres, as shares of its length; ``ds`` are their
+    distances from this line, in pixels. ``from`` and ``to`` are the ends, relative to the centres. ``dx`` and ``dy``
+    are the offset of ``label`` from the middle point, where cytoscape places labels.
     """
     before, middle, after = _split_polyline(points, label)
     inner = _balanced_points(before, middle, after)
@@ -207,7 +208,7 @@ def _nearest_on_segment(to: Point, start: Point, end: Point) -> Point:
 
 
 def _balanced_points(before: list[Point], middle: Point, after: list[Point]) -> list[Point]:
-    """Join the parts with ``middle`` as the middle of an odd number of points, where cytoscape puts the label."""
+    """Join the parts around ``middle``, with equal numbers of points, because cytoscape labels the middle point."""
     more = len(before) - len(after)
     # Repeating the point is enough: a segment of length 0 is invisible.
     return [*before, *[middle] * max(0, -more), middle, *[middle] * max(0, more), *after]

@@ -196,7 +196,7 @@ def _may_fall_through(socket: Socket) -> bool:
 
 @dataclass(slots=True, eq=False)
 class LoopFrame:
-    """The picture (``loop`` is None) or the frame of a loop, with its direct members in order."""
+    """The frame of a loop with its direct members in order; the whole picture if ``loop`` is None."""
 
     loop: str | None
     sockets: list[str] = field(default_factory=list)
@@ -284,14 +284,18 @@ def short_number(number: int) -> str:
 
 
 def advance_label(advance: Advance, *, short: bool = False) -> str:
-    """Describe an advance, and mark it if it was derived (R15); ``short`` for cards."""
+    """Return an advance in words, marked if it was derived (R15); ``short`` returns a shorter text for cards."""
     condition = condition_spec(advance.when)
     when = "" if condition.matches_any_output else f" {condition.short}" if short else f" when {advance.when}"
     return f"advance ▸ {part(advance.cursor)}{when}{' (derived)' if advance.derived else ''}"
 
 
 def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
-    """Return further notes on a socket: its own iteration, its advance, and a fall-through to the end; ``short`` for cards."""
+    """Return further notes on a socket: its iterator, its advance, and the end of the cast if no edge matches.
+
+    With ``short``, the notes are shorter, for cards.
+
+    """
     notes = []
     if socket.iterator is not None and socket.iterator.loop is None:
         notes.append(f"for each {part(socket.iterator.items)} as {part(socket.iterator.alias)}")
@@ -321,7 +325,7 @@ def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None
 
 
 def _limit_label(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
-    """Return the limit of an edge, or its use for the current item or the whole cast (R18)."""
+    """Return the limit of an edge, or how often it was taken for the current item or in the whole cast (R18)."""
     if used is None:
         return f"max {limit}"
     return f"{'this item: ' if item else 'used '}{used[0]} of {used[1]}"
@@ -330,7 +334,7 @@ def _limit_label(limit: int, used: tuple[int, int] | None = None, *, item: bool 
 def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> str:
     """Return the label of a line: order, condition and limit; empty for a single plain edge.
 
-    ``short`` for the chip on the line.
+    With ``short``, the label is shorter, for the chip on the line.
     """
     if link.kind in ("start", "implied"):
         return ""
@@ -372,7 +376,7 @@ def _warning_label(socket_id: str, marks: Marks) -> str:
 
 
 def state_label(socket_id: str, marks: Marks) -> str:
-    """Return the state of a cast at a socket, or an empty text."""
+    """Return the state of a cast at a socket in words, or an empty text."""
     if socket_id == marks.failed:
         return "✖ failed"
     if noted := _warning_label(socket_id, marks):
@@ -449,7 +453,7 @@ _FUNCTION: Final = "the function "
 
 
 def answerer_badge(socket: Socket, marks: Marks) -> str:
-    """Return a very short name of a socket's agent, ``pinned``, or an empty text."""
+    """Return the text of a card's badge: a very short name of the socket's agent, ``pinned``, or an empty text."""
     if socket.id in marks.pins:
         return "pinned"
     who = part(marks.answers.get(socket.id, ""), 60)
@@ -466,7 +470,7 @@ def answerer_badge(socket: Socket, marks: Marks) -> str:
 
 
 def icon_name(socket: Socket, marks: Marks) -> str:
-    """Return the icon name of a card: generator, utility, or the kind of who answers."""
+    """Return the name of a card's icon: for a generator, for a utility, or for the kind of agent."""
     if socket.is_generator:
         return "generator"
     if socket.materia.kind == "utility":

@@ -97,8 +97,9 @@ class DrawnLine:
 class GraphLayout:
     """A layout in pixels.
 
-    ``signs`` are the start and the end; ``detached`` sockets cannot be reached; members of ``folded`` loops have no box.
-    ``bounds`` encloses everything with a margin; ``pitch`` is the size of a column and a row; ``level`` the level of detail.
+    ``signs`` are the boxes of the start and end signs. ``detached`` sockets cannot be reached. Members of ``folded``
+    loops have no box. ``bounds`` encloses everything with a margin. ``pitch`` is the size of a column and a row.
+    ``level`` is the level of detail.
     """
 
     nodes: dict[str, Box]
@@ -185,10 +186,10 @@ def best_layout(
     positions: Mapping[str, GridPosition] | None = None,
     levels: Sequence[Level] = (3, 2, 1),
 ) -> GraphLayout:
-    """Return the layout of a graph for ``room``, with all readable detail, in the direction with the larger scale.
+    """Return the layout of a graph for the area ``room``: the readable layout with most detail and the largest scale.
 
-    A flow that is too long continues in another row or column; if it still does not fit, all cards stand in a single file.
-    If no layout is readable as a whole, it fills the width and continues below. Positions of the loadout are ignored only
+    A flow that is too long continues in another row or column; if it still does not fit, all cards are placed in a
+    single row or column. If no layout is readable as a whole, the layout fills the width and the user scrolls down. Positions of the loadout are ignored only
     if two cards do not fit next to each other.
     """
     start_positions = grid_positions(graph) if positions is None else positions
@@ -249,7 +250,7 @@ def _max_cards(room: tuple[float, float], direction: Direction, level: Level) ->
 
 
 def bounding_box(boxes: Iterable[Box], margin: float) -> Box:
-    """Return the smallest box that holds all of ``boxes`` with a margin around them."""
+    """Return the smallest box that encloses ``boxes`` with a margin around them."""
     boxes = list(boxes) or [Box(0, 0, 0, 0)]
     left, top = min([box.x for box in boxes]) - margin, min([box.y for box in boxes]) - margin
     right = max([box.x + box.w for box in boxes]) + margin
@@ -478,7 +479,7 @@ class _LayoutBuilder:
         return abs(source.cx - target.cx) + abs(source.cy - target.cy)
 
     def _loops_at(self, link: Link) -> frozenset[str]:
-        """Return the loops around the ends of a line, in which it may run."""
+        """Return the loops around the ends of a line, through which the line may run."""
         ends = (link.source, link.target)
         return frozenset(loop.id for loop in self.graph.loops.values() if not set(loop.sockets).isdisjoint(ends))
 

@@ -27,7 +27,7 @@ _Frame: TypeAlias = tuple[float, float, float, float]
 
 @dataclass(slots=True)
 class _Block:
-    """Placed cards, with their extent along and across the flow."""
+    """A group of placed cards, with its size along and across the flow."""
 
     length: float = 1.0
     breadth: float = 1.0
@@ -111,7 +111,7 @@ def _key_in_frame(socket: str, path: tuple[LoopFrame, ...], depth: int) -> str:
 
 
 def _bands(lengths: Sequence[float], max_length: float) -> list[list[int]]:
-    """Split ranks of these lengths into bands of at most ``max_length``."""
+    """Split a flow into bands of at most ``max_length``; ``lengths`` has the length of each rank."""
     bands: list[list[int]] = [[]]
     for rank, length in enumerate(lengths):
         if bands[-1] and sum(lengths[index] for index in bands[-1]) + length > max_length + 0.01:

@@ -62,7 +62,7 @@ def part_title(prompt_part: PromptPart) -> str:
 
 
 _MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "glob")
-"""Names of the most informative arguments of a call, most informative first."""
+"""Names of the most informative arguments of tool calls, most informative first."""
 MAX_APPROVAL_CHARS: Final = 2**20
 """Maximum length of a text to approve, in characters; a longer text is shown without its middle."""
 _JUDGED_IN_WORDS: Final = 2_000
@@ -70,7 +70,7 @@ _LINE_END: Final = " \u23ce "
 
 
 def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Block]:
-    """Return each call as a fold: the model's text, the arguments, and the result.
+    """Return each tool call as a collapsible section: the model's text, the arguments, and the result.
 
     A call that has not run is open and shows its arguments in full, because a person may have to approve it. With
     ``judged``, the model's text is left out, because the caller shows it above the calls.
@@ -100,7 +100,7 @@ def judged_blocks(text: str, title: str = "") -> list[Block]:
 
 
 def call_words(call: ToolCall) -> str:
-    """Return a call on one line: the tool and its main argument.
+    """Return a tool call on one line: the tool and its main argument.
 
     A call that has not run shows every argument, because a person may have to approve it. A sign replaces each line end.
     Texts over 2,000 characters are cut in the middle.
@@ -116,7 +116,7 @@ def call_words(call: ToolCall) -> str:
 
 
 def _call_outcome(call: ToolCall) -> str:
-    """Return the outcome of a call in a few words."""
+    """Return the outcome of a tool call in a few words."""
     if call.decided == "denied":
         return "not allowed"
     if call.result is None:
@@ -127,7 +127,7 @@ def _call_outcome(call: ToolCall) -> str:
 
 
 def _call_title(call: ToolCall) -> str:
-    """Return the tool of a call and its main argument."""
+    """Return the tool and the main argument of a tool call."""
     about = next((value for name in _MAIN_ARGUMENTS if isinstance(value := call.args.get(name), str)), "")
     return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
 
@@ -142,7 +142,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _size_note(text: str) -> str:
-    """Return the number of lines and characters of a long text, so that nothing can hide after empty lines."""
+    """Return the number of lines and characters of a long text; the numbers reveal content after empty lines."""
     count = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
     return f" ({count}{len(text):,} characters)" if len(text) > 60 or count else ""
 
@@ -159,7 +159,7 @@ def _both_ends(text: str, limit: int) -> str:
 # -- the time axis ---------------------------------------------------------------------------
 
 _IDLE_MS: Final = 1_000
-"""Minimum length of a stretch without work that is folded, in milliseconds."""
+"""Minimum duration of a period without work that is drawn shortened, in milliseconds."""
 _FOLD_SHARE: Final = 0.03
 _MAX_FOLDED_SHARE: Final = 0.3
 _TAIL_SHARE: Final = 0.12
@@ -187,7 +187,7 @@ PlacedBar: TypeAlias = tuple[float, float, BarKind, str, str, int]
 
 
 class TimeScale:
-    """Maps times to positions on an axis, as shares of its width. All stretches without work are equally short."""
+    """Maps times to positions on an axis, as shares of its width. Long periods without work are drawn equally short."""
 
     def __init__(self, bars: Sequence[Bar], begins: int, until: int, *, running: bool) -> None:
         self.until, self._begins = until, begins
@@ -219,7 +219,7 @@ class TimeScale:
         return left, max(0.002, right - left)
 
     def ticks(self) -> list[int]:
-        """Return the times to label: both ends of the axis, and the times at which work resumed after a fold."""
+        """Return the times to label: both ends of the axis, and each time at which work resumed after a long pause."""
         times = [self._begins, *(end for _, end in self._idle[-4:]), self.until]
         middle = (self._begins + self.until) // 2
         return sorted({*times, *([] if self._idle else [middle])})
@@ -230,7 +230,7 @@ class TimeAxis(Block):
     """Rows of bars on one time axis.
 
     Attributes:
-        summary: the content in a few words.
+        summary: description of the axis in a few words.
         rows: the name of each row, and its bars.
         ticks: positions on the axis, each with its label.
         lanes: the lane of each row, "" for the cast itself.
@@ -248,7 +248,7 @@ class TimeAxis(Block):
         return ""
 
     def as_html(self) -> Html:
-        """Return the content in a few words; only panels draw the bars."""
+        """Return the summary only, because only panels draw the bars."""
         return html_line(self.summary)
 
     def as_json(self) -> dict[str, JSON]:

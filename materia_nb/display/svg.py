@@ -1,7 +1,7 @@
 """A graph as one self-contained SVG, and its parts: colours, icons, cards, loops, signs and chips.
 
 Still pictures and the live canvas use the same parts. There are no scripts, style sheets, external fonts or references to an
-``id``, so that several pictures can stand in one page. A picture has its own background, so that it is readable on any page.
+``id``, so that a page can contain several pictures. A picture has its own background, so that it is readable on any page.
 No information is conveyed by colour alone.
 """
 
@@ -82,7 +82,7 @@ _COLOURS: Final[Mapping[str, tuple[str, str]]] = {
     "A": ("#2b62bd", "#7db4ee"),
     "B": ("#a82a7f", "#ec8fc9"),
 }
-"""Each colour on light and on dark pages."""
+"""Light and dark variant of each colour."""
 LIGHT: Final[Colours] = {role: light for role, (light, _) in _COLOURS.items()}
 DARK: Final[Colours] = {role: dark for role, (_, dark) in _COLOURS.items()}
 THEMES: Final[Mapping[ThemeName, Colours]] = {"light": LIGHT, "dark": DARK}
@@ -149,7 +149,7 @@ def rounded_rect(box: Box, fill: str, stroke: str, *, radius: float = 6, width: 
 
 
 def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
-    """Return the state of a cast at a socket, and its colour role; both may be empty."""
+    """Return the state of a cast at a socket in words, and the colour role of this state; both may be empty."""
     status = state_label(socket_id, marks).removeprefix("▶ ")
     if status == "current":
         status = "next"
@@ -278,7 +278,7 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colo
 
 
 def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
-    """Return the start sign, a dot, or the end sign, a dot in a ring, highlighted once it is reached."""
+    """Return the start sign (a dot) or the end sign (a dot in a ring), highlighted after the cast has reached it."""
     x, y = box.cx, box.cy
     if key == START_SIGN:
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colours["line"]}"><title>start</title></circle>'

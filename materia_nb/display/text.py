@@ -45,7 +45,7 @@ _ZERO_WIDTH: Final = frozenset("\u200b\u200c\u200d\u2060\u2068\u2069\ufe0e\ufe0f
 
 
 def display_width(text: str) -> int:
-    """Return the terminal columns of one line of text; wide East Asian letters and emoji take two."""
+    """Return the width of a line of text in terminal columns; wide East Asian letters and emoji take two."""
     if text.isascii():
         return len(text)
     columns = 0

@@ -173,7 +173,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
 
 
 def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
-    """Return the required form of an answer, and the target of each verdict that is a complete answer."""
+    """Return the answer form: accepted format, required fields, task, and the next socket after each verdict."""
     socket_rules = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
     any_text = draft or visit.mode in socket_rules.works or socket_rules.wanted.parse == "text"
@@ -198,7 +198,7 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
 
 
 def _previous(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
-    """Return the draft to judge, else the output that the agent received, with its author; None without an output."""
+    """Return the draft to review, or else the output that the agent received, with its author; else None."""
     last, source = now.engine.last_output, now.engine.last_socket
     if drafted:
         return {"who": "its draft", "text": plain((now.steps[-1].shown or "")[:_TAIL]), "cut": False}
@@ -261,7 +261,7 @@ def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items:
 
 
 def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
-    """Return the target of a verdict and the budget of its edge; None if a verdict alone is not an answer."""
+    """Return the socket that follows a verdict, with the edge's limit; None if the answer needs more than a verdict."""
     text = answer_of_buttons(now, satisfied, "(reason)")
     try:
         if outputs.check_answer(now.rules, now.engine, text):
@@ -285,7 +285,7 @@ def _edge_words(now: Snapshot, decision: Decision) -> str:
 
 
 def checked(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
-    """Return the issues of a typed text, checked as an answer or as a correction of the last answer.
+    """Check a typed text as an answer or as a correction of the last answer, and return the problems found.
 
     Args:
         now: the cast at present.
@@ -337,7 +337,7 @@ def _can_enter(now: Snapshot) -> dict[str, str] | None:
 
 
 def _bottom(now: Snapshot) -> list[Block]:
-    """Return the conversation of the visit, followed by further information about the cast."""
+    """Return what is shown below the answer form: the conversation so far, and notes about differences and pins."""
     parts: list[Block] = []
     if now.waiting_at is not None and now.conversation:
         turns = [block for message in now.conversation for block in (Line(message.role, "quiet"), Code(message.text))]

@@ -1,6 +1,6 @@
-"""The base class of panels: it owns widgets, follows a cast, shows errors, and runs steps in the background.
+"""The base class of panels, which follows a cast and shows errors; and the background runs that panels start.
 
-Three rules keep panels right when callbacks, a running cell and timers are on different threads:
+Callbacks, cells and timers may run in different threads. Three rules keep panels correct:
 
 - a callback changes the state of the panel and asks for a redraw; only :meth:`Panel.draw` writes to widgets;
 - a redraw reads the current state when it draws, so a late redraw never shows an old state;
@@ -44,11 +44,11 @@ _log = logging.getLogger("materia_nb.widgets")
 class Panel(Shown):
     """A view made of widgets; the panel owns and closes the widgets.
 
-    A subclass builds its widgets, calls :meth:`put`, and writes to them only in :meth:`draw`. It is the
-    value of a cell, or its ``view`` goes into another panel (which then must :meth:`own` it).
+    A subclass builds its widgets, calls :meth:`put`, and changes widgets only in :meth:`draw`. A panel is shown as the
+    value of a cell, or inside another panel, which must :meth:`own` it.
 
     Args:
-        title: title for readers without widgets and for screen readers.
+        title: title for screen readers and for notebooks opened without a kernel.
     """
 
     interval: float = 0.05
@@ -82,7 +82,7 @@ class Panel(Shown):
         """Update the widgets; only :meth:`refresh` calls this method."""
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return text and SVG for readers without widgets: GitHub, nbconvert, a closed kernel."""
+        """Return text and SVG for viewers without widgets, such as GitHub, nbconvert or a notebook without a kernel."""
         return self.title, None
 
     def follow(self, cast: Cast) -> None:
@@ -200,7 +200,7 @@ class Panel(Shown):
         self._drawn_at = time.monotonic()
 
     def _is_deferred(self) -> bool:
-        """Return True within a callback, which redraws the panel at its end."""
+        """Return True while a callback runs, because the panel is redrawn when the callback ends."""
         is_callback = self._actor == threading.get_ident() != self._drawer
         self._due_at_end = self._due_at_end or is_callback
         return is_callback
@@ -231,16 +231,16 @@ class Panel(Shown):
     # -- being displayed, and ending ------------------------------------------------------
 
     def show_widgets(self, fallback_text: str = GONE) -> None:
-        """Display the widgets as an output that is hidden when the kernel is gone; the recorded output must follow it.
+        """Display the widgets as an output that is hidden without a kernel; the caller then displays the record.
 
         Args:
-            fallback_text: replacement text for readers that cannot draw widgets.
+            fallback_text: replacement text for viewers that cannot draw widgets.
         """
         self.view.add_class("mnb-recorded")
         display({**(self.view._repr_mimebundle_() or {}), "text/plain": fallback_text}, raw=True)
 
     def _ipython_display_(self) -> None:
-        """Show the widgets, and record text and picture as separate outputs for when their kernel is gone."""
+        """Show the widgets, and record text and picture as separate outputs for viewers without a kernel."""
         from IPython import get_ipython
 
         if getattr(get_ipython(), "kernel", None) is None or self.closed:
@@ -375,10 +375,10 @@ def row(*children: ui.Widget) -> ui.HBox:
 
 
 class Runnable(Protocol):
-    """An owner of runs that is not a cast, such as a quest board."""
+    """An object other than a cast that can run steps, such as a quest board."""
 
     def busy(self, wait: float = 0.0) -> bool:
-        """Return True if a step runs here, after waiting at most ``wait`` seconds for its end."""
+        """Wait at most ``wait`` seconds for a running step to end; return True if a step still runs."""
 
 
 _runs: Final[weakref.WeakKeyDictionary[Cast | Runnable, Runs]] = weakref.WeakKeyDictionary()
@@ -387,7 +387,7 @@ _INSTANT_S: Final = 0.05
 
 
 class Activity(NamedTuple):
-    """State of :class:`Runs` at the moment of a frame.
+    """State of :class:`Runs` when a frame is drawn.
 
     Attributes:
         busy: whether a step runs, started in a panel or in a cell.
@@ -410,8 +410,8 @@ class Runs:
         error: exception that the latest run raised, or None.
         started: start of the current run, in milliseconds since the epoch; None if nothing runs.
         asked_to_stop: time of the first request to stop the current run; None if there was no request.
-        rest: function that resumes the latest run if the run stopped for a person or at a failure, and the positions where
-            the run stopped.
+        rest: for a latest run that stopped for a person or at a failure: the function that resumes the run, and the
+            positions where the run stopped; otherwise None.
     """
 
     def __init__(self, owner: Cast | Runnable) -> None:
@@ -433,7 +433,7 @@ class Runs:
         return self.running or (owner is not None and _is_busy(owner))
 
     def busy_for(self, panel: Panel) -> bool:
-        """Return True if a step is running. The panel redraws later if no notification of the end will follow.
+        """Return True if a step is running; if no notification of its end will follow, schedule a redraw.
 
         A cast reports a change before it releases its lock, and sends no notification afterwards.
         """
@@ -447,7 +447,7 @@ class Runs:
         return True
 
     def activity(self, *, busy: bool, aborting: bool = False) -> Activity:
-        """Return the current activity for drawing."""
+        """Return the current activity, from which the panel is drawn."""
         with self._lock:
             return Activity(busy, aborting, self.outcome, self.started, self.asked_to_stop)
 
@@ -487,7 +487,7 @@ class Runs:
             self._tell()
 
     def beside(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in the background, since it may have to wait for a running step."""
+        """Run ``act`` in its own thread, because it may have to wait for a running step."""
         self._begin(lambda: self._run_beside(act))
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""The panel of a cast: the handlers of its page's messages."""
+"""The panel of a cast, with a handler for each message from the page."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _MAX_CASTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class NamedElement:
-    """Kind of a part of the cast, and its id or number."""
+    """Reference to an element of the cast: its kind, and its id or number."""
 
     kind: ShortText
     id: ShortText
@@ -113,7 +113,7 @@ class CastPanel(CastSurface):
 
     @_starts
     def _retry(self) -> None:
-        """Run again the socket where the cast stopped."""
+        """Run the socket where the cast failed again."""
         self.resolve(self.cast.retry)
 
     @_starts
@@ -123,12 +123,12 @@ class CastPanel(CastSurface):
 
     @_starts
     def _retry_limit(self) -> None:
-        """Continue with the limit that stopped the cast extended once."""
+        """Extend the limit that stopped the cast once, and continue."""
         self.resolve(partial(self.cast.retry, limit=True))
 
     @_starts_when_idle
     def _ask_again(self, *, discard_edits: StrictBool = False) -> None:
-        """Go back to the state before the last answer, after which a limit stopped the cast, and ask again."""
+        """Undo the last answer, after which a limit stopped the cast, and ask for another answer."""
         cast = self.cast
 
         def ask_again() -> object:
@@ -139,14 +139,14 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _apply_changes(self) -> None:
-        """Adopt the workbench's changes to the materia where the cast failed, and run the socket again."""
+        """Apply the changes that the workbench made to the materia of the failed socket, and run the socket again."""
         if (changed := changed_definition(self.cast.now)) is not None:
             self.cast.edit.redefine(changed.materia)
         self.resolve(self.cast.retry)
 
     @_starts_when_idle
     def _allow_folder(self) -> None:
-        """Allow the folders outside the project that the cast asks for, and run the socket again."""
+        """Allow access to the folders outside the project that the cast requested, and run the socket again."""
         folders = folders_asked(self.cast.now)
         if not folders:
             raise MateriaError("The cast does not ask for a folder outside the project.", kind="not_asked")
@@ -155,7 +155,7 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _pin_text(self, socket: ShortText, text: LongText) -> None:
-        """Pin the socket where the cast failed to a text, and continue."""
+        """Pin a text as the answer of the socket where the cast failed, and continue."""
         self.cast.pins.add(socket, text)
         self.resolve(self.cast.retry)
 
@@ -166,12 +166,12 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _skip(self, note: LongText, *, item: StrictBool = False) -> None:
-        """Continue without the socket that failed, or without its whole work item; the note is the reason."""
+        """Skip the socket that failed, or its whole work item, and continue; the note is the reason."""
         self.resolve_now(lambda: self.cast.skip(note, item=item))
 
     @cast_messages.message
     def _budget(self, budget: ShortText) -> None:
-        """Change the budget: tokens, a cost, or empty for no maximum."""
+        """Set the maximum tokens or cost of the cast; an empty text removes the budget."""
         self.cast.edit.budget_in_words(budget)
 
     @_starts_when_idle
@@ -182,7 +182,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _pause(self) -> None:
-        """Stop after the step that runs, or within it if it can be interrupted."""
+        """Stop the run: at once if the running step can be interrupted, else after the step."""
         self.runs.pause()
 
     @_acts
@@ -216,7 +216,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _break_where(self, breakpoint: JSON, text: ShortText) -> None:  # noqa: A002 - as above
-        """Limit a breakpoint to the n-th time (a number) or to a condition; an empty text removes the limit."""
+        """Make a breakpoint stop only at its n-th hit or under a condition; an empty text removes the restriction."""
         every_time, text = breakpoint_of(breakpoint).every_time, text.strip()
         if text and not text.isdecimal():
             condition_of(text)  # raises if it is malformed
@@ -264,12 +264,12 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _look(self, step: WholeNumber, lane: ShortText = "") -> None:
-        """Show everything as it was after a step, of the cast itself or of a lane."""
+        """Show the cast as it was after a step of the cast or of a lane."""
         self.look(step, lane)
 
     @cast_messages.message
     def _row(self, row: WholeNumber) -> None:
-        """Show everything as it was after the step in a row of the timeline, counted from 1; 0 is the start."""
+        """Show the cast as it was after the step in a timeline row, counted from 1; row 0 shows the start."""
         self.look_at_row(row)
 
     @cast_messages.message
@@ -300,7 +300,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _dismiss(self) -> None:
-        """Remove the notice over the graph."""
+        """Close the notice above the graph."""
         self.say("")
 
     @cast_messages.message
@@ -336,7 +336,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _items_answer(self, rows: ItemRows, reason: LongText, satisfied: StrictBool | None = None) -> None:
-        """Answer a generator by a table of work items."""
+        """Answer a generator with a table of work items."""
         items, _ = edited_items(rows, (), None)
         self.answer(answer_of_buttons(self.here, satisfied, reason, items))
 
@@ -352,19 +352,19 @@ class CastPanel(CastSurface):
 
     @_starts
     def _answer(self, text: LongText) -> None:
-        """Answer the agent that holds the cast."""
+        """Answer the question of the agent that holds the cast."""
         approvals = self._take_approvals()
         self.resolve(lambda: approvals.answer(text))
 
     @_acts_when_idle
     def _decide(self, *, satisfied: StrictBool | None = None, target: ShortText | None = None) -> None:
-        """Decide instead of the agent that holds the cast: by a verdict, or by the next socket."""
+        """Decide instead of the agent that holds the cast, with a verdict or by choosing the next socket."""
         approvals = self._take_approvals()
         self.resolve_now(lambda: approvals.decide(satisfied=satisfied, target=target))
 
     @_starts
     def _allow(self, *, always: StrictBool = False) -> None:
-        """Approve the calls that are asked for; with ``always`` later calls of the same tools as well."""
+        """Approve the waiting tool calls; with ``always``, also approve later calls of the same tools."""
         approvals = self._take_approvals()
         calls = approvals.asking or None
         always = always and calls is not None
@@ -378,13 +378,13 @@ class CastPanel(CastSurface):
         self.resolve(lambda: approvals.deny(reason, calls=calls))
 
     def _take_approvals(self) -> Approvals:
-        """Return the approvals of the inspected lane, and make the inspector show the next lane that asks."""
+        """Return the approvals of the lane in the inspector, and show the next lane that waits for approval."""
         lane, self.lane = self.lane, ""
         return self.cast.approvals.in_lane(lane) if lane else self.cast.approvals
 
     @cast_messages.message
     def _disallow(self, tool: ShortText) -> None:
-        """Require approval for a tool again."""
+        """Stop approving the calls of a tool automatically."""
         self.cast.approvals.disallow(tool)
 
     @_acts_when_idle
@@ -402,7 +402,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _edit_output(self, text: LongText, *, discard_edits: StrictBool = False) -> None:
-        """Correct the output of the last step, and decide again where it leads."""
+        """Correct the output of the last step, and choose the next socket again."""
         number = len(self.cast.steps)
         self.cast.edit.output(text, discard_edits=discard_edits)
         self._say_edits(number)
@@ -425,7 +425,7 @@ class CastPanel(CastSurface):
         self.cast.edit.items(items, origins, repeat=redo, abandon=abandon)
 
     def _rebuilt(self, rows: Sequence[ItemRow], base: str | None) -> EditedItems:
-        """Return the items of a table; the origins of rows that come from another version of the list are unknown."""
+        """Return the edited items of a table, and the original index of each item if the list has not changed since."""
         return edited_items(rows, self.cast.now.work_items, self.item_lists.get(base or ""))
 
     @_acts_when_idle
@@ -435,7 +435,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _back(self, step: WholeNumber, *, files: StrictBool = False, discard_edits: StrictBool = False) -> None:
-        """Continue from the state after an earlier step, with the files of that time if asked."""
+        """Go back to the state after an earlier step; ``files`` also restores the project files of that time."""
         self.look(None)
         self._go_back(step, files=files, discard_edits=discard_edits)
 
@@ -468,9 +468,10 @@ class CastPanel(CastSurface):
         other: WholeNumber | None = None,
         cast: ShortText | None = None,
     ) -> None:
-        """Compare the step in a row of the timeline with that of another row, or with the previous visit of its socket.
+        """Compare two steps, or two casts.
 
-        With a socket, its latest step is compared; with a cast, that cast with this one.
+        The step at ``row``, or the latest step of ``socket``, is compared with the step at the row ``other``, by
+        default with the previous visit of the same socket. With ``cast``, that cast is compared with this cast instead.
         """
         if cast is None:
             blocks = step_compare_blocks(self.cast.now, self.rows, socket=socket, row=row, other_row=other)
@@ -480,7 +481,7 @@ class CastPanel(CastSurface):
         self.dock = "compare"
 
     def _compare_cast(self, id_: str) -> Callable[[Snapshot], Sequence[Block]]:
-        """Return a function that compares the given snapshot with another cast and returns the blocks."""
+        """Return a function that takes a snapshot and returns its comparison with another cast, as blocks."""
         own, other = self._cast_words(self.casts.index(self.cast)), self._side_of(id_)
         return lambda now: [
             Line(f"A is {own}, B is {other.name}."),
@@ -528,7 +529,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.question
     def _rows(self, first: WholeNumber, last: WholeNumber) -> dict[str, Any]:
-        """Return rows of the timeline."""
+        """Return the timeline rows from ``first`` to ``last``."""
         return {"rows": self.rows.between(self.cast.now, first, last)}
 
     @cast_messages.question
@@ -538,7 +539,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.question
     def _casts(self) -> dict[str, Any]:
-        """Return the casts that this one can be compared with: the id and a description of each."""
+        """Return the id and a description of each cast that this cast can be compared with."""
         own = {cast.id: self._cast_words(index) for index, cast in enumerate(self.casts)}
         entries = [] if self._bench is None else list(self._bench.casts())[:_MAX_CASTS]
         others = {entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries}
@@ -547,14 +548,14 @@ class CastPanel(CastSurface):
 
     @cast_messages.question
     def _check(self, purpose: Literal["reply", "by_hand", "correction", "value"], text: LongText) -> dict[str, Any]:
-        """Return the issues of a typed text: an answer, a correction, or a value of the state."""
+        """Check a typed text as an answer, a correction or a value of the state; return the problems found."""
         return checked(self.here, text, purpose)
 
     @cast_messages.question
     def _check_items(
         self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False
     ) -> dict[str, Any]:
-        """Return the issues of a list of work items, and the effects of applying it."""
+        """Return the problems of an edited list of work items, and the effects of applying the list."""
         items, origins = self._rebuilt(rows, base)
         issues = [[issue.path, issue.message] for issue in islice(item_issues(items, "workItems"), 100)]
         effects, order = preview_edit(self.cast.now, items, origins, *items_to_redo(rows, origins, abandon=abandon))
@@ -569,19 +570,19 @@ class CastPanel(CastSurface):
 
     @cast_messages.question
     def _last_output(self) -> dict[str, Any]:
-        """Return the whole last output, to be corrected."""
+        """Return the complete last output, for correction in the page."""
         return correction(self.here) or {}
 
     @cast_messages.question
     def _value(self, path: list[ShortText]) -> dict[str, Any]:
-        """Return a whole value of the state."""
+        """Return the complete value at a path of the state."""
         value = get_path(dict((self.past or self.cast.now).state), path)
         text = value if isinstance(value, str) else "" if value is MISSING else pretty(value)
         return {"text": text, "as_text": isinstance(value, str)}
 
     @cast_messages.question
     def _diff(self, a: WholeNumber, b: WholeNumber) -> dict[str, Any]:
-        """Return the changes of the state between the ends of two steps."""
+        """Return the changes of the state from the end of one step to the end of another step."""
         before, after = (dict(self.cast.at(step).state) for step in (a, b))
         ends = [f"step {step}" if step else "the start" for step in (a, b)]
         return {"blocks": diff_blocks(before, after, f"from {ends[0]} to {ends[1]}")}
@@ -611,10 +612,10 @@ def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
     Args:
         cast: the cast to show.
         name: name of the part, see ``PARTS`` in ``cast_parts.py``.
-        height: height in pixels; by default that of the part.
+        height: height in pixels; by default the height of the part.
 
     Raises:
-        MateriaError: there is no such panel (``unknown_panel``).
+        MateriaError: no part has this name (``unknown_panel``).
     """
     known = alone_names()
     if name not in known:

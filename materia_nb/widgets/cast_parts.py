@@ -1,11 +1,11 @@
 """The parts of a cast's panel, one table row per part: name, position and content.
 
-What is drawn, the tabs of the dock and their order, what can be shown alone, the help of the verb ``show`` and the
-page's list of parts are all derived from :data:`PARTS`. A read-only part of the dock is a function that returns blocks
-(:mod:`materia_nb.display.blocks`) and a row here. Other parts have their body in ``front/bodies.js``, under the name of
+Everything about parts is derived from :data:`PARTS`: the tabs of the dock and their order, the parts that can be shown
+alone, the help of the verb ``show``, and the page's list. To add a read-only part, add a function that returns blocks
+(:mod:`materia_nb.display.blocks`), and a row. Other parts also need a body in ``front/bodies.js``, under the name of
 the part.
 
-A frame makes only those parts again whose inputs have changed; :class:`FrameMemo` caches the others.
+In a frame, only parts with changed inputs are computed again; :class:`FrameMemo` caches the other parts.
 """
 
 from __future__ import annotations
@@ -89,15 +89,15 @@ class Frame:
 
     @property
     def shown(self) -> Snapshot:
-        """The cast at the viewed moment: a past moment, or the present."""
+        """Snapshot that the user views: a past moment, or the present."""
         return self.past or self.now
 
     @cached_property
     def moment(self) -> tuple[object, ...] | None:
-        """Key of the current state of the cast. Sessions are frozen, so a session is compared by identity.
+        """Cache key of the current state of the cast; None if parts also depend on other data.
 
-        None if a part depends on something else: on the clock while a step runs or an approval is valid, or on files and
-        the workbench's definitions where the cast failed.
+        Other data are the clock while a step runs or an approval is valid, and files and definitions after a failure.
+        Sessions never change, so the identity of a session is enough.
         """
         now, state = self.now, self.now.engine
         if self.activity.busy or state.failure is not None or (state.at is not None and state.at.approval):
@@ -128,7 +128,7 @@ class Part:
         reads: names of the frame fields that the content depends on besides the moment of the cast; None to make the
             content in every frame.
         opens: the inspector tab that this part consists of.
-        plain: returns the text for readers without widgets; by default the blocks as text, or the status of the cast if
+        plain: returns the text for viewers without widgets; by default the blocks as text, or the status of the cast if
             the part has no blocks.
         standalone: True if it can be shown alone.
         height: height in pixels if shown alone.
@@ -152,13 +152,13 @@ class Part:
         return self.name if self.at == "dock" else self.at
 
     def draw(self, frame: Frame) -> _Slice:
-        """Return the content of the part as plain data."""
+        """Return the content of the part as JSON."""
         if self.blocks is not None:
             return {"blocks": [block.as_json() for block in self.blocks(frame)]}
         return self.state(frame) if self.state is not None else {}
 
     def fallback(self, frame: Frame) -> tuple[str, str | None]:
-        """Return text and SVG for readers without widgets."""
+        """Return text and SVG for viewers without widgets."""
         if self.plain is not None:
             return repr(self.plain(frame.now)), None
         if self.blocks is not None:
@@ -268,7 +268,7 @@ PARTS: Final[dict[str, Part]] = {
 
 
 def parts_with_content() -> list[Part]:
-    """Return the parts that make their own content; the graph is drawn elsewhere, and the inspector makes its own tabs."""
+    """Return the parts that have a content function: all except the graph and the inspector."""
     return [part for part in PARTS.values() if part.blocks is not None or part.state is not None]
 
 
@@ -290,7 +290,7 @@ class FrameMemo:
         self._made: dict[str, tuple[tuple[object, ...] | None, Frame, Any]] = {}
 
     def part(self, name: str, frame: Frame, reads: tuple[str, ...] | None, make: Callable[[], Any]) -> Any:
-        """Return a part of a frame; make it again only if the moment or a field in ``reads`` has changed."""
+        """Return a part of a frame; call ``make`` only if the moment or a field in ``reads`` has changed."""
         key = None
         if reads is not None and frame.moment is not None:
             key = (*frame.moment, *[getattr(frame, field) for field in reads])
@@ -321,5 +321,5 @@ class FrameMemo:
 
 
 def parts_for_page() -> list[dict[str, str]]:
-    """Return the name and position of each part, which the page gets before the content."""
+    """Return the name and position of each part; the page receives them before the content."""
     return [{"name": part.name, "at": part.at} for part in PARTS.values()]

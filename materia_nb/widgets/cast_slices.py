@@ -37,7 +37,7 @@ _BAR_CHARS: Final = 60
 
 
 class Pill(NamedTuple):
-    """Label in the bar that shows whose turn it is.
+    """Status label in the bar, which shows whether the cast runs, waits for the user or has ended.
 
     Attributes:
         tone: working, wants, breakpoint, paused, ready, aborting, done, failed, aborted or gone.
@@ -53,7 +53,7 @@ class Pill(NamedTuple):
 
 
 def pill(now: Snapshot, activity: Activity) -> Pill:
-    """Return the pill of the bar, which shows whose turn it is."""
+    """Return the status label of the bar."""
     names = now.names
     if activity.busy:
         return _working(now, activity)
@@ -256,7 +256,7 @@ class StepRows:
         line: None for the current line, else the number of an abandoned branch, which is shown without its lanes.
 
     Attributes:
-        moved: number of times that steps moved to other rows, for example because a retried step began again.
+        moved: number of times that steps have changed rows, for example after a retry.
     """
 
     def __init__(self, line: int | None = None) -> None:
@@ -301,7 +301,7 @@ class StepRows:
         return [event for cached in self._cached(now, total - TAIL + 1, total) for event in cached.events]
 
     def _cached(self, now: Snapshot, first: int, last: int) -> list[_CachedRow]:
-        """Return the existing rows from ``first`` to ``last``, and make those again whose step has changed."""
+        """Return the existing rows from ``first`` to ``last``; compute a row again only if its step has changed."""
         steps = self.steps(now)
         edits = {edit.step for edit in now.edits} if self.line is None else frozenset()
         first, last = max(1, first), min(len(steps), last, first + _MOST_ASKED - 1)
@@ -316,7 +316,7 @@ class StepRows:
         return rows
 
     def span(self, now: Snapshot) -> Place:
-        """Return the length of the time axis without lanes, which have their own axis (:func:`axis_of`)."""
+        """Return the length of the time axis of the cast; lanes have their own axis (:func:`axis_of`)."""
         steps = now.line(self.line)
         with self._lock:
             return self._place_after(steps, len(steps))
@@ -335,7 +335,7 @@ class StepRows:
         return ends[number - 1][1] if number else Place(0, 0)
 
     def find(self, now: Snapshot, text: str) -> list[int]:
-        """Return the numbers of the rows whose words or output contain ``text``, ignoring case."""
+        """Return the numbers of the rows whose texts or output contain ``text``, ignoring case."""
         query = " ".join(text.split()).casefold()
         rows = enumerate(self.steps(now), start=1)
         return [row for row, step in rows if query in _words_of(step, now.names)]
@@ -362,7 +362,8 @@ class StepRows:
     def _row_time(self, line: Sequence[StepRecord], step: StepRecord) -> list[Any]:
         """Return the time of a step.
 
-        Its items: whether the step has ended, its working seconds, its time in words, its begin and end on the time axis
+        Its items: whether the step has ended, its working seconds, its time in words, its start and end on the time
+        axis
         (each in milliseconds and waits; 0 in lanes, which have their own axis), and whether its working time is known.
         """
         time, ends = step_time(step), () if step.lane else (step.number - 1, step.number)
@@ -372,7 +373,7 @@ class StepRows:
 
 
 class _CachedRow(NamedTuple):
-    """A row and the events of its step, as long as the record of the step and its edits stay the same."""
+    """A row and the events of its step; valid while the record of the step and its edits stay the same."""
 
     step: StepRecord
     edited: bool
@@ -395,7 +396,7 @@ def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
 
 
 def step_text(step: StepRecord) -> str:
-    """Return the whole text of a step for a person: its prose (R62), else its context, else its output."""
+    """Return the complete text of a step for a person: its prose (R62), else its context, else its output."""
     reading = None if step.shown != step.output else step.reading
     if reading is not None and isinstance(reading.context, str) and reading.context.strip():
         return plain(reading.context)
@@ -451,13 +452,13 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
 
 
 def _on_axis(now: Snapshot) -> int:
-    """Return the number of steps after the step that distributed the items to the lanes."""
+    """Return the number of steps since the items were distributed to the lanes, including the steps of the lanes."""
     streams = now.session.streams[-1]
     return len(now.steps) - streams.step + sum(len(lane.session.steps) for lane in streams.lanes.values())
 
 
 def _clock(*, busy: bool) -> int | None:
-    """Return the end of a time axis: the current time while a step runs, else None for the last known time."""
+    """Return the end of a time axis: the current time while a step runs, or None for the last recorded time."""
     return int(now_in_seconds() * 1000) if busy else None
 
 

@@ -1,4 +1,4 @@
-"""Everything about one cast on one surface: bar, graph, inspector, timeline and items.
+"""The surface of a cast: one widget with bar, graph, inspector, timeline and items.
 
 The parts around the graph are drawn by the front-end (``front/``); this module sends slices of state, made by pure
 functions from one snapshot. The messages are handled in ``cast_panel.py``.
@@ -50,7 +50,7 @@ _MAY_LOSE_EDITS: Final = ("back", "ask_again", "edit_output")
 
 
 class CastSurface(Panel):
-    """A cast with all its parts, and the part and moment that the user has selected.
+    """The view of a cast with all its parts, and with the element and moment that the user has selected.
 
     Args:
         cast: the cast to show.
@@ -130,8 +130,8 @@ class CastSurface(Panel):
         """Handle a message of the page, and draw the result.
 
         Raises:
-            MateriaError: the message is unknown or malformed (``bad_message``), it is about something that is no longer
-                current (``outdated``), a step runs (``busy``), or the command refuses it.
+            MateriaError: the message is unknown or malformed (``bad_message``), its subject has changed since the page
+                showed it (``outdated``), a step runs (``busy``), or the cast refuses the command.
         """
         values = content if isinstance(content, Mapping) else {}
         kind = values.get("kind")
@@ -216,7 +216,7 @@ class CastSurface(Panel):
             self.start(self._resumable(rest, rest))
 
     def _resumable(self, act: Callable[[], object], rest: Callable[[], object]) -> Callable[[], object]:
-        """Return ``act`` extended to remember ``rest`` if the run then waits for a person or fails."""
+        """Return a function that calls ``act``, and stores ``rest`` for resuming a run that waits or has failed."""
         cast, runs = self.cast, self.runs
 
         def run() -> object:
@@ -320,11 +320,11 @@ class CastSurface(Panel):
     # -- drawing ------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show one line over the graph; an empty text removes the line."""
+        """Show a line of text above the graph; an empty text removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
-        """Show an exception over the graph; a click that came too late is not shown as an error."""
+        """Show an exception above the graph; the refusal of an outdated click is shown as a plain notice."""
         tone = "fine" if isinstance(error, MateriaError) and error.kind == "outdated" else "bad"
         notice: dict[str, Any] = {"words": clip_plain(error_message(error, self.title), 2_000), "tone": tone}
         if isinstance(error, MateriaError) and error.kind == "edits_lost":
@@ -427,7 +427,7 @@ class CastSurface(Panel):
         )
 
     def _tick(self) -> None:
-        """Redraw in a second, since no notification arrives while the user waits for a stop."""
+        """Redraw after a second, because no notification arrives while the user waits for a run to stop."""
         if self._ticking:
             return
         self._ticking = True
@@ -460,7 +460,7 @@ def require_current(panel: CastSurface, identity: Token) -> None:
 
 
 def require_same_cast(panel: CastSurface, identity: Token) -> None:
-    """Refuse a message about another cast; the position of the cast does not matter."""
+    """Refuse a message about another cast; a message about an earlier position of this cast is accepted."""
     if identity.split(".")[0] != panel.identity().split(".")[0]:
         raise _outdated()
 
@@ -486,13 +486,13 @@ def _request_of(cast: Cast) -> str:
 
 
 def _positions(now: Snapshot) -> frozenset[object]:
-    """Return the positions of a cast and its lanes: lane, visit and turn of each."""
+    """Return the current positions of a cast and its lanes, each as lane, visit and turn."""
     visits = ((name, now.lane(name).engine.at) for name in ("", *now.lanes))
     return frozenset((name, visit.step, visit.turn) for name, visit in visits if visit is not None)
 
 
 def _questions(now: Snapshot, wanting: Sequence[str]) -> frozenset[object]:
-    """Return an identity for each question to the user: that of its visit and turn, in each waiting lane (R69)."""
+    """Return an identity for each open question to the user, in the cast and in each waiting lane (R69)."""
     lanes = {name: lane.now for name, lane in now.lanes.items() if name in wanting or not wanting}
     questions = []
     for name, part in {"": now, **lanes}.items():
@@ -503,7 +503,7 @@ def _questions(now: Snapshot, wanting: Sequence[str]) -> frozenset[object]:
 
 
 def _at_work(now: Snapshot) -> str:
-    """Return the first working lane, or ""; the inspector shows this lane until the user selects one."""
+    """Return the name of the first running lane, or ""; the inspector shows it until the user selects a lane."""
     names = (name for name, lane in now.lanes.items() if lane.status == "running" and not lane.wants_a_person)
     return next(names, "")
 

@@ -1,10 +1,10 @@
-"""The messages of design mode: each one is a function of the session and of the message fields.
+"""The messages of design mode: each is a function of the session and the fields of the message.
 
-An act returns a description of its change, or None. Its arguments are read by their types, so that a
-message that lacks one is refused before anything is done. The operations of :mod:`materia_nb.loadout.design` are acts too.
+Such a function, called an act, returns a description of its change, or None. The types of its parameters validate the
+fields, so that an incomplete message is refused without effect. The operations of :mod:`materia_nb.loadout.design` are
+acts too.
 
-A message names its part and contains the complete typed value, so that a value never reaches another part or arrives
-in pieces. A refused value stays in its field, next to the reason. This module has no widgets.
+A message names its part and contains the complete typed value, so that a late message cannot change another part. A refused value stays in its field, next to the reason. This module has no widgets.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ Positions: TypeAlias = dict[ShortText, tuple[Coordinate, Coordinate]]
 
 @act
 def pick(session: DesignState, part: JSON = None, *, add: StrictBool = False, keep: StrictBool = False) -> None:
-    """Select a part; ``add`` also marks a socket, ``keep`` leaves the marks."""
+    """Select a part; ``add`` adds a socket to the marked sockets, and ``keep`` leaves the marks unchanged."""
     picked = session.part_named(part)
     if add and picked is not None and picked[0] == "socket":
         if not session.marked and session.selected is not None and session.selected[0] == "socket":
@@ -120,7 +120,7 @@ def mark(session: DesignState, id_: ShortText) -> None:
 
 @act
 def marquee(session: DesignState, ids: Ids) -> None:
-    """Mark the sockets in a frame."""
+    """Mark the sockets inside the frame that the user has drawn."""
     session.marked = [id_ for id_ in as_object(session.design.document.get("sockets")) if id_ in ids]
     if len(session.marked) == 1:
         session.selected = ("socket", session.marked[0])
@@ -173,7 +173,7 @@ def add(
 
 
 def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
-    """Offer to create a missing materia, or to use a similar one; ``message`` is the message that named it."""
+    """Offer to create a missing materia or to use a similar one; ``message`` is the message with the name."""
     if not name:
         raise design_error("no materia is named", "add", "click a materia in the palette, or type its name")
     closest = close_match(name, session.design.materia)
@@ -198,7 +198,7 @@ def make(session: DesignState, id_: ShortText, type_: ShortText, then: Values | 
 
 @act
 def move(session: DesignState, id_: ShortText, x: Coordinate, y: Coordinate, positions: Positions | None = None) -> str:
-    """Move a socket to a column and a row; ``positions`` keeps the others where they are."""
+    """Move a socket to a column and a row; ``positions`` fixes the positions of the other sockets."""
     positions = {**(positions or {}), id_: (x, y)}
     return session.design.apply(replace(place_sockets(session.design.document, positions), summary=f"moved {id_}"))
 
@@ -271,7 +271,7 @@ def paste(session: DesignState) -> str:
 
 @act
 def duplicate(session: DesignState) -> str:
-    """Insert a copy of the chosen sockets; the clipboard stays as it is."""
+    """Insert a copy of the chosen sockets without changing the clipboard."""
     clip, session.clip = session.clip, copied_sockets(session.design.document, _chosen(session))
     try:
         return paste(session)
@@ -290,7 +290,7 @@ _MODELS: Final[Mapping[str, type[Model]]] = {
 }
 _SOURCES: Final[Mapping[str, type[Model]]] = {"consumes": Consumes, "iterator": IteratorFields}
 _ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
-"""Names of the fields of exits in the operations that change them."""
+"""Fields of an exit in a loadout, each with the name of its parameter in the operations on exits."""
 
 
 @act
@@ -409,7 +409,7 @@ def connect(
 
 
 def _likely_condition(edges: list[JSON]) -> str:
-    """Return a condition for a new edge that the other edges of its socket do not cover."""
+    """Return a condition for a new edge that no other edge of the same socket covers."""
     used = [as_object(edge).get("when") for edge in edges]
     # Conditional edges go before an edge that always matches, so that edge leaves every condition available.
     left = unmatched_verdicts([when for when in used if is_condition(when) and when != "always"]) if used else []
@@ -442,7 +442,7 @@ def order(session: DesignState, of: DesignPart, by: Literal[-1, 1]) -> str:
 
 @act
 def turn(session: DesignState, of: DesignPart) -> str:
-    """Turn an edge into an exit, or an exit into an edge."""
+    """Convert an edge to an exit, or an exit to an edge."""
     owner, index = owner_of(of)
     document = session.design.document
     if of[0] == "edge" and index is not None:

@@ -1,4 +1,4 @@
-"""The panel of the designer: a loadout is edited on its graph, with palette, inspector, findings, undo and saving."""
+"""The panel that edits a loadout on its graph, with a palette, an inspector, a list of problems, undo and save."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DesignFront(FrontWidget):
 
 
 class DesignPanel(Panel):
-    """Edits one loadout of a workbench on its graph. Nothing is written before Save.
+    """A panel to edit one loadout of a workbench on its graph. The loadout's file is written only by Save.
 
     Args:
         bench: the workbench that loads and saves the loadout.
@@ -78,7 +78,7 @@ class DesignPanel(Panel):
         )
 
     def draw(self) -> None:
-        """Update picture, palette, inspector and dock."""
+        """Redraw graph, palette, inspector and dock."""
         content = self.designer.slices()["design"]
         if self.front.design != content:
             self.front.design = content
@@ -97,7 +97,7 @@ class DesignPanel(Panel):
         self.front.design = {**self.front.design, "bar": {**bar, "note": {"sign": "alert", "words": message}}}
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the grid of text with the report, and the picture."""
+        """Return the graph and the report of problems as text, and the picture of the graph."""
         graph = self.design.graph()
         question = self.session.question
         question_line = "" if question is None else f"{question.text}\n"

@@ -144,7 +144,7 @@ class Designer:
             self._following = False
 
     def close(self) -> None:
-        """Release the canvas, which shows casts again; keep unsaved edits for the next designer of the loadout."""
+        """Return the canvas to showing casts, and keep unsaved edits for the next designer of the loadout."""
         design = self.session.design
         _OPEN.discard(self)
         if design.changed and not _sharing(self.session):
@@ -188,7 +188,7 @@ def _sharing(session: DesignSession) -> list[Designer]:
 
 
 def unsaved_design(bench: Workbench, name: str) -> Design | None:
-    """Return this kernel's design with unsaved edits of this name, from an open or a closed panel, or None."""
+    """Return this kernel's unsaved design of a loadout, from an open or a closed panel; None if there is none."""
     opened = (designer.session for designer in tuple(_OPEN))
     designs = [session.design for session in opened if session.bench is bench and session.design.name == name]
     return next((design for design in designs if design.changed), _UNSAVED.get(bench, {}).get(name))
@@ -287,7 +287,7 @@ def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBoo
 
 @act
 def news(session: DesignState) -> None:
-    """Ask about a draft that a coding agent has handed over since the design was opened."""
+    """Offer a draft that a coding agent has handed over since the design was opened."""
     session.offer_draft(handed_over=True)
 
 
@@ -317,7 +317,7 @@ def reload(session: DesignState) -> str:
 
 
 def _require_shown(session: DesignState, design: Token) -> None:
-    """Refuse to cast a design that has changed since it was shown, or to cast it twice by a double click (R70)."""
+    """Refuse to cast a design that has changed since the page showed it, or to cast it again (R70)."""
     if design != session.identity:
         raise outdated("the design has changed since this was shown", "check the current design, then cast it")
 
@@ -334,7 +334,7 @@ def cast(session: DesignState, request: LongText) -> str:
 
 @act
 def answer(session: DesignState, number: StrictInt = -1, question: StrictInt | None = None) -> str | None:
-    """Answer the question by the index of a choice, or leave the question by any other number.
+    """Answer the open question with the choice at index ``number``; any other number dismisses the question.
 
     If ``question`` is given, it must be the number of the current question.
     """

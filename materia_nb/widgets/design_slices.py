@@ -1,6 +1,6 @@
-"""The content of bar, palette and dock in design mode, as plain JSON; the inspector is in ``design_state.py``.
+"""The content of bar, palette and dock in design mode, as JSON; ``design_state.py`` has the inspector's content.
 
-Every function is pure. Texts are those of the loadout, unescaped: the page writes them as text, never as markup.
+Every function is pure. Texts from the loadout are not escaped, because the page inserts them as text, never as markup.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LAST: Final = "utilities"
 
 
 def design_slice(session: DesignState) -> DesignSlice:
-    """Return the whole slice ``design``."""
+    """Return the slice ``design``, with all data of design mode for the page."""
     picked = drawn_selection(session)
     content: DesignSlice = without_surrogates(
         {
@@ -62,7 +62,7 @@ def design_slice(session: DesignState) -> DesignSlice:
 
 
 def drawn_selection(session: DesignState) -> Selection | None:
-    """Return the selection with its name in the picture; None if nothing is selected."""
+    """Return the element of the picture that shows the selected part; None if nothing is selected."""
     if session.selected is None:
         return None
     drawn = drawn_parts(session.design.document, session.design.graph())
@@ -102,7 +102,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
 
 
 def _left(design: Design) -> str:
-    """Return the description of how to recover a design after its kernel has died."""
+    """Return a sentence about what remains of a design if its kernel dies."""
     if not design.changed:
         return "all changes are saved."
     if design.draft_error:
@@ -148,7 +148,7 @@ _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
     ("loop", "exit", "loops.", "exits"),
     ("socket", "edge", "", "edges"),
 )
-"""For loops and sockets: kind, kind of their edges or exits, prefix of the path, and field that holds these."""
+"""For loops and sockets: kind of owner, kind of its edges or exits, prefix of their paths, and the field with them."""
 
 
 def dock_slice(session: DesignState) -> DesignSlice:
@@ -224,7 +224,7 @@ def _where_words(design: Design, problem: Problem, pick: Selection | None) -> st
 
 
 def happens(session: DesignState) -> DesignSlice | None:
-    """Return the possible outcomes of casts, or None before a search; ``stale`` is set if the design changed since."""
+    """Return the possible outcomes of casts, or None before a search; ``stale`` means that the design has changed."""
     if session.explored is None:
         return None
     at, explored = session.explored
@@ -266,7 +266,7 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
 def _row(
     sign: str, title: str, about: str, *, witness: str | None = None, pick: Selection | None = None
 ) -> DesignSlice:
-    """Return one row: outcome, details, the end of its shortest path, and the part to select."""
+    """Return one row: outcome, details, name of the outcome with a shortest path, and the part that a click selects."""
     picked = None if pick is None else list(pick)
     return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": picked}
 

@@ -73,7 +73,7 @@ ITEMS: Final = tuple(
 )
 """Work items for the example prompts before a cast exists."""
 LIKELY: Final = 0.5
-"""Assumed probability of a satisfied verdict, for the probability of each end and for the estimate."""
+"""Assumed probability of a satisfied verdict, used to compute the probability of each outcome and the estimate."""
 _MOST_STEPS: Final = 200
 _KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
 
@@ -153,7 +153,7 @@ class DesignState:
 
     @property
     def prompts(self) -> tuple[Prompts, Prompts]:
-        """Prompts of a cast with only satisfied answers, and of a cast in which work is sent back once.
+        """Example prompts of two scripted casts: all answers satisfied, and work sent back once.
 
         Raises:
             MateriaError: a socket does not accept a scripted answer (``no_answer``).
@@ -170,7 +170,7 @@ class DesignState:
 
     @property
     def facts(self) -> LoadoutFacts:
-        """The well-formed parts of the design, with its materia."""
+        """The design and its materia, parsed; malformed parts are left out."""
         return parse_loadout(self.design.name, self.design.document, self.design.definitions)
 
     def part_named(self, name: object) -> Selection | None:
@@ -241,7 +241,7 @@ _ITEM_VARIABLES: Final = (
 )
 
 _CONDITIONS: Final = [[word, condition.choice] for word, condition in CONDITION_SPECS.items()]
-"""Conditions that a new edge can have: word and name."""
+"""Possible conditions of a new edge: value and label of each choice."""
 _NO_MODELS: Final = "No models are listed: no installed provider has an API key."
 
 

@@ -1,8 +1,8 @@
-"""All casts of a project in a list: searched, sorted and filtered; opened below it, compared, named and deleted.
+"""The list of all casts of a project, in which casts can be searched, sorted, opened, compared, named and deleted.
 
-Below the list is a summary of the selected cast: its final output or failure, and its last steps. The list may be
-long: the page gets the first rows and requests others while the user scrolls. The list is read in the background,
-latest casts first.
+Below the list is a summary of the selected cast: its final output or failure, and its last steps. Because the list may
+be long, the page gets the first rows and requests further rows while the user scrolls. The casts are read in the
+background, latest first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIRST: Final = 60
 _MOST_ASKED: Final = 400
 _RECORDED: Final = 100
 _REST_S: Final = 0.08
-"""Delay before the selected cast is read, in seconds, so that moving through the list stays fast."""
+"""Delay before the selected cast is read, in seconds, so that scrolling through the list stays fast."""
 _LAST: Final = 6
 _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "waiting": ("wants", "your turn", "it needs an answer, or an agent was cut off: open it to see"),
@@ -49,12 +49,12 @@ _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "aborted": ("aborted", "aborted", ""),
     "complete": ("done", "complete", ""),
 }
-"""Tone, word and tooltip of each status, in sorting order."""
+"""Colour tone, label and tooltip of each status, in sorting order."""
 _RANK: Final = tuple(_STATES)
 
 
 class CastsFront(FrontWidget):
-    """Draws the list of casts and the summary of the selected cast."""
+    """The widget that draws the list of casts and the summary of the selected cast."""
 
     view = Unicode("casts").tag(sync=True)
     casts = Dict().tag(sync=True)
@@ -84,7 +84,7 @@ _about_cast: Final = casts_messages.guarded(_require_shown)
 
 
 class CastExplorer(Panel):
-    """The casts of a project.
+    """The panel with the list of all casts of a project.
 
     Args:
         casts: the casts of a workbench.
@@ -193,7 +193,7 @@ class CastExplorer(Panel):
         *,
         down: StrictBool = True,
     ) -> None:
-        """Show the casts that contain a text and have a status, sorted by a column."""
+        """Show only casts that contain a text and have a status, sorted by a column."""
         self._query = Query(text, only, by, down)
 
     @casts_messages.message
@@ -284,12 +284,12 @@ class CastExplorer(Panel):
 
     @casts_messages.message
     def _dismiss(self) -> None:
-        """Remove the notice over the list."""
+        """Close the notice above the list."""
         self.say("")
 
     @casts_messages.question
     def _rows(self, order: WholeNumber, first: WholeNumber, last: WholeNumber) -> dict[str, Any]:
-        """Return rows of the list in the order with this number."""
+        """Return the rows from ``first`` to ``last``, in the sort order with the number ``order``."""
         last = min(last, first + _MOST_ASKED)
         rows = self._rows_of(self._shown[first:last]) if order == self._order else []
         return {"order": self._order, "first": first, "rows": rows}
@@ -305,11 +305,11 @@ class CastExplorer(Panel):
     # -- drawing ------------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show one line over the list; an empty text removes the line."""
+        """Show a line of text above the list; an empty text removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
-        """Show an exception over the list."""
+        """Show an exception above the list."""
         self._show_notice({"words": clip_plain(error_message(error, self.title), 2_000), "tone": "bad"})
 
     def _show_notice(self, notice: dict[str, str]) -> None:
@@ -349,7 +349,7 @@ class CastExplorer(Panel):
         }
 
     def _acts_of(self, entry: CastEntry) -> dict[str, Any]:
-        """Return the commands that a cast allows, and the reason if the cast cannot be resumed."""
+        """Return the possible commands on a cast, and the reason if the cast cannot be resumed."""
         readable = entry.status != "broken"
         recorded = "it was recorded elsewhere: it can be opened read-only"
         return {
@@ -429,7 +429,7 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
 
 
 def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str]) -> list[Block]:
-    """Return the outcome or the pending action of a cast, from its last event."""
+    """Return the outcome of a cast, or the reason why it has stopped, from its last event."""
     who = names.get(str(last.get("socket")), "The cast")
     if entry.status == "complete":
         steps = "" if entry.steps is None else f", after {counted(entry.steps, 'step')}"
@@ -446,7 +446,7 @@ def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str])
 
 
 def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
-    """Return the verdict and context of a step, or its text."""
+    """Return the verdict and context in the output of a step, or its text if it has no verdict."""
     text, value = output.get("text"), {}
     try:
         text = text if isinstance(text, str) else RunDir(entry.path).text_of(str(output.get("artifact")))
@@ -472,7 +472,7 @@ def sort_entries(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[C
 
 
 def identity_of(entry: CastEntry, writer: str | None) -> str:
-    """Return the identity of a listed cast (R69); for a cast that is being written, its directory."""
+    """Return the identity of a listed cast (R69), which changes with its journal, except while a writer has it open."""
     state = [entry.status, entry.steps, entry.last_event] if writer is None else []
     return json_digest([str(entry.path), state])
 
@@ -486,8 +486,8 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
         writer: the current writer of the cast: "" for this kernel, the owner of its lock, or None.
 
     Returns:
-        Id; tone, word and more words of its status; name, request, tags, loadout; when, and the same exactly; steps; warnings;
-        cost; identity.
+        Id; colour tone, label and tooltip of the status; name, request, tags and loadout; start in words, with a
+        tooltip; steps; warnings; cost; identity.
     """
     tone, word, more = _STATES[entry.status]
     if writer == "":

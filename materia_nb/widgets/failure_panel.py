@@ -1,4 +1,4 @@
-"""The end of a cast: the failure with the possible actions, or the result and the next actions."""
+"""What a panel shows after the end of a cast: a failure with possible actions, or the result with the next actions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _STDERR: Final = 4_000
 _MAX_WARNINGS: Final = 8
 _CONCLUSION: Final = 20
 _OF_LANES: Final = ("retry", "retry_turn", "retry_limit", "answer")
-"""Actions that are offered for a failed lane. All except the answer apply to all failed lanes."""
+"""Actions that are offered if a lane failed. All except ``answer`` apply to all failed lanes."""
 
 
 def failure_state(now: Snapshot) -> dict[str, Any] | None:
@@ -80,7 +80,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
 
 
 def _twice(state: CastState) -> str:
-    """Return a budget for continuing: twice the used amount of the exhausted limit."""
+    """Return a budget with which the cast can continue: twice the used amount of the exhausted limit."""
     bound = next((bound for bound in BOUNDS if bound.reached(state.usage, state.budget)), BOUNDS[0])
     twice = 2 * (bound.used(state.usage) or 0)
     return str(twice) if bound.of == "tokens" else f"{twice if bound.whole else f'{twice:.2f}'} {bound.unit}"
@@ -120,7 +120,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 
 
 def _under(now: Snapshot) -> list[str]:
-    """Return the step of the failure, its work item, and the number of attempts."""
+    """Return notes on a failure: its step, its work item, and the number of attempts."""
     record = now.latest
     if lanes_at_work(now.session) is not None:  # the generator's step is not part of the failure
         return ["all steps are kept"]
@@ -144,7 +144,7 @@ def _command(now: Snapshot) -> dict[str, JSON] | None:
 
 
 def _ended_words(command: dict[str, JSON] | None) -> str:
-    """Return the end of a process in words that follow a headline; empty if the process succeeded."""
+    """Return the end of a process, such as ``ended with code 1``; empty if the process succeeded."""
     if command is None:
         return ""
     if command.get("startError"):
@@ -157,7 +157,7 @@ def _ended_words(command: dict[str, JSON] | None) -> str:
 
 
 def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
-    """Return the output of a process, its command, and the files that hold them."""
+    """Return the output of a process, its command, and links to the files in which both are saved."""
     parts: list[Block] = []
     if command.get("startError"):
         parts.append(Line(str(command["startError"])))
@@ -178,7 +178,7 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
 
 
 def check_answer_by_hand(now: Snapshot, text: str) -> list[Issue]:
-    """Return the issues of a text as a manual answer for the socket that failed."""
+    """Check a text as a manual answer for the socket that failed, and return the problems found."""
     opened = evolve.fold(now.rules, now.session, decide.by_hand(now.rules, now.session, 0))
     return list(outputs.check_answer(now.rules, opened.state, text))
 
@@ -226,7 +226,7 @@ def _warning_words(now: Snapshot, warning: CastWarning) -> str:
 
 
 def _spent(now: Snapshot) -> list[tuple[str, str]]:
-    """Return the time and cost of a cast, with separate times for agents, processes and waiting."""
+    """Return the cost of a cast, and its time, divided into agents, processes and waiting."""
     steps = [*now.steps, *(step for lane in now.lanes.values() for step in lane.now.steps)]
     processes = [step for step in steps if now.graph.sockets[step.socket].is_utility]
     agents = [step for step in steps if not now.graph.sockets[step.socket].is_utility]

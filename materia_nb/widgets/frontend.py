@@ -36,7 +36,7 @@ _making: Final = threading.Lock()
 
 @functools.cache
 def bundle() -> str:
-    """Return the module with all views and style sheets; its first line is the digest of the sources."""
+    """Return the JavaScript bundle of all views and style sheets; its first line is the digest of the sources."""
     return (_BUNDLE / "front.js").read_text("utf-8")
 
 
@@ -51,7 +51,7 @@ _code: FrontCode | None = None
 
 
 def reference(widget: ui.Widget) -> str:
-    """Return a reference to a widget, for the page to resolve."""
+    """Return a reference to a widget, which the page resolves to the widget's model."""
     return f"IPY_MODEL_{widget.model_id}"
 
 
@@ -67,7 +67,7 @@ def _shared_code() -> FrontCode:
 
 
 class FrontWidget(anywidget.AnyWidget):
-    """A widget drawn by a view of the bundle; a subclass names the view in ``view``."""
+    """A widget that is drawn by a view of the bundle; a subclass sets the name of the view in ``view``."""
 
     _esm = _LOADER
 
@@ -78,14 +78,14 @@ class FrontWidget(anywidget.AnyWidget):
         super().__init__(code=reference(_shared_code()), **traits)
 
     def answer(self, kind: str, token: str, values: Mapping[str, Any]) -> None:
-        """Send the answer to a question of the page; its ``token`` lets the other views ignore the answer."""
+        """Send the answer to a question of the page; the question's ``token`` makes other views ignore the answer."""
         self.send(blocks_as_json({"kind": kind, "token": token, **values}))
 
 
 class Front(FrontWidget):
     """The widget of all parts of a panel except the graph; it receives slices of state and sends messages.
 
-    A slice is a JSON object. Only slices that changed are sent, all of one update in one message.
+    A slice is a JSON object. An update sends only the changed slices, in one message.
 
     Args:
         slices: names of the slices besides ``surface`` and ``design``.
@@ -104,7 +104,7 @@ class Front(FrontWidget):
         super().__init__(parts=parts)
 
     def put(self, slices: Mapping[str, Mapping[str, Any]]) -> None:
-        """Update slices; unchanged slices are not sent."""
+        """Send the changed slices to the page."""
         with self.hold_sync():
             for name, value in slices.items():
                 if getattr(self, name) != value:
@@ -116,10 +116,10 @@ FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, A
 
 
 class CanvasFront(FrontWidget):
-    """Draws on the canvas next to it, and sends the user's actions there.
+    """The widget that draws on the cytoscape canvas, and sends the user's actions on the canvas to the kernel.
 
-    ``scene`` has the data that never changes while a graph is shown, ``look`` the current look of its elements, and
-    ``flags`` the rest. ``drawing`` is the :func:`reference` to the widget that draws.
+    ``scene`` has the data that stays the same while a graph is shown, ``look`` has the current look of its elements,
+    and ``flags`` has all other data. ``drawing`` is the :func:`reference` to the widget that draws.
     """
 
     view = Unicode("canvas").tag(sync=True)
@@ -137,17 +137,17 @@ class CanvasFront(FrontWidget):
 
 
 def bad_message(problem: str, hint: str = "reload the page") -> MateriaError:
-    """Return the error for a message that cannot be handled."""
+    """Return the error that refuses a message of the page because it cannot be handled."""
     return MateriaError(problem, hint=hint, kind="bad_message")
 
 
 def outdated(problem: str, hint: str) -> MateriaError:
-    """Return the error for a message whose subject has changed since the page showed it (R70)."""
+    """Return the error that refuses a message because its subject has changed since the page showed it (R70)."""
     return MateriaError(f"Nothing was done: {problem}.", hint=hint, kind="outdated")
 
 
 LongText: TypeAlias = Annotated[str, Field(max_length=2_000_000)]
-"""Long text that a person typed or that the page holds."""
+"""A long text, typed by a person or sent back by the page."""
 ShortText: TypeAlias = Annotated[str, Field(max_length=2_000)]
 """An id, a path, or a line of text."""
 WholeNumber: TypeAlias = Annotated[StrictInt, Field(ge=0, lt=2**53)]
@@ -159,7 +159,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class ItemRow(NamedTuple):
     """Row of a table of work items: its texts, the index of its original item, and True to repeat the item.
 
-    A text that the page has only in part and that nobody changed is None.
+    A text is None if the page has only its beginning and the user has not changed it.
     """
 
     title: LongText | None
@@ -176,8 +176,9 @@ class PageMessage:
 
     Args:
         function: called with the receiver and the fields of the message.
-        guards: called before the function, each with the fields that its signature names; one that raises refuses the message.
-        is_question: True if the result goes back to the page that asks, with the ``token`` of the message.
+        guards: functions that are called first, each with the fields in its signature; a guard refuses the message with
+            an exception.
+        is_question: True if the result is sent to the page that asked, with the ``token`` of the message.
     """
 
     def __init__(
@@ -206,8 +207,8 @@ class PageMessage:
         """Return the validated fields of a message.
 
         Args:
-            content: the message. Fields that are not known, and null for an optional field, are ignored.
-            receiver: the context of validators that look something up, such as an element of the canvas.
+            content: the message. Unknown fields are ignored, and so is null in an optional field.
+            receiver: the context of validators, for example to look up an element of the canvas.
 
         Raises:
             MateriaError: a field is missing or has another type (``bad_message``).
@@ -246,7 +247,7 @@ def _call(function: Callable[..., Any], receiver: object, fields: Mapping[str, A
 
 @cache
 def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return the parameters after the receiver, by field; a trailing underscore avoids a Python keyword."""
+    """Return the parameters of a function after the receiver, by field name; a trailing underscore is removed."""
     _, *parameters = signature(function).parameters.values()
     return {parameter.name.strip("_"): parameter for parameter in parameters}
 
@@ -255,8 +256,8 @@ class MessageRegistry:
     """The messages that a receiver can handle, by kind.
 
     Args:
-        name: the name of their TypeScript interface.
-        about: its description.
+        name: the name of the TypeScript interface of the messages.
+        about: the description of the interface.
     """
 
     def __init__(self, name: str, about: str) -> None:
@@ -274,7 +275,7 @@ class MessageRegistry:
         return function
 
     def guarded(self, *guards: Callable[..., None]) -> Callable[[_Function], _Function]:
-        """Return a decorator that makes messages with guards, see :class:`PageMessage`."""
+        """Return a decorator that registers messages with guards; see :class:`PageMessage`."""
 
         def add(function: _Function) -> _Function:
             self._add(PageMessage(function, guards))

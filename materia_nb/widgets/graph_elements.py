@@ -1,6 +1,6 @@
 """The elements of a graph on the canvas: their positions, and their look at one moment of a cast.
 
-Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.svg.COLOUR_PLACEHOLDERS`).
+Plain JSON. The page replaces placeholders in the pictures by the colours of its theme (:data:`~materia_nb.display.svg.COLOUR_PLACEHOLDERS`).
 """
 
 from __future__ import annotations
@@ -44,24 +44,26 @@ from materia_nb.loadout.vocabulary import CONDITION_SPECS, Condition
 from materia_nb.widgets.selection import Selection, selection_of
 
 Looks: TypeAlias = dict[str, dict[str, str]]
-"""Look of each element: ``classes``, ``words`` for its tooltip, and ``svg`` if it is a node."""
+"""Look of each element: its ``classes``, its tooltip in ``words``, and its picture in ``svg`` if the element is a
+node."""
 
 _Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, str]]]
 
 _SIGNS: Final = {START_SIGN: "start", END_SIGN: "end"}
 _AWAY: Final = 4.0
-"""Distance of a line's anchor beyond its tip, which makes the direction unambiguous."""
+"""Distance of a line's anchor node beyond the tip of the line, in pixels; without it the line would have no
+direction."""
 
 
 class GraphElements:
-    """A graph laid out.
+    """A graph as elements of the canvas.
 
     Args:
         graph: the loadout.
         placed: the layout of the loadout.
 
     Attributes:
-        selections: the selection that each selectable element shows.
+        selections: the selection for each selectable element.
         elements: the element of each selection.
     """
 
@@ -119,7 +121,7 @@ class GraphElements:
     # -- what never changes ---------------------------------------------------------
 
     def _id(self, prefix: str, key: str) -> str:
-        """Return a new element id; nodes and edges share one name space, and every id can be sent."""
+        """Return a new element id, unique among nodes and edges and safe to send to the page."""
         sound = key.encode("utf-8", "replace").decode()[:200]
         element_id, number = f"{prefix}:{sound}", 1
         while element_id in self._taken:
@@ -293,7 +295,7 @@ _OF_THE_CURRENT: Final = ("waiting", "working", "held")
 
 
 def _changed(before: Marks, now: Marks) -> set[object] | None:
-    """Return the keys of elements and names of values in which two marks differ; None to redraw every element."""
+    """Return the keys of the elements that differ between two marks; None if every element must be redrawn."""
     keys: set[object] = set()
     for field in fields(Marks):
         was, value = getattr(before, field.name), getattr(now, field.name)
@@ -313,7 +315,7 @@ def _changed(before: Marks, now: Marks) -> set[object] | None:
 
 
 def _condition_class(condition: Condition) -> str:
-    """Return the unique class of lines with this condition."""
+    """Return the class name of lines with this condition, for the style sheet."""
     return f"when-{condition}"
 
 
@@ -332,7 +334,7 @@ def drawn_conditions() -> list[dict[str, Any]]:
 
 
 def _about_socket(socket: Socket, *, entry: bool) -> str:
-    """Return the lines of a card's tooltip that no cast changes."""
+    """Return the lines of a card's tooltip that are the same in every cast."""
     description = socket.materia.raw.get("description")
     lines = [
         f"{part(socket.materia.label)} ({part(socket.id)})",
@@ -344,7 +346,7 @@ def _about_socket(socket: Socket, *, entry: bool) -> str:
 
 
 def _socket_now(socket: Socket, marks: Marks, state: str) -> Iterable[str]:
-    """Return the lines of a card's tooltip about the current moment of a cast."""
+    """Return the lines of a card's tooltip that describe the current state of a cast."""
     visits = marks.visits.get(socket.id, 0)
     visited = f"visited {TIMES_SIGN}{short_number(visits)}" if visits else ""
     stops = "breakpoint" if socket.id in marks.breakpoints else ""

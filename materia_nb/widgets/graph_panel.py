@@ -1,8 +1,8 @@
-"""The graph of a loadout or cast as a clickable picture, with a list for the same selections.
+"""The graph of a loadout or cast as a clickable picture, with a list of the selectable parts.
 
-Only this module uses ipycytoscape, which draws the graph. Our front end next to it (``front/canvas_widget.js``)
-receives the scene once, and then each set of changes in one message. Sockets and lines have no widgets of their own,
-so parts can be added and removed.
+Only this module uses ipycytoscape, which draws the graph. Our own front end (``front/canvas_widget.js``) receives the
+scene once, and then each set of changes in one message. Sockets and lines are not widgets, so they can be added and
+removed quickly.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ Selected: TypeAlias = Callable[[Kind, str], object]
 
 
 class _Cytoscape(cyto.CytoscapeWidget):
-    """The library's widget; it also closes the default graph that the library creates but does not close.
+    """The widget of ipycytoscape, which also closes the default graph that ipycytoscape creates but never closes.
 
-    The wheel sensitivity is not sent, because the page logs a warning for every value.
+    The wheel sensitivity is not sent to the page, because cytoscape logs a warning for every value.
     """
 
     wheel_sensitivity = None
@@ -118,7 +118,7 @@ Pixels: TypeAlias = Annotated[float, Field(strict=True, ge=-1e6, le=1e6)]
 
 
 class GraphPanel(Panel):
-    """The live picture of a cast's graph, or the picture of a bare loadout.
+    """The live picture of a cast's graph, or the picture of a loadout without a cast.
 
     A click, or the list in the picture, selects a socket, an edge, an exit or a loop, and calls the callbacks given to
     :meth:`on_select`.
@@ -126,7 +126,8 @@ class GraphPanel(Panel):
     Args:
         source: the cast to follow, or a graph.
         height: height of a picture that is shown alone, in pixels; 0 fills the container.
-        follows: True if it follows the cast by itself; otherwise its owner calls :meth:`show_moment`.
+        follows: True if the picture is redrawn after each change of the cast; otherwise the owner calls
+            :meth:`show_moment`.
     """
 
     def __init__(self, source: Cast | Graph, *, height: int = _HEIGHT, follows: bool = True) -> None:
@@ -191,7 +192,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _laid_out(self) -> GraphElements:
-        """Return the graph laid out for the available area, in the chosen direction or that of a running cast.
+        """Return the layout of the graph for the available area, in the direction that the user chose, if any.
 
         In design mode, existing cards keep their positions, and a new card is placed next to its predecessor. The
         level of detail stays the same once all cards have a position or show only their names.
@@ -269,12 +270,12 @@ class GraphPanel(Panel):
             callback(kind, key)
 
     def mark(self, pick: Selection | None) -> None:
-        """Show a part as selected without calling the callbacks; a part that does not exist clears the selection."""
+        """Highlight a part as selected without calling the callbacks; a missing part clears the selection."""
         self.selected = pick
         self.refresh()
 
     def mark_sockets(self, ids: Iterable[str]) -> None:
-        """Mark several sockets, as a frame drawn around them does."""
+        """Mark several sockets, as if the user had drawn a frame around them."""
         self._marked = tuple(ids)
         self.refresh()
 
@@ -284,7 +285,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def show_moment(self, snapshot: Snapshot, selected: Selection | None, *, past: bool, working: bool) -> None:
-        """Show the moment of a cast that the parts around the graph show.
+        """Show a moment of a cast; called by an owner that shows the same moment around the graph.
 
         Args:
             snapshot: the cast at that moment.
@@ -299,7 +300,7 @@ class GraphPanel(Panel):
             self.refresh()
 
     def replace(self, graph: Graph) -> None:
-        """Show another graph; the view and its direction stay."""
+        """Show another graph, without changing zoom, position and direction."""
         self.graph = graph
         self._edits += 1
         if self.selected not in self._parts():
@@ -342,14 +343,14 @@ class GraphPanel(Panel):
         return replace(marks, working=True) if moment.working else marks
 
     def _moment(self) -> _Moment | None:
-        """Return the moment to draw: the owner's, else the present; None if there is no cast."""
+        """Return the moment to draw: the moment set by the owner, else the present; None if there is no cast."""
         if self._led is not None or self.cast is None:
             return self._led
         working = runs_of(self.cast).busy_for(self)
         return _Moment(self.cast.now, past=False, working=working)
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the grid of text and the static picture of this moment."""
+        """Return the graph as text, and its static picture, at the shown moment."""
         marks = self.marks
         return graph_text(self.graph, marks), graph_svg(self.graph, marks)
 
@@ -504,7 +505,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _show_scene(self, *, fresh: bool) -> None:
-        """Send another scene to the page; ``fresh`` shows the whole graph again."""
+        """Send a new scene to the page; ``fresh`` also resets zoom and position to show the whole graph."""
         self._shown += 1
         elements = self._scene.elements
         listed = [
@@ -518,7 +519,7 @@ class GraphPanel(Panel):
             self.front.scene = scene
 
     def draw(self) -> None:
-        """Update the picture and its text."""
+        """Update the picture and the text below it."""
         moment = self._moment()
         marks = self._marks_at(moment)
         self._fold_finished(marks)

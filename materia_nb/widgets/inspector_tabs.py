@@ -126,7 +126,7 @@ def _is_about(cast: Snapshot, step: StepRecord, index: int) -> bool:
 
 
 def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Block]:
-    """Return the content of a tab about a step: the reason of its decision, its tool calls, or its handoff."""
+    """Return the content of a tab about a step: the reasons for its decision, its tool calls, or its handoff."""
     if step is None:
         lacking = "nothing has been decided" if name == "why" else "nothing has been handed on"
         return [Line(f"No step yet: {lacking}.", "quiet")]
@@ -139,7 +139,7 @@ def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Bloc
 
 
 def _worked_on(step: StepRecord) -> list[Block]:
-    """Return the item that a step received; empty if the step had no item."""
+    """Return the work item of a step as blocks; empty if the step had no item."""
     item = step.at.item
     if item is None:
         return []
@@ -206,7 +206,7 @@ def inspector_state(
         past: the past moment that the user views; None for the present.
         tab: the tab that was opened last; the first tab opens if this selection lacks that tab.
         busy: whether a step runs.
-        only: the only tab to show, for the present; all tabs by default.
+        only: the only tab to show, always for the present; by default all tabs are shown.
     """
     if past is not None:
         tabs = _Tabs(past, past.latest, now, None, busy=busy, present=False)
@@ -253,7 +253,7 @@ def _state(names: Sequence[str], tab: str, title: dict[str, Any], tabs: _Tabs) -
 
 @dataclass(frozen=True, slots=True)
 class _Tabs:
-    """The subject of the tabs, and the content of each tab."""
+    """The selected element and step, and the content of each tab about them."""
 
     snapshot: Snapshot
     record: StepRecord | None
@@ -304,7 +304,7 @@ class _Tabs:
         return prompt_content(title, record.prompt, f"{cast.id} step {record.number}", edit=False)
 
     def _preview(self, socket: str, *, edit: bool) -> dict[str, Any]:
-        """Return the prompt that an agent would get if its socket were entered now, or the reason why there is none."""
+        """Return the prompt that an agent would receive if its socket were entered now, or why no prompt exists."""
         cast = self.snapshot
         if cast.graph.sockets[socket].is_utility:
             return blocks_content([Line(_NO_PROMPT, "quiet")])

@@ -1,4 +1,4 @@
-"""The panel to predict where the next step leads: the graph, the current position, a button for each target, and the verdict."""
+"""The panel to predict the next socket of a cast, with the graph and a button for each possible target."""
 
 from __future__ import annotations
 

@@ -59,14 +59,14 @@ _INDENT: Final = "\N{NO-BREAK SPACE}" * 4
 
 
 def selection_of(link: Link) -> Selection | None:
-    """Return the selection of a line; None for the line from the start."""
+    """Return the selection that names a line; None for the line from the start, which cannot be selected."""
     if link.kind == "start":
         return None
     return ("exit" if link.kind == "exit" else "edge", link.key)
 
 
 def link_title(link: Link) -> str:
-    """Return the condition and target of a line, for a context that names its source."""
+    """Return the condition and target of a line, without its source."""
     label = "no edges" if link.kind == "implied" else link_label(link) or link.condition
     return f"{label} → {part(link.to)}"
 
@@ -94,7 +94,7 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
 
 
 def numbered(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
-    """Number names that occur more than once, because a list selects by name."""
+    """Append a number to names that occur more than once, because lists identify entries by name."""
     counts: Counter[str] = Counter()
     unique = []
     for title, selection in named:
@@ -107,14 +107,14 @@ OLD: Final = "old"
 
 
 def edge_selection(kind: Kind, owner: str, index: int | str) -> Selection:
-    """Return the selection of a socket's edge or of a loop's exit."""
+    """Return the selection that names an edge of a socket or an exit of a loop."""
     return kind, f"{kind}:{index}:{owner}"
 
 
 def owner_of(pick: Selection) -> tuple[str, int | None]:
-    """Return the socket of an edge or the loop of an exit, and the index (None for the older ``exit``).
+    """Return the socket of an edge or the loop of an exit, and the index (None for the legacy field ``exit``).
 
-    For a socket or a loop, return its own id without a place.
+    For a socket or a loop, return its own id and None.
     """
     if pick[0] in ("socket", "loop"):
         return pick[1], None
@@ -139,7 +139,7 @@ def edges_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
 
 
 def members_of(document: Object, loop: str) -> list[str]:
-    """Return the members of a loop, without values that are not text."""
+    """Return the socket ids of a loop; values that are not text are left out."""
     return [member for member in as_list(written(document, "loop", loop).get("sockets")) if isinstance(member, str)]
 
 
@@ -313,7 +313,7 @@ class Inspector:
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
     def _used(self, link: Link, marks: Marks) -> str:
-        """Return the used part of an edge's limit; for the current item if the use is counted per item."""
+        """Return how often an edge with a limit was taken, such as ``2 of 3``, if applicable for the current item."""
         used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
 
@@ -332,7 +332,7 @@ class Inspector:
         )
 
     def _last_time(self, link: Link) -> list[Block]:
-        """Return the last decision that left the line's socket: the line was taken or not, and the reason."""
+        """Return whether the line was taken in the last decision of its socket, and the reason."""
         if self.cast is None:
             return []
         decided = self._decided(link)

@@ -1,4 +1,4 @@
-"""The shared state as an editable tree, differences of two states, watched paths, and the table of work items."""
+"""Content of the panels about the state: an editable tree, differences of two states, watched paths, and work items."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BUDGET: Final = 4_000
 
 
 def aliases(state: _CastData) -> dict[str, list[str]]:
-    """Return the other names of each value that has several names, by its first name; such a value is one row."""
+    """Return the further names of each value that has several names in the state, by its first name."""
     twins: dict[str, list[str]] = {}
     for name in (name for name, value in state.items() if isinstance(value, dict) and value):
         first = next((name_ for name_ in twins if same(state[name_], state[name])), None)
@@ -44,7 +44,7 @@ _CastData = dict[str, JSON]
 
 
 def state_nodes(data: _CastData) -> list[dict[str, Any]]:
-    """Return the state as nodes: name, path, kind, value or children; nodes above a limit are only counted."""
+    """Return the state as tree nodes (name, path, kind, value or children); nodes above a limit are only counted."""
     left = [_BUDGET]
     twins = aliases(data)
     folded = {name for others in twins.values() for name in others}
@@ -109,7 +109,7 @@ _VALUE_CHARS: Final = 200
 
 
 class WatchList:
-    """The watched paths of a panel; the changes of each path are cached, so that each step is examined once."""
+    """The watched paths of a panel. The changes of each path are cached, so that each step is examined once."""
 
     def __init__(self) -> None:
         self._paths: dict[str, None] = {}
@@ -190,14 +190,14 @@ _MIN_CHARS: Final = 80
 
 
 class ItemTexts:
-    """The texts of the work items for the page, and the digest of their list; made again only for another list."""
+    """Cache of the texts of the work items for the page, and of the digest of their list."""
 
     def __init__(self) -> None:
         self._list: JSON = None
         self._made: tuple[list[list[str | int]], str] = [], json_digest([])
 
     def of(self, cast: Snapshot) -> tuple[list[list[str | int]], str]:
-        """Return the texts and the digest; lists of a state never change, so the identity of a list is enough."""
+        """Return the texts and the digest. Lists in a state never change, so the cache compares lists by identity."""
         items = cast.state.get(WORK_ITEMS)
         if items is not self._list:
             items_ = cast.work_items
@@ -235,7 +235,7 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
 
 
 def _shortened(texts: list[str], limit: int) -> list[str | int]:
-    """Return the texts, each cut to ``limit`` characters; if any was cut, also each full length, or 0 if not cut."""
+    """Return texts cut to ``limit`` characters and, if any was cut, the full length of each (0 if not cut)."""
     cut = [len(text) if len(text) > limit else 0 for text in texts]
     return [*(text[:limit] for text in texts), *(cut if any(cut) else ())]
 
@@ -294,7 +294,7 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
 def items_to_redo(
     rows: Sequence[ItemRow], origins: Sequence[int | None] | None, *, abandon: bool
 ) -> tuple[list[int], bool]:
-    """Return the items that a table asks to redo, and True if the current item is abandoned."""
+    """Return the indices of the items to repeat, and True if the current item is abandoned."""
     marked = zip(rows, origins or (), strict=False)
     origins_again = [origin for row, origin in marked if origin is not None and row.repeat]
     return origins_again, abandon and origins is not None
@@ -307,7 +307,7 @@ def preview_edit(
     repeat: Sequence[int],
     abandon: bool,
 ) -> tuple[list[str], list[int] | None]:
-    """Return the effects of applying a list, and the order of its rows (None if the edit would be refused)."""
+    """Return the effects of an edited list in words, and the resulting order of its rows (None if it is refused)."""
     known = origins_of(cast.work_items, items) if origins is None else origins
     edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(repeat), abandon)}
     items = [frozen(item) for item in items]  # frozen once, so that each item can be found by its identity
@@ -320,7 +320,7 @@ def preview_edit(
 
 
 def _current(cast: Snapshot, standings: Sequence[Standing]) -> int | None:
-    """Return the index of the current item, else of the next one; None outside items."""
+    """Return the index of the current item, or else of the next item; None if no item is current or next."""
     if WORKED_ON in standings:
         return standings.index(WORKED_ON)
     item = cast.upcoming_item

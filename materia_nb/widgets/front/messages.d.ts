@@ -16,29 +16,29 @@ export interface ToCast {
   run_to: { first?: Array<Record<string, unknown>>; socket: string };
   /** Run to the end of the current work item. */
   run_item: { first?: Array<Record<string, unknown>> };
-  /** Run again the socket where the cast stopped. */
+  /** Run the socket where the cast failed again. */
   retry: { first?: Array<Record<string, unknown>> };
   /** Repeat the turn that failed. */
   retry_turn: { first?: Array<Record<string, unknown>> };
-  /** Continue with the limit that stopped the cast extended once. */
+  /** Extend the limit that stopped the cast once, and continue. */
   retry_limit: { first?: Array<Record<string, unknown>> };
-  /** Go back to the state before the last answer, after which a limit stopped the cast, and ask again. */
+  /** Undo the last answer, after which a limit stopped the cast, and ask for another answer. */
   ask_again: { first?: Array<Record<string, unknown>>; discard_edits?: boolean };
-  /** Adopt the workbench's changes to the materia where the cast failed, and run the socket again. */
+  /** Apply the changes that the workbench made to the materia of the failed socket, and run the socket again. */
   apply_changes: { first?: Array<Record<string, unknown>> };
-  /** Allow the folders outside the project that the cast asks for, and run the socket again. */
+  /** Allow access to the folders outside the project that the cast requested, and run the socket again. */
   allow_folder: { first?: Array<Record<string, unknown>> };
-  /** Pin the socket where the cast failed to a text, and continue. */
+  /** Pin a text as the answer of the socket where the cast failed, and continue. */
   pin_text: { first?: Array<Record<string, unknown>>; socket: string; text: string };
   /** Answer instead of the agent or process that failed. */
   by_hand: { text: string };
-  /** Continue without the socket that failed, or without its whole work item; the note is the reason. */
+  /** Skip the socket that failed, or its whole work item, and continue; the note is the reason. */
   skip: { note: string; item?: boolean };
-  /** Change the budget: tokens, a cost, or empty for no maximum. */
+  /** Set the maximum tokens or cost of the cast; an empty text removes the budget. */
   budget: { budget: string };
   /** Change the budget that stopped the cast, and continue. */
   raise_budget: { first?: Array<Record<string, unknown>>; budget: string };
-  /** Stop after the step that runs, or within it if it can be interrupted. */
+  /** Stop the run: at once if the running step can be interrupted, else after the step. */
   pause: {};
   /** Continue without waiting for a function that does not return. */
   leave: {};
@@ -46,7 +46,7 @@ export interface ToCast {
   abort: {};
   /** Set a breakpoint, or remove it. */
   break: { breakpoint: unknown };
-  /** Limit a breakpoint to the n-th time (a number) or to a condition; an empty text removes the limit. */
+  /** Make a breakpoint stop only at its n-th hit or under a condition; an empty text removes the restriction. */
   break_where: { breakpoint: unknown; text: string };
   /** Remove all breakpoints. */
   clear_breaks: {};
@@ -60,9 +60,9 @@ export interface ToCast {
   tab: { tab: string };
   /** Open a tab of the dock. */
   dock: { dock: string };
-  /** Show everything as it was after a step, of the cast itself or of a lane. */
+  /** Show the cast as it was after a step of the cast or of a lane. */
   look: { step: number; lane?: string };
-  /** Show everything as it was after the step in a row of the timeline, counted from 1; 0 is the start. */
+  /** Show the cast as it was after the step in a timeline row, counted from 1; row 0 shows the start. */
   row: { row: number };
   /** Return to the present. */
   now: {};
@@ -72,7 +72,7 @@ export interface ToCast {
   lane: { lane: string };
   /** Change the height of the surface, in pixels. */
   height: { by: number };
-  /** Remove the notice over the graph. */
+  /** Close the notice above the graph. */
   dismiss: {};
   /** Show the original cast, or a fork of it. */
   show_cast: { cast: number };
@@ -82,27 +82,27 @@ export interface ToCast {
   reply: { text: string };
   /** Answer *satisfied* or *not satisfied*, with a reason. */
   verdict: { satisfied: boolean; reason: string };
-  /** Answer a generator by a table of work items. */
+  /** Answer a generator with a table of work items. */
   items_answer: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; reason: string; satisfied?: boolean | null };
   /** Ask for a changed draft. */
   refine: { first?: Array<Record<string, unknown>>; text: string };
   /** Accept the draft, and ask for the final result. */
   finalize: { first?: Array<Record<string, unknown>> };
-  /** Answer the agent that holds the cast. */
+  /** Answer the question of the agent that holds the cast. */
   answer: { first?: Array<Record<string, unknown>>; text: string };
-  /** Decide instead of the agent that holds the cast: by a verdict, or by the next socket. */
+  /** Decide instead of the agent that holds the cast, with a verdict or by choosing the next socket. */
   decide: { satisfied?: boolean | null; target?: string | null };
-  /** Approve the calls that are asked for; with ``always`` later calls of the same tools as well. */
+  /** Approve the waiting tool calls; with ``always``, also approve later calls of the same tools. */
   allow: { first?: Array<Record<string, unknown>>; always?: boolean };
   /** Deny the tool calls that wait for approval. */
   deny: { first?: Array<Record<string, unknown>>; reason: string };
-  /** Require approval for a tool again. */
+  /** Stop approving the calls of a tool automatically. */
   disallow: { tool: string };
   /** Enter the next socket without running it. */
   enter: {};
   /** Change layers of the prompt, for this turn only. */
   edit_prompt: { layers: Record<string, string> };
-  /** Correct the output of the last step, and decide again where it leads. */
+  /** Correct the output of the last step, and choose the next socket again. */
   edit_output: { text: string; discard_edits?: boolean };
   /** Set a value of the state; it is read as JSON unless ``as_text``. */
   set_value: { path: string; text: string; as_text?: boolean };
@@ -112,13 +112,13 @@ export interface ToCast {
   items: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Revert the last edit. */
   undo: {};
-  /** Continue from the state after an earlier step, with the files of that time if asked. */
+  /** Go back to the state after an earlier step; ``files`` also restores the project files of that time. */
   back: { step: number; files?: boolean; discard_edits?: boolean };
   /** Start another cast from a step, or from the current state of the cast. */
   fork: { step?: number | null };
   /** Start the same cast again, from the beginning. */
   again: {};
-  /** Compare the step in a row of the timeline with that of another row, or with the previous visit of its socket. */
+  /** Compare two steps, or two casts. */
   compare: { socket?: string | null; row?: number | null; other?: number | null; cast?: string | null };
   /** Save the cast as a web page. */
   page: {};
@@ -128,29 +128,29 @@ export interface ToCast {
   label: { text: string };
   /** Pin the last answer of a socket, or unpin it. */
   pin: { socket: string };
-  /** Return rows of the timeline. */
+  /** Return the timeline rows from ``first`` to ``last``. */
   rows: { token: string; first: number; last: number };
   /** Return the numbers of the rows of the timeline whose steps contain a text. */
   find: { token: string; text: string };
-  /** Return the casts that this one can be compared with: the id and a description of each. */
+  /** Return the id and a description of each cast that this cast can be compared with. */
   casts: { token: string };
-  /** Return the issues of a typed text: an answer, a correction, or a value of the state. */
+  /** Check a typed text as an answer, a correction or a value of the state; return the problems found. */
   check: { token: string; purpose: "reply" | "by_hand" | "correction" | "value"; text: string };
-  /** Return the issues of a list of work items, and the effects of applying it. */
+  /** Return the problems of an edited list of work items, and the effects of applying the list. */
   check_items: { token: string; rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Return the whole title and context of a work item; ``base`` is the digest of its list. */
   item_texts: { token: string; base: string; index: number };
-  /** Return the whole last output, to be corrected. */
+  /** Return the complete last output, for correction in the page. */
   last_output: { token: string };
-  /** Return a whole value of the state. */
+  /** Return the complete value at a path of the state. */
   value: { token: string; path: Array<string> };
-  /** Return the changes of the state between the ends of two steps. */
+  /** Return the changes of the state from the end of one step to the end of another step. */
   diff: { token: string; a: number; b: number };
 }
 
 /** Messages to the panel of all casts. */
 export interface ToCasts {
-  /** Show the casts that contain a text and have a status, sorted by a column. */
+  /** Show only casts that contain a text and have a status, sorted by a column. */
   look: { text?: string; only?: "all" | "waits" | "failed" | "tagged"; by?: "state" | "request" | "loadout" | "when" | "steps" | "cost"; down?: boolean };
   /** Read the list of casts again. */
   refresh: {};
@@ -170,9 +170,9 @@ export interface ToCasts {
   delete: { cast: string };
   /** Show nothing below the list. */
   shut: {};
-  /** Remove the notice over the list. */
+  /** Close the notice above the list. */
   dismiss: {};
-  /** Return rows of the list in the order with this number. */
+  /** Return the rows from ``first`` to ``last``, in the sort order with the number ``order``. */
   rows: { token: string; order: number; first: number; last: number };
 }
 
@@ -238,7 +238,7 @@ export interface ToDesign {
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
   /** Add a socket without edges for a materia. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
-  /** Answer the question by the index of a choice, or leave the question by any other number. */
+  /** Answer the open question with the choice at index ``number``; any other number dismisses the question. */
   answer: { number?: number; question?: number | null };
   /** Cast the design as it is now. */
   cast: { design: string; request: string };
@@ -258,7 +258,7 @@ export interface ToDesign {
   delete_loop: { id: string };
   /** Continue with a draft, or discard it. */
   draft: { file: string; discard?: boolean };
-  /** Insert a copy of the chosen sockets; the clipboard stays as it is. */
+  /** Insert a copy of the chosen sockets without changing the clipboard. */
   duplicate: {};
   /** Turn an edge into an exit, which is taken only when the list of the loop is exhausted */
   edge_to_exit: { socket: string; index: unknown; loop: string };
@@ -288,23 +288,23 @@ export interface ToDesign {
   make_materia: { id: string; kind: string };
   /** Mark a socket, or remove its mark. */
   mark: { id: string };
-  /** Mark the sockets in a frame. */
+  /** Mark the sockets inside the frame that the user has drawn. */
   marquee: { ids: Array<string> };
   /** Set the members of a loop, or make the marked sockets its members. */
   members: { loop: string; ids?: Array<string> | null };
-  /** Move a socket to a column and a row; ``positions`` keeps the others where they are. */
+  /** Move a socket to a column and a row; ``positions`` fixes the positions of the other sockets. */
   move: { id: string; x: number; y: number; positions?: Record<string, [number, number]> | null };
   /** Move an edge to another position in its socket */
   move_edge: { source: string; index: unknown; to: unknown };
   /** Move an exit to another position */
   move_exit: { loop: string; index: unknown; to: unknown };
-  /** Ask about a draft that a coding agent has handed over since the design was opened. */
+  /** Offer a draft that a coding agent has handed over since the design was opened. */
   news: {};
   /** Move an edge or an exit up or down by one. */
   order: { of: unknown; by: -1 | 1 };
   /** Insert the copied sockets. */
   paste: {};
-  /** Select a part; ``add`` also marks a socket, ``keep`` leaves the marks. */
+  /** Select a part; ``add`` adds a socket to the marked sockets, and ``keep`` leaves the marks unchanged. */
   pick: { part?: unknown; add?: boolean; keep?: boolean };
   /** Set the position of a socket in the drawing, as column and row, or remove it with None */
   place_socket: { id: string; position: unknown };
@@ -348,7 +348,7 @@ export interface ToDesign {
   source: { loop: string; source?: string | null };
   /** Return every card to the position that the layout computes. */
   tidy: {};
-  /** Turn an edge into an exit, or an exit into an edge. */
+  /** Convert an edge to an exit, or an exit to an edge. */
   turn: { of: unknown };
   /** Undo the last step. */
   undo: {};
