@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from materia_nb.agents.background import CALLER_LOOP, LoopInbox, run_abandonable
@@ -91,7 +92,7 @@ class FunctionAgent:
                 turn.tell(event)
 
         try:
-            return run_abandonable(lambda: self._answer(turn.reporting_to(tell)), turn.stop)
+            return run_abandonable(partial(self._answer, turn.reporting_to(tell)), turn.stop)
         finally:
             abandoned = True  # an abandoned function may report more events later
 

@@ -105,11 +105,8 @@ class Breakpoint(NamedTuple):
             graph: the loadout, for the target of an edge that is given by its number.
             names: names to use instead of the ids of sockets.
         """
-
-        def name(id_: str) -> str:
-            return names[id_] if names and id_ in names else part(id_, 60)
-
-        socket = name(self.socket) if self.socket else "any socket"
+        names = names or {}
+        socket = names.get(self.socket or "") or (part(self.socket, 60) if self.socket else "any socket")
         description = {
             "before": f"before {socket}",
             "after": f"after {socket}",
@@ -117,13 +114,13 @@ class Breakpoint(NamedTuple):
             "not_satisfied": f"{socket} not satisfied",
             "same_again": f"{socket} repeats its output",
             "empty_answer": f"empty answer of {socket}",
-            "changed": f"state.{part(self.path or '', 60)} changed",
+            "changed": f"state.{self.path and part(self.path, 60)} changed",
             "every": f"every {self.amount or 0:,g} {self.unit}" + (f" of {socket}" if self.socket else ""),
             "edge": f"edge {self.edge} of {socket}",
         }[self.kind]
         if self.kind == "edge" and (target := self._target(graph)) is not None:
             number = f" (edge {self.edge})" if isinstance(self.edge, int) else ""
-            description = f"{socket} → {name(target)}{number}"
+            description = f"{socket} → {names.get(target) or part(target, 60)}{number}"
         description += "" if self.lane is None else f" in lane {part(self.lane, 60)}"
         description += "" if self.where is None else f", where {part(self.where, 80)}"
         return description if self.nth is None else f"{description}, {ordinal(self.nth)} time"

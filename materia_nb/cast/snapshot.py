@@ -496,7 +496,7 @@ class ApprovalsNow:
     @property
     def asking(self) -> tuple[ToolCall, ...]:
         """The tool calls that wait for approval."""
-        return approvals.asking(self.cast.session)
+        return approvals.asking(self._snapshot().session)
 
     @property
     def due(self) -> tuple[ToolCall, ...]:

@@ -146,7 +146,7 @@ def decide_hold(rules: Rules, session: Session, satisfied: bool | None, target: 
 
 def asking(session: Session) -> tuple[ToolCall, ...]:
     """Return the tool calls that wait for a person's decision."""
-    return tuple(call for call in session.asking if call.decided is None)
+    return session.asking and tuple(call for call in session.asking if call.decided is None)
 
 
 def asking_tools(rules: Rules) -> tuple[str, ...]:

@@ -138,22 +138,20 @@ class PromptContext(NamedTuple):
             return lines, "castContext excludes the list", ()
         if why := self.socket.own.variable_of(self.socket.list_path):
             return lines, f"your prompt contains {why}", ()
+        position = item.position
         if room.titles is None:
-            first = max(0, min(item.position - AROUND // 2, len(items) - AROUND - 1))
+            first = max(0, min(position - AROUND // 2, len(items) - AROUND - 1))
             last = min(len(items), first + AROUND + 1)
         else:
-            first, last = (
-                max(0, item.position - room.titles),
-                min(len(items), item.position + room.titles + 1),
-            )
+            first, last = max(0, position - room.titles), min(len(items), position + room.titles + 1)
         for index in range(first, last):
-            if index == item.position:
+            if index == position:
                 lines.append("- this item")
             else:
                 lines.append(f"- {self._word(index, item)}: {_title(items[index], str(index))}")
         if last - first < len(items):
             lines.append(self._in_all(item, len(items)))
-        values = tuple(("title", str(index)) for index in range(first, last) if index != item.position)
+        values = tuple(("title", str(index)) for index in range(first, last) if index != position)
         return lines, "", values
 
     def _word(self, index: int, item: Item) -> str:

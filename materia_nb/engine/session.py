@@ -315,7 +315,7 @@ class Steps(Sequence[StepRecord]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[StepRecord]: ...
     def __getitem__(self, index: int | slice) -> StepRecord | Sequence[StepRecord]:
-        position = range(len(self))[index]
+        position = range(self._count + (self.latest is not None))[index]
         if isinstance(position, int):
             return self._at(position)
         return tuple([self._closed[each] if each < self._count else self._at(each) for each in position])
@@ -727,7 +727,7 @@ def name_of_output(session: Session, kind: type[Output]) -> str:
     at = step.at
     key = at.item.key if at.item else None
     name = session.prefix + output_name(at.socket, at.visit, key, suffix)
-    if name in [turn.artifact for turn in step.turns]:  # it was accepted, and yet the cast failed there
+    if step.turns and name in [turn.artifact for turn in step.turns]:  # it was accepted, and yet the cast failed there
         name = session.prefix + output_name(at.socket, at.visit, key, f".again-{len(step.turns) + 1}{suffix}")
     return name
 

@@ -137,7 +137,7 @@ def frames_of_a_run(path, most):
     return frames
 
 
-@pytest.mark.parametrize("items, steps, most", [(3, 4, 1_250), (120, 200, 1_500)])
+@pytest.mark.parametrize("items, steps, most", [(3, 4, 1_210), (120, 200, 1_430)])
 def test_step_and_its_frame_take_few_calls(tmp_path, drawn, items, steps, most):
     """Neither the rows of earlier steps nor the texts of the items are made again."""
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(items))
