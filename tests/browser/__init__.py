@@ -1,1 +1,1 @@
-"""Tests in a real JupyterLab, seen through a headless Chromium."""
+"""Tests that use a real JupyterLab through a headless Chromium."""

@@ -28,7 +28,7 @@ FLAGS: Final = [
 
 @contextlib.contextmanager
 def launched(path: str) -> Iterator[Browser]:
-    """Run the Chromium at ``path``."""
+    """Run the Chromium at ``path`` while the context is open."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser

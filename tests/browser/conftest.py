@@ -112,8 +112,8 @@ def kernel(request: pytest.FixtureRequest) -> str:
 def lab(request: pytest.FixtureRequest, kernel: str, pages: Pages, lab_server: LabServer) -> Iterator[Lab]:
     """Yield JupyterLab without a notebook; ``lab.folder`` is the test's own folder under the server's root.
 
-    At the end an exception that nothing in the page caught fails the test. When the test failed, a
-    screenshot and the server's log stay in build/browser-failures/, and the next test gets a new page.
+    An uncaught exception in the page fails the test. After a failure, a screenshot and the server's log are in
+    build/browser-failures/, and the next test gets a new page.
     """
     name = re.sub(r"[^A-Za-z0-9_]+", "-", request.node.name)
     folder = lab_server.root / name
@@ -132,7 +132,7 @@ def lab(request: pytest.FixtureRequest, kernel: str, pages: Pages, lab_server: L
 
 
 def _lacking(what: str) -> NoReturn:
-    """Skip the test, or fail it in CI, where nothing may be skipped unnoticed."""
+    """Skip the test because a program is missing; in CI, fail the test, since nobody would notice a skip."""
     (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
 
 

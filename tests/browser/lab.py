@@ -1,4 +1,4 @@
-"""A user's actions in JupyterLab as methods: open, run, look, complete, switch the theme."""
+"""A page of JupyterLab, with a method for each action of a user: open, run, read, complete, switch the theme."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ LEAVING: Final = (
     # What JupyterLab put off looks for the cells of a notebook that was closed.
     "Cannot read properties of null (reading 'widgets')",
 )
-"""What JupyterLab itself raises as a notebook and its kernel end."""
+"""Texts of errors that JupyterLab itself raises when a notebook and its kernel are closed."""
 
 WIDGETS: Final = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
     return panel.content.rendermime.createRenderer('application/vnd.jupyter.widget-view+json')._manager.promise;
 }"""
-"""What keeps the models of the notebook's widgets."""
+"""JavaScript function that returns the manager of the notebook's widget models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class Output:
 class Lab:
     """A page of JupyterLab with one open notebook.
 
-    The page is one that JupyterLab was loaded into by an earlier test: the first notebook of a test is opened beside
-    nothing, as from the list of files; one that is opened after it comes with a page that is loaded anew.
+    The page is reused from earlier tests, with JupyterLab loaded. The first notebook of a test opens in this page;
+    before each further notebook, the page is loaded again.
     """
 
     def __init__(self, page: Page, server: LabServer, folder: Path, kernel: str = "python3") -> None:
@@ -137,7 +137,7 @@ class Lab:
         self.wait_idle()
 
     def save(self) -> None:
-        """Save the notebook until no change is unsaved; a panel may write its record shortly after it is drawn."""
+        """Save the notebook until nothing is unsaved; a panel may store its output shortly after it is drawn."""
         self.page.wait_for_function(
             """async () => {
                 await window.jupyterapp.commands.execute('docmanager:save');
@@ -171,7 +171,7 @@ class Lab:
         self.page.wait_for_function(_IDLE)
 
     def outputs(self, index: int) -> list[Output]:
-        """Return the outputs of a code cell in the model, in order."""
+        """Return the outputs of a code cell in order, as the notebook's model has them."""
         found = self.page.evaluate(
             "(i) => window.jupyterapp.shell.currentWidget.content.widgets[i].model.outputs.toJSON()", index
         )
@@ -188,8 +188,7 @@ class Lab:
     def complete(self, index: int, text: str) -> list[str]:
         """Type this text into an empty cell, press Tab, and return the completions.
 
-        Where there is one candidate only, JupyterLab inserts it without asking: then the list holds
-        the cell's whole text.
+        JupyterLab inserts a single candidate without asking; the list then contains the whole text of the cell.
         """
         self.set_source(index, "")
         self._select(index)
@@ -253,7 +252,7 @@ class Lab:
                 self.set_theme(LIGHT)
 
     def leave(self) -> None:
-        """Remove the listeners from the page, which the next test uses."""
+        """Remove the listeners of this test from the page, which the next test reuses."""
         for event, heard in self._listeners.items():
             self.page.remove_listener(event, heard)
 
@@ -293,5 +292,5 @@ def _output(raw: dict[str, Any]) -> Output:
 
 
 def _joined(value: str | Sequence[str] | dict[str, Any]) -> Any:
-    """Join a text that the notebook format split into lines."""
+    """Return a text of the notebook format, which may be a list of lines, as one string."""
     return "".join(value) if isinstance(value, list) and all(isinstance(x, str) for x in value) else value

@@ -31,7 +31,7 @@ _WORDS: Final = "const told = cy.getElementById(%s).scratch('_mnb'); return told
 
 
 def come_to_rest(lab: Lab, selector: str) -> None:
-    """Wait until an element of the page has stopped moving; the description of a selection may push it."""
+    """Wait until an element of the page has stopped moving; showing a selection can move the elements below."""
     lab.page.evaluate("() => void (window.mnbRest = {})")
     lab.page.wait_for_function(
         """(selector) => {
@@ -45,12 +45,12 @@ def come_to_rest(lab: Lab, selector: str) -> None:
 
 
 class Picture:
-    """A canvas, inspected through its cytoscape object.
+    """A canvas of a graph, inspected through its cytoscape object.
 
     Args:
         lab: the page.
-        number: which canvas of the page, or of the cell; the first is 0.
-        cell: look in the outputs of this cell only.
+        number: the index of the canvas in the page or the cell, from 0.
+        cell: the cell whose outputs contain the canvas; None searches the whole page.
     """
 
     def __init__(self, lab: Lab, number: int = 0, cell: int | None = None) -> None:
@@ -65,9 +65,9 @@ class Picture:
         return self.lab.page.evaluate(f"() => {{ const cy = {self.cy}; return {code}; }}")
 
     def press(self, button: Locator, condition: str) -> None:
-        """Press a button until a condition about ``cy`` holds, as a user does if nothing happens.
+        """Press a button until a JavaScript condition about ``cy`` is true, as a user does if nothing happens.
 
-        On a slow machine the page still moves while it is drawn, and a press on what moves away is none.
+        On a slow machine, the page may still move while it is drawn, and a press on a moving button has no effect.
         """
         for _ in range(2):
             button.click()
@@ -83,7 +83,7 @@ class Picture:
         self.lab.page.wait_for_function(f"() => {{ const cy = {self.cy}; return {condition}; }}", timeout=timeout)
 
     def wait_until(self, condition: str) -> None:
-        """Wait until a condition about ``cy`` holds; on a timeout, report the canvas and its model."""
+        """Wait until a JavaScript condition about ``cy`` is true; on a timeout, report the canvas and its model."""
         try:
             self._wait(condition)
         except TimeoutError:
@@ -125,7 +125,7 @@ class Picture:
         return x, y
 
     def settle(self) -> None:
-        """Wait until the picture has stopped moving; at first it is laid out again for the size of the page."""
+        """Wait until the graph has stopped moving; a new graph is laid out again for the size of the page."""
         self.ask("void (window.mnbRest = {})")
         stands = "JSON.stringify([cy.zoom(), cy.pan(), cy.nodes().map((one) => one.position())])"
         self._wait(
@@ -135,7 +135,7 @@ class Picture:
         )
 
     def click(self, element: str, button: Literal["left", "right"] = "left") -> None:
-        """Click the centre of an element, again if the picture moved under the mouse."""
+        """Click the centre of an element; click again if the graph moved under the mouse."""
         for _ in range(3):
             x, y = self.where(element)
             self.ask(

@@ -1,8 +1,8 @@
-"""``make pictures``: the pictures of the documentation, taken of the panels at work. Not run with the tests.
+"""``make pictures``: takes the pictures of panels for the documentation. Not part of the test suite.
 
-Each picture shows a panel and nothing around it, light and dark, in a window of 1280 x 800; those in ``WIDE`` also in one
-of 1600 x 1000. They are written with a palette, which makes them half as large; what is said with colours stays. A path in the panel reads as one of a reader's, so that no path, port or name of
-this machine is in it.
+Each picture shows a panel and nothing around it, light and dark, in a window of 1280 x 800; those in ``WIDE`` also in
+one of 1600 x 1000. They are written with a palette of colours, which halves their size. Paths in the panel look like
+paths of a reader, so that a picture shows no path, port or name of this machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PROJECT: Final = Path(__file__).resolve().parents[2]
 PICTURES: Final = PROJECT / "docs" / "pictures"
 WINDOWS: Final = {PICTURES: (1280, 800), PICTURES / "wide": (1600, 1000)}
-"""Where the pictures of each size of window go."""
+"""Window sizes, by the folder for their pictures."""
 WIDE: Final = frozenset(
     {
         "fresh",

@@ -38,12 +38,12 @@ SETTINGS: Final = {
 
 
 class LabServer:
-    """JupyterLab on a free port.
+    """A JupyterLab server on a free port.
 
     Args:
-        folder: receives its root (``work``), its settings and its log.
-        kernels: those that it offers, each forked from what was prepared for it: name to the Python that runs them.
-            Without, it has the one of this Python, started when a notebook is opened.
+        folder: the folder for the server's root (``work``), settings and log.
+        kernels: name of a kernel -> its Python. Each kernel is forked from a prepared process. If empty, the server
+            offers only the kernel of this Python, started when a notebook is opened.
     """
 
     def __init__(self, folder: Path, kernels: Mapping[str, Path] = MappingProxyType({})) -> None:

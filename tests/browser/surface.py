@@ -1,4 +1,4 @@
-"""A user's actions on the panel of a cast in a cell."""
+"""The panel of a cast in a cell, with a method for each action of a user."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def violations(lab: Lab, where: str, *rules: str) -> list[tuple[str, str, str, s
 
 LIVE = """(node) => node.ariaDisabled !== "true" && (!node.dataset.acts
     || !(node.dataset.acts === "often" ? node.dataset.settling : node.closest("[data-settling]")))"""
-"""True if a press on a control would count: it is enabled, and what it acts on has stood still."""
+"""JavaScript function: true if a click on a control would take effect, since it is enabled and has not just changed."""
 _NOTE_PRESS = f"""() => {{
     const live = {LIVE}, control = (event) => event.target.closest("button, [role=menuitem]");
     const begin = (event) => (window.mnbPress = control(event) && live(control(event)));
@@ -40,7 +40,7 @@ PRESSES = 10
 
 
 def press_button(button: Locator) -> None:
-    """Click a button, again if it was redrawn just before and therefore ignored the click."""
+    """Click a button; click again if it ignored the click because it had just been redrawn."""
     page = button.page
     for _ in range(PRESSES):
         button.wait_for()
@@ -62,7 +62,7 @@ class Surface:
         self.picture = Picture(lab, cell=cell) if self.at.locator(".mnb-canvas").count() else None
 
     def button(self, name: str) -> Locator:
-        """Return the first visible button of that name."""
+        """Return the first visible button with this name."""
         return self.at.get_by_role("button", name=name, exact=True).locator("visible=true").first
 
     def press(self, name: str) -> None:
@@ -70,7 +70,7 @@ class Surface:
         press_button(self.button(name))
 
     def settled(self, button: Locator) -> Locator:
-        """Wait until a click on an acting button would count, and return the button."""
+        """Wait until a click on a button would take effect, and return the button."""
         button.wait_for()
         self.lab.page.wait_for_function(LIVE, arg=button.element_handle())
         return button
@@ -80,7 +80,7 @@ class Surface:
         self.at.get_by_role("tab", name=name).first.click()
 
     def is_(self, words: str) -> None:
-        """Wait until the status in the bar has this text."""
+        """Wait until the status in the bar of the panel has this text."""
         self.at.locator(".mnb-pill", has_text=words).wait_for()
 
     def says(self, words: str) -> None:
@@ -88,11 +88,11 @@ class Surface:
         self.at.get_by_text(words).locator("visible=true").first.wait_for()
 
     def field(self, label: str) -> Locator:
-        """Return a field by its label."""
+        """Return the visible field with this label."""
         return self.at.get_by_label(label, exact=True).locator("visible=true").first
 
     def reply(self, answer: str) -> None:
-        """Answer with a text, as soon as the panel says that it would be accepted."""
+        """Answer with a text, as soon as the panel shows that the answer is valid."""
         if not self.at.get_by_label("the answer", exact=True).is_visible():
             self.press("JSON")
         self.field("the answer").fill(answer)
@@ -110,7 +110,7 @@ class Surface:
 
     @property
     def height(self) -> float:
-        """Return the height in pixels."""
+        """Return the height of the panel, in pixels."""
         box = self.at.bounding_box()
         assert box is not None
         return box["height"]

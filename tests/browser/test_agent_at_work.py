@@ -1,4 +1,4 @@
-"""In a real JupyterLab an agent streams text, uses tools and asks for approval while it works."""
+"""Tests in JupyterLab of agents at work: streamed text, tools, and approval."""
 
 from __future__ import annotations
 

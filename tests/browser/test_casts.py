@@ -1,4 +1,4 @@
-"""In a real JupyterLab the list of all casts, and comparisons of two casts or two steps."""
+"""Tests in JupyterLab of the list of casts, and of comparisons of two casts or two steps."""
 
 from __future__ import annotations
 

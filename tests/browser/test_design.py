@@ -1,4 +1,4 @@
-"""Design a loadout in a real JupyterLab: by mouse alone, by keyboard alone, and with hostile text."""
+"""Tests of the designer in JupyterLab: by mouse alone, by keyboard alone, and with hostile text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CANVAS: Final = "document.querySelector('.mnb-canvas')"
 
 
 class Hand:
-    """The designer as a user operates it; ``actions`` counts clicks, drags and typed words."""
+    """A user who operates the designer; ``actions`` counts clicks, drags and typed words."""
 
     def __init__(self, lab: Lab, cell: int) -> None:
         self.lab, self.page, self.panel = lab, lab.page, lab.cell(cell)
@@ -37,7 +37,7 @@ class Hand:
         self.page.wait_for_function(f"() => {CANVAS}?._cyreg?.cy")
 
     def said(self, text: str) -> None:
-        """Wait until the bar has this text."""
+        """Wait until the bar of the designer has this text."""
         self.panel.locator(".mnb-d-said, .mnb-d-ask").get_by_text(text).first.wait_for()
 
     def press(self, name: str, role: Any = "button") -> None:
@@ -51,7 +51,7 @@ class Hand:
         self.actions += 1
 
     def part(self, **option: Any) -> None:
-        """Choose a part in the list above the form, and wait for its form."""
+        """Choose a part of the design in the list above the form, and wait for its form."""
         [value] = self.panel.locator(".mnb-d-seek").select_option(**option)
         self.page.wait_for_function(
             "(of) => document.querySelector('.mnb-d-inspector').dataset.of === JSON.stringify(JSON.parse(of))",
@@ -59,7 +59,7 @@ class Hand:
         )
 
     def add(self, materia: str, id_: str) -> None:
-        """Click a materia in the palette."""
+        """Click a materia in the palette, and wait until its socket is drawn."""
         self.panel.locator(f'.mnb-d-entry[data-materia="{materia}"]').click()
         self.actions += 1
         self.said(f"added {id_}")
@@ -73,7 +73,7 @@ class Hand:
         )
 
     def at(self, socket: str) -> tuple[float, float, float]:
-        """Return the centre of a socket on the screen, once the picture has stopped moving, and half its width."""
+        """Return the centre of a socket on the screen and half its width, once the graph has stopped moving."""
         self.there(socket)
         x, y, half = self.page.evaluate(
             f"""(id) => {{
@@ -87,7 +87,7 @@ class Hand:
         return x, y, half
 
     def connect(self, source: str, to: str, words: str) -> None:
-        """Drag from the handle of a socket to another socket."""
+        """Drag from the handle of a socket to another socket, and wait for a text in the bar."""
         self.drag(source, lambda: self.at(to)[:2])
         self.said(words)
 
@@ -122,7 +122,7 @@ class Hand:
         self.actions += 1
 
     def document(self, cell: int) -> dict[str, Any]:
-        """Return the design as the kernel has it."""
+        """Return the document of the design in the kernel."""
         self.lab.run_cell(cell)
         found: dict[str, Any] = json.loads(self.lab.outputs(cell)[-1].text)
         return found
@@ -288,7 +288,7 @@ TOO_SMALL: Final = """(part) => [...part.querySelectorAll("button, input:not([ty
     .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest(".mnb-c-find"))
     .map((one) => { const { width, height } = one.getBoundingClientRect(), least = one.type === "checkbox" ? 24 : 44; return [one.className, one.textContent, width, height, least]; })
     .filter(([, , width, height, least]) => width < least || height < least)"""
-"""What a finger does not meet well."""
+"""JavaScript function that returns the controls that are too small for a finger."""
 
 # -- by keyboard alone ---------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ FOCUSED = "(one) => one === document.activeElement"
 
 
 class Keys(Hand):
-    """The designer operated without a mouse."""
+    """A user who operates the designer without a mouse."""
 
     def key(self, *keys: str) -> None:
         for one in keys:
@@ -330,7 +330,7 @@ class Keys(Hand):
         self.panel.locator(".mnb-d-names").get_by_text(words, exact=True).first.wait_for()
 
     def lead(self, source: str, to: str, words: str) -> None:
-        """Connect two sockets in the form."""
+        """Connect two sockets in the form, and wait for a text in the bar."""
         self.select(source)
         self.to(self.panel.locator(".mnb-d-inspector [role=tab][aria-selected=true]"))
         while self.page.evaluate("() => document.activeElement.dataset.tab") != "ways":
@@ -449,7 +449,7 @@ print([result.text for name, given in steps if not (result := robot.call(name, g
 
 
 def continue_draft(hand: Hand, steps: int, picture: str) -> None:
-    """Take up the draft that is offered, with so many steps, after a look at how it is offered."""
+    """Continue with an offered draft of ``steps`` steps, after checks and screenshots of the offer."""
     hand.said(f"({steps} steps), which was not saved.")
     hand.lab.screenshot(picture)
     hand.lab.screenshot(f"{picture}-dark", dark=True)

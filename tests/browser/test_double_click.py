@@ -1,4 +1,4 @@
-"""In a real JupyterLab double clicks, other views and going back never act on something unreadably new."""
+"""Tests in JupyterLab that a double click never acts on a button that appeared between the clicks."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ HOLD_TIMERS = """(shortest) => {
         held.clear();
     };
 }"""
-"""Let no timer as long as :data:`SETTLING` begin before ``startHeldTimers()`` is called."""
+"""JavaScript function that holds all timers of at least a given length until ``startHeldTimers()`` is called."""
 
 
 def double_click(lab: Lab, button: Locator, gap: int) -> None:
-    """Press twice at one position of the page, whatever is there the second time.
+    """Press twice at the same position of the page, even if another control is there the second time.
 
-    The time for which buttons settle begins after the second press, however slow the machine is. A shorter settling time
-    than :data:`SETTLING` is not held, so that it would fail the test.
+    The settling time of buttons begins after the second press, even on a slow machine. A settling time shorter than
+    :data:`SETTLING` is not held, so it fails the test.
     """
     button.hover()
     lab.page.evaluate(HOLD_TIMERS, SETTLING)

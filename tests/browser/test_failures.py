@@ -1,4 +1,4 @@
-"""In a real JupyterLab each kind of failure is fixed in the panel in few clicks and without a cell."""
+"""Tests in JupyterLab that each kind of failure can be fixed in the panel, in few clicks and without a cell."""
 
 from __future__ import annotations
 

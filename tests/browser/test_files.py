@@ -1,4 +1,4 @@
-"""The tab Files of a panel: the changes of each step, and going back with the files of that step."""
+"""Tests of the Files tab of a panel: it shows the changes of each step, and can restore the files of a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebook 7 and Voila show the panel of a cast, and its Step button works."""
+"""Tests that Notebook 7 and Voila show the panel of a cast, and that its Step button works."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CELLS: Final = (
 
 
 def answering(url: str) -> None:
-    """Wait until the server accepts connections; it may print its address earlier."""
+    """Wait until the server accepts connections, which may be later than the output of its address."""
     host, port = url.removeprefix("http://").split(":")
     until, again = time.monotonic() + START_SECONDS, threading.Event()
     while True:

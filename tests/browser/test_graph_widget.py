@@ -1,4 +1,4 @@
-"""The graph panel in a real JupyterLab: drawn, clicked, followed, reloaded, and safe with hostile text."""
+"""Tests of the graph panel in JupyterLab: drawing, clicking, following a cast, reloading, and hostile text."""
 
 from __future__ import annotations
 
@@ -126,11 +126,11 @@ WHOLE = (
     " && e.x2 <= cy.width() + 2 && e.y2 <= cy.height() + 2; })()"
 )
 SEEN = f"({WHOLE} || cy.zoom() >= 0.81)"
-"""The whole is seen, or as much of it as can be read."""
+"""JavaScript condition: the whole graph is visible, or the zoom is still large enough to read the labels."""
 
 
 def selected_in_kernel(cast: Lab) -> str:
-    """Return the kernel's selection; a page marks a click before the kernel knows it."""
+    """Return the selection in the kernel, which receives a click later than the page shows it."""
     cast.run_cell(5)
     return cast.outputs(5)[0].text
 
@@ -141,7 +141,7 @@ def no_error(lab: Lab, *cells: int) -> None:
 
 @pytest.fixture
 def cast(lab: Lab) -> Lab:
-    """Open a notebook whose third cell shows the panel of a cast; later cells continue with it."""
+    """Open a notebook whose third cell shows the panel of a cast; later cells continue the cast."""
     lab.open(
         lab.notebook(
             SETUP,

@@ -1,4 +1,4 @@
-"""The test harness runs a notebook in a real JupyterLab and shows what a user sees."""
+"""Tests of the test harness: it runs a notebook in JupyterLab, and reads what a user sees."""
 
 from __future__ import annotations
 

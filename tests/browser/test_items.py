@@ -1,4 +1,4 @@
-"""The table of work items in a browser (R46): drag, paste, remove, repeat."""
+"""Tests of the table of work items in a browser (R46): drag, paste, remove and reopen items."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def states(panel: Surface) -> list[str]:
 
 
 def blue(panel: Surface) -> list[str]:
-    """Return the highlighted buttons, which are to be pressed next."""
+    """Return the names of the highlighted buttons, which a user should press next."""
     accent = panel.at.evaluate("(one) => getComputedStyle(one).getPropertyValue('--mnb-accent').trim()")
     red, green, blue = (int(accent[at : at + 2], 16) for at in (1, 3, 5))
     grounds = "(all) => all.map((one) => [one.innerText, getComputedStyle(one).backgroundColor])"

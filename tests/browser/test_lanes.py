@@ -1,4 +1,4 @@
-"""Lanes in the panel: on the graph, on the time axis, and answered one by one."""
+"""Tests of lanes in the panel: on the graph, on the time axis, and answered by a person."""
 
 from __future__ import annotations
 

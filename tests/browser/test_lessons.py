@@ -1,4 +1,4 @@
-"""Lessons as a learner uses them: a wrong guess and its correction, Run All, visible buttons."""
+"""Tests of lessons as a learner uses them: a wrong guess and its correction, Run All, and buttons."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_wrong_answer_is_diagnosed_and_unanswered_questions_are_not_ticked(lab: 
 
 
 def test_use_of_a_panel_does_not_break_later_cells(lab: Lab):
-    """Go back in the timeline before running the cells that go back themselves."""
+    """The test goes back in the timeline before it runs the cells of the lesson that go back."""
     lesson = NOTEBOOKS / "07-debugging.ipynb"
     at = places(lesson)
     lab.open(lesson)

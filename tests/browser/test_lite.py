@@ -1,6 +1,6 @@
-"""The site that runs the notebooks in the browser alone, with all other addresses blocked.
+"""Tests of the site that runs notebooks in the browser alone, with all other addresses blocked.
 
-``make lite-test`` builds the site and runs this; elsewhere it is skipped.
+``make lite-test`` builds the site and runs these tests; other targets skip them.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ pytestmark = [
 
 
 class Lite(Lab):
-    """A page of the site; ``asked`` lists the blocked addresses that it requested."""
+    """A page of the site; ``asked`` lists the blocked addresses that the page requested."""
 
     last = 0
-    """The cell that was run last."""
+    """The element of the cell that was run last."""
 
     def __init__(self, browser: Browser, url: str) -> None:
         context = browser.new_context(viewport={"width": 1280, "height": 1000})
@@ -68,7 +68,7 @@ class Lite(Lab):
         )
 
     def run(self, text: str) -> str:
-        """Run a new last cell and return its output."""
+        """Add a cell at the end, run the cell, and return its output."""
         place = self.page.evaluate(
             """async (text) => {
                 const book = window.jupyterapp.shell.currentWidget.content;
@@ -87,7 +87,7 @@ class Lite(Lab):
 
 @pytest.fixture(scope="module")
 def offline(chromium: Browser) -> Iterator[tuple[Browser, str]]:
-    """Yield a browser that reaches only the site, and the address of the site."""
+    """Yield a browser that can reach only the site, and the address of the site."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:

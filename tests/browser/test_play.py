@@ -1,4 +1,4 @@
-"""A page that plays a loadout, on a phone and without a network: taps, keys, links, dark colours, a screen reader."""
+"""Tests of a page that plays a loadout, on a phone without a network: taps, keys, links, dark mode, screen reader."""
 
 from __future__ import annotations
 

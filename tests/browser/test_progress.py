@@ -1,4 +1,4 @@
-"""The progress bar of a long run: there while it runs, gone when it ends."""
+"""Tests of the progress bar: visible during a long run, and removed at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quickstart in a real JupyterLab with a real kernel."""
+"""Tests of the quickstart notebook in JupyterLab with a real kernel."""
 
 from __future__ import annotations
 

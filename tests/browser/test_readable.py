@@ -1,4 +1,4 @@
-"""Graphs are readable at first sight in a real JupyterLab of 1280 x 800 with its file browser open."""
+"""Tests that new graphs are readable in a JupyterLab window of 1280 x 800 with the file browser open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LEAST_TEXT = 9.0
 SMALL_TEXT = {"1": 13.0, "2": 11.0, "3": 11.0}
-"""The size of the smallest text on a card, a chip or a heading at zoom 1, by how much cards say."""
+"""Size of the smallest text on a card, a chip or a heading at zoom 1, by the level of detail of the cards."""
 ALL = """
 from materia_nb import Workbench
 from materia_nb.cast.gallery import gallery
@@ -88,7 +88,7 @@ def test_bundled_loadout_fits_the_designer_at_first_sight(lab: Lab):
 
 
 def test_changing_the_theme_or_the_bottom_panel_does_not_move_the_graph(lab: Lab):
-    """The dock does not move it, neither at the first step nor when the inspector uses the full height."""
+    """Opening the dock does not move the graph, at the first step or while the inspector has the full height."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     names = ("Hello-Utility", "Plan-Build-Eval", "Parallel-Build")
     answer = "{'satisfied': True, 'workItems': [], 'state': {}}"
@@ -133,7 +133,7 @@ SIZES = {
     "lines of code": ("pre, code", "line-height", {16}),
     "quoted material": ("pre", "border-left-width", {0}),
 }
-"""What is measured of a panel: where, what, and how many pixels it may be."""
+"""Measures of a panel: the CSS selector, the property, and the allowed values in pixels."""
 MEASURE = """(surface, [where, what]) => [...surface.querySelectorAll(where)].filter((one) => one.checkVisibility()).map((one) =>
     what === "height" ? one.getBoundingClientRect().height : parseFloat(getComputedStyle(one)[what]))"""
 TEXTS = """(surface) => {

@@ -1,4 +1,4 @@
-"""A saved notebook shows the end of the run: live, reopened, untrusted, and after a restart."""
+"""Tests that a saved notebook shows the end of the run: live, reopened, untrusted, and after a restart."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def cast(lab: Lab) -> Path:
 
 
 def record(lab: Lab):
-    """Return the text of the record."""
+    """Return the text of the stored output."""
     return lab.cell(2).get_by_text("Record of cast")
 
 
 def pictures(lab: Lab) -> int:
-    """Return the number of visible pictures in the record."""
+    """Return the number of visible pictures in the stored output."""
     return lab.cell(2).locator(":is(.jp-RenderedImage, .jp-RenderedSVG):visible").count()
 
 

@@ -1,4 +1,4 @@
-"""Run casts in their panel in a real JupyterLab: mouse, keyboard, going back, forks, accessibility."""
+"""Tests of the panel of a cast in JupyterLab: mouse, keyboard, going back, forks, and accessibility."""
 
 from __future__ import annotations
 
@@ -406,7 +406,7 @@ def test_axe_finds_nothing_wrong_with_several_panels_in_a_notebook(lab: Lab):
 
 
 def heard(panel: Surface) -> list[str]:
-    """Return role and name of the parts in the order of a screen reader."""
+    """Return the role and name of each part, in the order of a screen reader."""
     lines = panel.at.aria_snapshot().splitlines()
     roles = ("toolbar", "application", "region", "listbox", "separator")
     return [
@@ -431,7 +431,7 @@ HEARD = [
 
 
 def reached(panel: Surface) -> list[str]:
-    """Return the parts in the order of the Tab key, each once."""
+    """Return the parts of the panel that the Tab key reaches, in order, each once."""
     panel.at.locator(".mnb-bar button").first.focus()
     parts: list[str] = []
     where = """(surface) => {

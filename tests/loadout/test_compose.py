@@ -1,4 +1,4 @@
-"""Loadouts joined one after another: a part changes only where it ended."""
+"""Tests of composed loadouts: the parts run in sequence, and a part changes only where it ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUNDLED = load_layers(project="/nonexistent", env={"MATERIA_PROFILE_DIR": "/none
 
 
 def both(one, other):
-    """Return two configs of :func:`builders.config` as one, with the loadouts A and B."""
+    """Return one config with the loadouts of two configs of :func:`builders.config`, named A and B."""
     top = {key: value for key, value in one.items() if key not in ("loadouts", "materia")}
     return {
         **top,
@@ -125,7 +125,7 @@ def test_every_end_of_a_part_leads_to_the_next_part():
 
 
 def test_composed_utility_must_return_what_its_guards_read():
-    """An always edge would lift that requirement (R7), so it gets the opposite guard."""
+    """An ``always`` edge would remove this requirement (R7), so the utility gets an edge with the opposite guard."""
     one = config({"X": at("U", edge("end", "satisfied"))})
     made = linked(both(one, config({"Y": at("P")})))
     assert Play(made.document, NO).at == "Socket-2"
@@ -301,7 +301,10 @@ def say_for(seed, part, here, visit):
 
 
 def walk(rules, seed, parts, data=None):
-    """Run to the end and return route and last state; ``parts`` gives the part and rules of a socket."""
+    """Run a cast with random outputs; return its route and final state.
+
+    ``parts`` returns the part and rules of a socket.
+    """
     state, route, prompt = entering.begin(rules, "r", None, data), [], None
     while state.status in ("ready", "waiting"):
         if state.status == "ready":
@@ -319,7 +322,7 @@ def walk(rules, seed, parts, data=None):
 
 
 def composed(one, other):
-    """Return the composition, if there is one."""
+    """Return the composition of two configs; discard the example if they cannot be composed."""
     try:
         return compose(both(one, other), ["A", "B"])
     except MateriaError as error:

@@ -1,4 +1,4 @@
-"""A condition is defined once: its predicate, its word and its look (R3)."""
+"""Tests of conditions: their names, and the results that they match (R3)."""
 
 from __future__ import annotations
 

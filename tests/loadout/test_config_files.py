@@ -1,4 +1,4 @@
-"""Config files are read strictly, every error has its location, and they are written back unchanged (R28)."""
+"""Tests of config files: reading is strict, errors have a location, and a round trip changes nothing (R28)."""
 
 from __future__ import annotations
 

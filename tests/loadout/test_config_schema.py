@@ -29,7 +29,7 @@ def test_schema_is_valid():
 
 
 def has_strange_fields(document):
-    """Return whether a field is unknown to its object, which only a hint reports (R28)."""
+    """Return True if the config has an unknown field, which ``check`` reports only as a hint (R28)."""
     hints = check_config(document).hints
     return any(finding.code == "unknown-field" or "has no effect here" in finding.message for finding in hints)
 
@@ -88,7 +88,7 @@ def valid_config(**changed):
 
 
 def with_mutation(given):
-    """Return the whole config with one value changed or removed."""
+    """Return the base config with one value changed or removed."""
     document = valid_config()
     *way, last = given["at"]
     owner = document

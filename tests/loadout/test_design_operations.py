@@ -1,4 +1,4 @@
-"""The operations of a design: what each changes in the document, and what it leaves unchanged."""
+"""Tests of the operations on designs: the changes of each operation, and the parts that it must not change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def design(document=None) -> Design:
 
 
 def text(value) -> str:
-    """Return a value as written, because the order of keys counts."""
+    """Return a value as JSON text, so that a comparison includes the order of keys."""
     return json.dumps(value)
 
 
@@ -565,7 +565,7 @@ _operation = st.one_of(
 
 
 def do(draft: Design, operation) -> None:
-    """Apply an operation; a refused one must change nothing."""
+    """Apply an operation, and assert that a refused operation changes nothing."""
     before = text(draft.document)
     try:
         getattr(draft, operation[0])(*operation[1:])

@@ -1,4 +1,4 @@
-"""Saving a design changes the file only where the loadout changed, or not at all."""
+"""Tests of saving a design: the file changes only where the loadout changed, or not at all."""
 
 from __future__ import annotations
 

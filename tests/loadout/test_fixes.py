@@ -1,4 +1,4 @@
-"""docs/problems-and-hints.md has, for each code of check, a loadout with it and one without; and the fixes."""
+"""Tests of fixes, and of the bad and good example of each code in docs/problems-and-hints.md."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def config_of_example(text):
 
 
 def findings(document, code, project):
-    """Return all findings, including those that only the workbench finds on this machine."""
+    """Return all findings, including findings about this machine, which only the workbench reports."""
     found = check_config(document)
     if code != report.MISSING_COMMAND:
         return [*found.problems, *found.hints]

@@ -1,4 +1,4 @@
-"""Forms from the field models: each field has an input that shows and accepts exactly its values."""
+"""Tests of forms made from the field models: each input shows and accepts exactly the values of its field."""
 
 from __future__ import annotations
 

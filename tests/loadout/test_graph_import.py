@@ -1,4 +1,4 @@
-"""Graphs of other tools become valid loadouts; nodes without an equivalent are listed."""
+"""Tests of importing graphs: they become valid loadouts, and nodes without an equivalent are listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Malformed configs and impossible names end in a clear error, never in a library's exception."""
+"""Tests of malformed configs and impossible names: each causes a clear error, never an exception of a library."""
 
 from __future__ import annotations
 

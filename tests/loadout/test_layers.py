@@ -1,4 +1,4 @@
-"""Layers of configs: which wins, where a value comes from, and the effect of an error in one layer."""
+"""Tests of config layers: precedence, the origin of each value, and the effect of an error in one layer."""
 
 from __future__ import annotations
 

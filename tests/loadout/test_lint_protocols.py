@@ -1,4 +1,4 @@
-"""Hints about handoff protocols: each where it applies, and none in a faultless loadout."""
+"""Tests of hints about handoff protocols: each hint appears where it applies, and a clean loadout has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flowcharts are read as Mermaid draws them, or refused with their line; none is misread."""
+"""Tests of reading Mermaid flowcharts: read as Mermaid draws them, or refused with the line of the error."""
 
 from __future__ import annotations
 

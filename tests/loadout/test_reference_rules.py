@@ -1,4 +1,4 @@
-"""``check --for pi-materia`` reports what the reference engine refuses, and what it does otherwise (R74)."""
+"""Tests of ``check --for pi-materia``: parts that the reference engine refuses or runs differently (R74)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The region of a parallel generator: its prelude, its loop, its one continuation, and the safety of its materia."""
+"""Tests of the region of a parallel generator: prelude, loop, exit, and materia that are safe in parallel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def way_out(id_="e", to="Socket-4"):
 
 
 def streamed(loop=None, **changed):
-    """Plan in streams, then a prelude, build and eval for each item, then tell."""
+    """Return a loadout with a parallel generator, a prelude, a loop of Build and Eval, and a last socket."""
     document = looped({"exits": [way_out()], **(loop or {})})
     sockets = document["loadouts"]["T"]["sockets"]
     sockets["Socket-1"]["edges"] = [edge("Socket-5")]

@@ -1,4 +1,4 @@
-"""The resolved graph: the values in effect, and the derived ones with their marks (R1, R4, R12 to R15)."""
+"""Tests of the resolved graph: effective values, and the marks of derived values (R1, R4, R12 to R15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithms on directed graphs, compared with a brute-force search."""
+"""Tests that compare algorithms on directed graphs with a brute-force search."""
 
 from __future__ import annotations
 

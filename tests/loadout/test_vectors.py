@@ -1,4 +1,4 @@
-"""The conformance vectors of config checks, through the public API."""
+"""Tests of the public API with the conformance vectors for config checks."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ BINDER = ROOT / "binder"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 KNOWN_PYTHONS = [f"3.{minor}" for minor in range(5, 15)]  # those that repo2docker of April 2026 has
 NOT_OURS = {"notebook"}
-"""Pinned although we do not ask for it: Binder brings one, and it has to fit the JupyterLab that is pinned."""
+"""Pinned packages that we do not require: Binder installs its own version, which must fit the pinned JupyterLab."""
 
 
 def pins() -> dict[str, Requirement]:

@@ -54,7 +54,7 @@ class Block(NamedTuple):
     language: str
     text: str
     output: str | None = None
-    """The text block that follows directly: the output shown for a block of code. A line "..." omits lines."""
+    """The output shown for a block of code, which is the text block after it. A line "..." replaces omitted lines."""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -81,7 +81,7 @@ def blocks(*languages: str, page: Path | None = None) -> list[Block]:
 
 
 def assert_output(block: Block, printed: str) -> None:
-    """Compare the output of a block with the one that the page shows."""
+    """Compare the printed output of a block with the output that the page shows."""
     if block.output is None:
         return
     got = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines()).removeprefix("Out[0]:\n")
@@ -244,7 +244,7 @@ def test_smallest_loadout_is_equal_in_yaml_and_json():
 
 @each(blocks("sh"))
 def test_shell_blocks_contain_only_known_commands(one):
-    """Commands that cannot run here must at least exist: make targets, extras, modules."""
+    """Commands that cannot run in a test must at least exist: make targets, extras, modules."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for line in filter(None, (line.partition("  #")[0].strip() for line in one.text.splitlines())):
@@ -603,7 +603,7 @@ def held_casts(wb: Workbench) -> list[Any]:
 
 
 def test_documented_events_and_files_match_real_casts(project):
-    """The events, fields and files on the page are those that casts write (R29)."""
+    """The page lists exactly the events, fields and files that casts write (R29)."""
     wb = Workbench(project)
     documented, seen = events_of_the_page(), set()
     page = text_of(RUN_PAGE)

@@ -15,7 +15,7 @@ ENTRIES = {
 }
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))
 ALSO = {"agent-contract": "agent contract", "loop region": "loop"}
-"""Other forms of a word."""
+"""Glossary terms for words that are spelled differently."""
 
 
 def first_page(notebook: Path) -> str:

@@ -1,4 +1,4 @@
-"""Limits of the size of the package. A limit is only ever lowered."""
+"""Tests that the package stays within size limits. Limits may only be lowered."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ LIMITS = {
     "public names that stand for two things": 38,
 }
 STORED_RECORDS = 600_000
-"""Bytes of tests/data/shown: outputs that somebody reviews when they change."""
+"""Maximum size of tests/data/shown, in bytes. Somebody reviews these outputs when they change."""
 
 
 def code_lines(text: str, tree: ast.Module) -> int:
-    """Return the number of lines that hold more than a comment or a docstring."""
+    """Return the number of lines of code, without comments and docstrings."""
     docstrings = {
         line
         for node in ast.walk(tree)

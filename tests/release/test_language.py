@@ -1,4 +1,4 @@
-"""The counts of vague names and translated phrases match what they should, and nothing else."""
+"""Tests of scripts/check_language.py, which counts vague names and translated phrases."""
 
 from __future__ import annotations
 

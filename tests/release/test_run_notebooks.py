@@ -1,4 +1,4 @@
-"""Notebooks are stored with outputs that need no kernel and that are the same each time."""
+"""Tests of stored notebooks: their outputs need no kernel, and are the same after each run."""
 
 from __future__ import annotations
 

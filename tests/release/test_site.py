@@ -37,7 +37,7 @@ LOADED = {
     "use": ["href", "xlink:href"],
     "video": ["src", "poster"],
 }
-"""What a browser loads without a click: the attributes by their tag."""
+"""Attributes with addresses that a browser loads without a click, by tag."""
 IN_STYLES = re.compile(r"""(?:url\(\s*|@import\s+)["']?([^"')\s;]+)""")
 
 pytestmark = pytest.mark.slow
@@ -186,7 +186,7 @@ ASKED = {
     ],
     "docs/command-line-and-ci": ["terminal"],
 }
-"""What newcomers type, by the page that answers it."""
+"""Searches that newcomers type, by the page that answers the search."""
 
 
 @pytest.mark.skipif(which("node") is None, reason="the search of the site is JavaScript")
@@ -208,7 +208,7 @@ def test_site_loads_nothing_from_other_hosts(site):
 
 
 def test_no_script_names_another_host(site):
-    """A page does not show what a script would load; a script without an address loads nothing from elsewhere."""
+    """The pages do not show which files a script loads; a script without addresses loads nothing from other hosts."""
     named = {}
     for path in site.rglob("*.js"):
         code = re.sub(r"/\*.*?\*/|(?<![:\"'])//[^\n]*", "", path.read_text(), flags=re.DOTALL)

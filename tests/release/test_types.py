@@ -1,4 +1,4 @@
-"""pyright accepts correct user code and finds every mistake, as mypy does in ``make lint``."""
+"""Tests that pyright accepts correct user code and finds every mistake, as mypy does in ``make lint``."""
 
 from __future__ import annotations
 

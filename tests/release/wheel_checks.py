@@ -1,6 +1,6 @@
-"""Install the wheel alone and each extra by itself, as a user would: ``make wheel-test``.
+"""Tests that install the wheel alone, and with each extra, as a user would: ``make wheel-test``.
 
-Not part of the test suite, since it installs environments for some minutes.
+They are not part of the test suite, since installing the environments takes some minutes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wheel_helpers import ROOT, Stranger, build, pythons
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WITH_OTHERS = {"test", "bench", "local-model"}
-"""Extras that `make test`, `make bench` and `make demo-model` install: hundreds of megabytes, for developers."""
+"""Extras for developers, of hundreds of megabytes, that `make test`, `make bench` and `make demo-model` install."""
 EXTRAS = sorted(set(PROJECT["optional-dependencies"]) - WITH_OTHERS)
 PROMISES = {
     "docs": "import furo, myst_parser, sphinx",
@@ -28,7 +28,7 @@ PROMISES = {
     "from materia_nb.shell.mcp_server import DesignServer; assert DesignServer(Path.cwd()).tools",
     "models": "from materia_nb.agents import ModelAgent; import anthropic, openai",
 }
-"""What an extra is for, as code; the modules that its distributions bring are imported besides."""
+"""Code that uses the features of each extra; the modules of its distributions are imported too."""
 
 CAST = """
 import materia_nb, pathlib, sys
@@ -86,7 +86,7 @@ def failed(cells: list[dict[str, Any]]) -> set[str]:
 
 
 def a_lesson_is_done(stranger: Stranger, name: str) -> None:
-    """A copied lesson asks for answers and fails nowhere else; with the right answers nothing fails."""
+    """Assert that only the questions of a copied lesson fail, and that nothing fails with the right answers."""
     cells = cells_after_a_run(stranger, name)
     checks = {cell["id"] for cell in cells if "raises-exception" in cell["metadata"].get("tags", ())}
     assert failed(cells) == checks
