@@ -53,7 +53,7 @@ REPORT = pytest.StashKey[pytest.TestReport]()
 def chromium() -> Iterator[Browser]:
     path = find_chromium()
     if path is None or not driver_starts():
-        _lacking("no Chromium; `make test` says how to get one")
+        _skip_or_fail("no Chromium; `make test` says how to get one")
     with launched(path) as browser:
         yield browser
 
@@ -85,7 +85,7 @@ class Pages:
         self._page.mouse.move(0, 0)
         return self._page
 
-    def drop(self) -> None:
+    def close(self) -> None:
         """Close the page; the next test gets a new one."""
         if self._page is not None:
             self._page.context.close()
@@ -96,7 +96,7 @@ class Pages:
 def pages(chromium: Browser) -> Iterator[Pages]:
     found = Pages(chromium)
     yield found
-    found.drop()
+    found.close()
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def kernel(request: pytest.FixtureRequest) -> str:
     """Return the name of the kernel for the test's notebooks: the newest, unless the test runs on both."""
     name: str = getattr(request, "param", NEWEST)
     if name == OLDEST and oldest_kernel.python() is None:
-        _lacking("no environment with the oldest kernel; `make test` makes it")
+        _skip_or_fail("no environment with the oldest kernel; `make test` makes it")
     return name
 
 
@@ -123,20 +123,20 @@ def lab(request: pytest.FixtureRequest, kernel: str, pages: Pages, lab_server: L
     report = request.node.stash.get(REPORT, None)
     failed = report is None or report.failed
     if failed:
-        _keep(request.config.rootpath / "build" / "browser-failures" / name, driver, lab_server)
+        _store_failure(request.config.rootpath / "build" / "browser-failures" / name, driver, lab_server)
     driver.close()
     driver.leave()
     if failed or driver.page_errors:
-        pages.drop()
+        pages.close()
     assert driver.page_errors == []
 
 
-def _lacking(what: str) -> NoReturn:
+def _skip_or_fail(what: str) -> NoReturn:
     """Skip the test because a program is missing; in CI, fail the test, since nobody would notice a skip."""
     (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
 
 
-def _keep(folder: Path, driver: Lab, server: LabServer) -> None:
+def _store_failure(folder: Path, driver: Lab, server: LabServer) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     driver.page.screenshot(path=folder / "page.png")
     shutil.copy(server.log, folder)

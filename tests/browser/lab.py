@@ -41,7 +41,7 @@ _RUNS_REQUESTS: Final = """async () => {
 }"""
 
 
-LEAVING: Final = (
+CLOSING_ERRORS: Final = (
     # An ipykernel that ends sends from several threads at once, and its last messages can be mixed up.
     "Kernel message validation error",
     # What JupyterLab put off looks for the cells of a notebook that was closed.
@@ -49,7 +49,7 @@ LEAVING: Final = (
 )
 """Texts of errors that JupyterLab itself raises when a notebook and its kernel are closed."""
 
-WIDGETS: Final = """async () => {
+WIDGET_MANAGER: Final = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
     return panel.content.rendermime.createRenderer('application/vnd.jupyter.widget-view+json')._manager.promise;
 }"""
@@ -121,7 +121,7 @@ class Lab:
         self._kernel_ends = False
         self.page.wait_for_function(_OPENED, arg=inside)
         # Until it has asked the kernel for widgets of before, it may put older states over newer ones.
-        self.page.wait_for_function(f"async () => (await ({WIDGETS})()).restoredStatus")
+        self.page.wait_for_function(f"async () => (await ({WIDGET_MANAGER})()).restoredStatus")
 
     def run_all(self) -> None:
         """Run the cells in order up to the first error, and wait for the end."""
@@ -258,7 +258,7 @@ class Lab:
 
     def _raised(self, error: Error) -> None:
         of_lab = "create_subshell_request" in str(error)  # JupyterLab's own, of a notebook that is closed at once
-        if not of_lab and not (self._kernel_ends and any(words in str(error) for words in LEAVING)):
+        if not of_lab and not (self._kernel_ends and any(words in str(error) for words in CLOSING_ERRORS)):
             self.page_errors.append(str(error))
 
     def _logged(self, message: ConsoleMessage) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pytest
 from playwright.sync_api import TimeoutError  # noqa: A004 - what a wait that is over raises
 
-from browser.lab import WIDGETS
+from browser.lab import WIDGET_MANAGER
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 _PRESSED_MS: Final = 20_000.0
 _CELL: Final = "document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell')[%d]"
 
-_STANDS: Final = f"""({{
+_CANVAS_STATE: Final = f"""({{
     zoom: cy.zoom(), pan: cy.pan(), size: [cy.width(), cy.height()],
     room: [cy.container().clientWidth, cy.container().clientHeight],
     box: cy.elements().renderedBoundingBox(),
-    told: [...(await ({WIDGETS})())._modelsSync.values()].map((one) => one.get('flags')).filter(Boolean),
+    told: [...(await ({WIDGET_MANAGER})())._modelsSync.values()].map((one) => one.get('flags')).filter(Boolean),
     panel: cy.container().closest('.mnb-panel')?.innerText.slice(0, 400),
 }})"""
 
 
-_WORDS: Final = "const told = cy.getElementById(%s).scratch('_mnb'); return told?.words;"
+_LABEL: Final = "const told = cy.getElementById(%s).scratch('_mnb'); return told?.words;"
 
 
-def come_to_rest(lab: Lab, selector: str) -> None:
+def wait_until_still(lab: Lab, selector: str) -> None:
     """Wait until an element of the page has stopped moving; showing a selection can move the elements below."""
     lab.page.evaluate("() => void (window.mnbRest = {})")
     lab.page.wait_for_function(
@@ -87,7 +87,7 @@ class Picture:
         try:
             self._wait(condition)
         except TimeoutError:
-            told = self.lab.page.evaluate(f"async () => {{ const cy = {self.cy}; return {_STANDS}; }}")
+            told = self.lab.page.evaluate(f"async () => {{ const cy = {self.cy}; return {_CANVAS_STATE}; }}")
             pytest.fail(f"never so: {condition}\n{json.dumps(told, indent=1)}\n{self.lab.console_errors}")
 
     def has_class(self, element: str, name: str) -> bool:
@@ -100,17 +100,17 @@ class Picture:
 
     def label(self, element: str) -> str:
         """Return the tooltip of an element."""
-        return str(self.ask(f"(() => {{ {_WORDS % json.dumps(element)} }})()"))
+        return str(self.ask(f"(() => {{ {_LABEL % json.dumps(element)} }})()"))
 
     def wait_for_label(self, element: str, ending: str) -> None:
         """Wait until the label of an element ends with this text."""
         self.lab.page.wait_for_function(
-            f"(ending) => {{ const cy = {self.cy}; const words = (() => {{ {_WORDS % json.dumps(element)} }})();"
+            f"(ending) => {{ const cy = {self.cy}; const words = (() => {{ {_LABEL % json.dumps(element)} }})();"
             " return words?.endsWith(ending); }",
             arg=ending,
         )
 
-    def where(self, element: str) -> tuple[float, float]:
+    def position_of(self, element: str) -> tuple[float, float]:
         """Return the position on the page of an element's centre, or of an edge's label."""
         self.at.scroll_into_view_if_needed()
         x, y = self.ask(
@@ -124,7 +124,7 @@ class Picture:
         )
         return x, y
 
-    def settle(self) -> None:
+    def wait_until_still(self) -> None:
         """Wait until the graph has stopped moving; a new graph is laid out again for the size of the page."""
         self.ask("void (window.mnbRest = {})")
         stands = "JSON.stringify([cy.zoom(), cy.pan(), cy.nodes().map((one) => one.position())])"
@@ -137,7 +137,7 @@ class Picture:
     def click(self, element: str, button: Literal["left", "right"] = "left") -> None:
         """Click the centre of an element; click again if the graph moved under the mouse."""
         for _ in range(3):
-            x, y = self.where(element)
+            x, y = self.position_of(element)
             self.ask(
                 "(window.mnbHit = '', void cy.one('tap cxttap',"
                 " (event) => { window.mnbHit = event.target === cy ? '' : event.target.id(); }))"
@@ -145,4 +145,4 @@ class Picture:
             self.lab.page.mouse.click(x, y, button=button)
             if str(self.lab.page.evaluate("window.mnbHit"))[1:] == element[1:]:
                 return
-            self.settle()
+            self.wait_until_still()

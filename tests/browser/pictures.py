@@ -47,7 +47,7 @@ WIDE: Final = frozenset(
 )
 MOST_BYTES: Final = 80_000
 
-PALETTE: Final = """async (png) => {
+PALETTE_SCRIPT: Final = """async (png) => {
     const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
     const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
     canvas.drawImage(bitmap, 0, 0);
@@ -207,7 +207,7 @@ def widen(lab: Lab, width: int, height: int) -> None:
 
 def with_palette(lab: Lab, picture: bytes) -> bytes:
     """Rewrite a PNG with a palette of 255 colours."""
-    told = lab.page.evaluate(PALETTE, base64.b64encode(picture).decode())
+    told = lab.page.evaluate(PALETTE_SCRIPT, base64.b64encode(picture).decode())
     width, height, indices = told["width"], told["height"], base64.b64decode(told["indices"])
     rows = b"".join(b"\0" + indices[at : at + width] for at in range(0, width * height, width))
     parts = {
@@ -248,7 +248,7 @@ def keep(lab: Lab, cell: int, name: str, what: str = ".mnb-panel", numbers: Mapp
 
 def test_a_cast_that_has_just_begun(lab: Lab):
     cell = opened(lab, AGENTS, START)
-    Surface(lab, cell).is_("ready")
+    Surface(lab, cell).wait_for_status("ready")
     keep(lab, cell, "fresh")
 
 
@@ -256,9 +256,9 @@ def test_a_cast_at_a_breakpoint(lab: Lab):
     breaks = "wb.current.breakpoints.add('Socket-3')\nwb.current.edit.budget(50_000)"
     cell = opened(lab, AGENTS, START, "%materia run --steps 3", breaks, "%materia show")
     panel = Surface(lab, cell)
-    panel.is_("ready")
+    panel.wait_for_status("ready")
     panel.press("Run")
-    panel.is_("Breakpoint: Eval")
+    panel.wait_for_status("Breakpoint: Eval")
     keep(lab, cell, "parts", numbers=PARTS)
     keep(lab, cell, "cast")
 
@@ -268,7 +268,7 @@ def test_the_work_items(lab: Lab):
     panel = Surface(lab, cell)
     panel.tab("Items")
     panel.field("title of WI-3").fill("Proofread twice")
-    panel.says("changed, not applied yet")
+    panel.wait_for_text("changed, not applied yet")
     keep(lab, cell, "items")
 
 
@@ -295,7 +295,7 @@ def test_a_failed_step(lab: Lab):
     )
     panel = Surface(lab, cell)
     panel.press("Run")
-    panel.is_("failed · Count")
+    panel.wait_for_status("failed · Count")
     keep(lab, cell, "failed-step")
 
 
@@ -307,13 +307,13 @@ def test_the_timeline(lab: Lab):
     panel.button("play the steps").click()
     panel.at.locator(".mnb-under", has_text="step 3").wait_for()
     panel.button("stop playing").click()
-    panel.says("leads back to")
+    panel.wait_for_text("leads back to")
     keep(lab, cell, "timeline")
 
 
 def test_the_end_of_a_cast(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run", "%materia show")
-    Surface(lab, cell).is_("done")
+    Surface(lab, cell).wait_for_status("done")
     keep(lab, cell, "done")
 
 
@@ -332,10 +332,10 @@ def test_two_casts_side_by_side(lab: Lab):
     panel = Surface(lab, cell)
     panel.at.get_by_role("grid", name="steps").locator("[data-index='1']").click()
     panel.press("Fork from here")
-    panel.says("nothing differs up to there")
+    panel.wait_for_text("nothing differs up to there")
     lab.run_cell(cell + 1)
     panel.press("Run")
-    panel.says("They first differ in step 3: Eval (WI-1) answered differently")
+    panel.wait_for_text("They first differ in step 3: Eval (WI-1) answered differently")
     keep(lab, cell, "compare")
 
 
@@ -362,9 +362,9 @@ def test_lanes(lab: Lab):
     )
     panel = Surface(lab, cell)
     panel.press("Run")
-    panel.says("Your turn: docs · Check")
+    panel.wait_for_text("Your turn: docs · Check")
     panel.tab("Lanes 3")
-    panel.says("release waits for you.")
+    panel.wait_for_text("release waits for you.")
     keep(lab, cell, "lanes")
 
 
@@ -396,9 +396,9 @@ def test_the_casts_of_a_project(lab: Lab):
 def test_a_person_answers(lab: Lab):
     cell = opened(lab, AGENTS, 'wb.agent("Build", "person")', START, "%materia run", "%materia show")
     panel = Surface(lab, cell)
-    panel.is_("Your turn: Build")
+    panel.wait_for_status("Your turn: Build")
     panel.field("the answer").fill("Three headings: why, how, and what next.")
-    panel.says("this answer is valid")
+    panel.wait_for_text("this answer is valid")
     keep(lab, cell, "answer")
 
 
@@ -415,7 +415,7 @@ wb.agent("Build", Careful())
 
 def test_a_command_that_waits_for_approval(lab: Lab):
     cell = opened(lab, AGENTS, ASKS, START, "%materia run --steps 2", "%materia show")
-    Surface(lab, cell).is_("Your turn")
+    Surface(lab, cell).wait_for_status("Your turn")
     keep(lab, cell, "approval")
 
 
@@ -446,13 +446,13 @@ def test_many_sockets(lab: Lab, count: int):
         "%materia run --steps 17",
         "%materia show",
     )
-    Surface(lab, cell).is_("ready")
+    Surface(lab, cell).wait_for_status("ready")
     keep(lab, cell, f"sockets-{count}")
 
 
 def test_a_kernel_that_is_gone(lab: Lab):
     cell = opened(lab, AGENTS, START)
-    Surface(lab, cell).is_("ready")
+    Surface(lab, cell).wait_for_status("ready")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     lab.cell(cell).get_by_text("This panel's kernel is gone").wait_for()
     keep(lab, cell, "restarted")

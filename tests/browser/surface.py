@@ -26,11 +26,11 @@ def violations(lab: Lab, where: str, *rules: str) -> list[tuple[str, str, str, s
     ]
 
 
-LIVE = """(node) => node.ariaDisabled !== "true" && (!node.dataset.acts
+IS_CLICKABLE = """(node) => node.ariaDisabled !== "true" && (!node.dataset.acts
     || !(node.dataset.acts === "often" ? node.dataset.settling : node.closest("[data-settling]")))"""
 """JavaScript function: true if a click on a control would take effect, since it is enabled and has not just changed."""
 _NOTE_PRESS = f"""() => {{
-    const live = {LIVE}, control = (event) => event.target.closest("button, [role=menuitem]");
+    const live = {IS_CLICKABLE}, control = (event) => event.target.closest("button, [role=menuitem]");
     const begin = (event) => (window.mnbPress = control(event) && live(control(event)));
     const end = (event) => (window.mnbPress &&= control(event) && live(control(event)));
     document.addEventListener("pointerdown", begin, {{ capture: true, once: true }});
@@ -44,7 +44,7 @@ def press_button(button: Locator) -> None:
     page = button.page
     for _ in range(PRESSES):
         button.wait_for()
-        page.wait_for_function(LIVE, arg=button.element_handle())
+        page.wait_for_function(IS_CLICKABLE, arg=button.element_handle())
         page.evaluate(_NOTE_PRESS)
         button.click()
         if page.evaluate("() => window.mnbPress"):
@@ -72,18 +72,18 @@ class Surface:
     def settled(self, button: Locator) -> Locator:
         """Wait until a click on a button would take effect, and return the button."""
         button.wait_for()
-        self.lab.page.wait_for_function(LIVE, arg=button.element_handle())
+        self.lab.page.wait_for_function(IS_CLICKABLE, arg=button.element_handle())
         return button
 
     def tab(self, name: str) -> None:
         """Open a tab of the inspector or the dock."""
         self.at.get_by_role("tab", name=name).first.click()
 
-    def is_(self, words: str) -> None:
+    def wait_for_status(self, words: str) -> None:
         """Wait until the status in the bar of the panel has this text."""
         self.at.locator(".mnb-pill", has_text=words).wait_for()
 
-    def says(self, words: str) -> None:
+    def wait_for_text(self, words: str) -> None:
         """Wait until this text is visible in the panel."""
         self.at.get_by_text(words).locator("visible=true").first.wait_for()
 
@@ -96,10 +96,10 @@ class Surface:
         if not self.at.get_by_label("the answer", exact=True).is_visible():
             self.press("JSON")
         self.field("the answer").fill(answer)
-        self.says("this answer is valid")
+        self.wait_for_text("this answer is valid")
         self.press("Send")
 
-    def cut_off(self) -> list[str]:
+    def parts_out_of_reach(self) -> list[str]:
         """Return the parts of the open dock tab beyond its edge, where no click reaches them."""
         found: list[str] = self.at.locator(".mnb-dock").evaluate(
             """(dock) => [...dock.querySelectorAll("button, input, select, .mnb-gridhead > span")]

@@ -57,28 +57,28 @@ def test_text_is_streamed_and_a_command_waits_for_approval(lab: Lab):
         lab.run_cell(cell)
     panel = Surface(lab, 3)
     panel.press("Step")
-    panel.says("I have read the Makefile")
-    panel.says("429 from the model")
-    panel.is_("Running: Build")
+    panel.wait_for_text("I have read the Makefile")
+    panel.wait_for_text("429 from the model")
+    panel.wait_for_status("Running: Build")
     panel.tab("State")
     panel.at.locator("[role=tab][aria-selected=true]", has_text="State").wait_for()
     (lab.folder / "go on").touch()
-    panel.is_("Your turn: Build asks for approval")
-    panel.says("asks for approval to run")  # what waits for a person comes to the front
+    panel.wait_for_status("Your turn: Build asks for approval")
+    panel.wait_for_text("asks for approval to run")  # what waits for a person comes to the front
     panel.at.locator(".mnb-said", has_text="I have read the Makefile").wait_for()
-    panel.says("make widget")
+    panel.wait_for_text("make widget")
     lab.screenshot("agent-asks", cell=3)
     lab.screenshot("agent-asks", cell=3, dark=True)
     panel.press("Allow once")
-    panel.is_("ready · the end is next")
+    panel.wait_for_status("ready · the end is next")
     lab.run_cell(4)
     assert "bash make widget" in lab.outputs(4)[0].text
     panel.tab("Calls 2")
-    panel.says("allowed once")
+    panel.wait_for_text("allowed once")
     assert lab.page.evaluate("window.__owned") is None
 
 
-def test_model_streams_into_a_blocked_cell_and_can_be_interrupted(lab: Lab):
+def test_model_streams_while_its_cell_runs_and_can_be_interrupted(lab: Lab):
     slow = Slow(("I begin with ", f"the hinges {HOSTILE}"))
     with serving(slow, says("The door hangs.")) as server:
         lab.open(

@@ -57,19 +57,19 @@ def test_steps_and_forks_can_be_compared(lab: Lab):
     panel = Surface(lab, cell)
     step(panel, 5).click(button="right")
     choose(lab, "with the last visit")
-    panel.says("A is step 3, B is step 5.")
-    panel.says("Eval (WI-1) answered differently: $.satisfied is false in A, true in B.")
+    panel.wait_for_text("A is step 3, B is step 5.")
+    panel.wait_for_text("Eval (WI-1) answered differently: $.satisfied is false in A, true in B.")
     compared = panel.at.get_by_role("tabpanel").filter(has_text="A is step 3")
     assert "answered\tat once\t1 repair" in compared.inner_text(), "that the answer of B was refused first"
 
     step(panel, 3).click()
     panel.press("Fork from here")
-    panel.says("B ends after step 3; nothing differs up to there. A continues from there.")
+    panel.wait_for_text("B ends after step 3; nothing differs up to there. A continues from there.")
     compared = panel.at.get_by_role("tabpanel").filter(has_text="A is the original").first
     assert "current state" not in compared.inner_text()
     lab.run_cell(cell + 1)
     panel.press("Step")
-    panel.says("They first differ in step 4: Build (WI-1) answered differently")
+    panel.wait_for_text("They first differ in step 4: Build (WI-1) answered differently")
     assert [one.strip() for one in compared.locator("del").first.all_inner_texts()] == ["four"]
     assert [one.strip() for one in compared.locator("ins").first.all_inner_texts()] == ["three"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from browser.lab import DARK, LIGHT
-from browser.picture import Picture, come_to_rest
+from browser.picture import Picture, wait_until_still
 from browser.surface import press_button, violations
 from materia_nb.loadout.vocabulary import CONDITION_SPECS
 
@@ -27,7 +27,7 @@ TOLD: Final = "print(panel.design.document)"
 CANVAS: Final = "document.querySelector('.mnb-canvas')"
 
 
-class Hand:
+class Designer:
     """A user who operates the designer; ``actions`` counts clicks, drags and typed words."""
 
     def __init__(self, lab: Lab, cell: int) -> None:
@@ -36,7 +36,7 @@ class Hand:
         self.panel.locator(".mnb-d-palette").wait_for()
         self.page.wait_for_function(f"() => {CANVAS}?._cyreg?.cy")
 
-    def said(self, text: str) -> None:
+    def wait_for_text(self, text: str) -> None:
         """Wait until the bar of the designer has this text."""
         self.panel.locator(".mnb-d-said, .mnb-d-ask").get_by_text(text).first.wait_for()
 
@@ -50,7 +50,7 @@ class Hand:
         self.panel.locator(".mnb-d-body .mnb-d-radios label").get_by_text(name, exact=True).click()
         self.actions += 1
 
-    def part(self, **option: Any) -> None:
+    def select_part(self, **option: Any) -> None:
         """Choose a part of the design in the list above the form, and wait for its form."""
         [value] = self.panel.locator(".mnb-d-seek").select_option(**option)
         self.page.wait_for_function(
@@ -62,10 +62,10 @@ class Hand:
         """Click a materia in the palette, and wait until its socket is drawn."""
         self.panel.locator(f'.mnb-d-entry[data-materia="{materia}"]').click()
         self.actions += 1
-        self.said(f"added {id_}")
-        self.there(id_)
+        self.wait_for_text(f"added {id_}")
+        self.wait_for_socket(id_)
 
-    def there(self, socket: str) -> None:
+    def wait_for_socket(self, socket: str) -> None:
         """Wait until a socket is drawn and the picture has stopped moving."""
         self.page.wait_for_function(
             f"(id) => {{ const cy = {CANVAS}._cyreg.cy; return cy.getElementById(id).nonempty() && !cy.animated(); }}",
@@ -74,7 +74,7 @@ class Hand:
 
     def at(self, socket: str) -> tuple[float, float, float]:
         """Return the centre of a socket on the screen and half its width, once the graph has stopped moving."""
-        self.there(socket)
+        self.wait_for_socket(socket)
         x, y, half = self.page.evaluate(
             f"""(id) => {{
                 const cy = {CANVAS}._cyreg.cy;
@@ -89,7 +89,7 @@ class Hand:
     def connect(self, source: str, to: str, words: str) -> None:
         """Drag from the handle of a socket to another socket, and wait for a text in the bar."""
         self.drag(source, lambda: self.at(to)[:2])
-        self.said(words)
+        self.wait_for_text(words)
 
     def drag(self, source: str, to: Callable[[], tuple[float, float]]) -> None:
         """Drag from the handle of a socket to a position that is determined after the drag has begun."""
@@ -129,7 +129,7 @@ class Hand:
 
 
 @pytest.fixture
-def hand(lab: Lab) -> Hand:
+def designer(lab: Lab) -> Designer:
     """Return a new design in the second cell; the third cell prints its document."""
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
     lab.page.set_default_timeout(30_000)
@@ -141,13 +141,13 @@ def hand(lab: Lab) -> Hand:
         )
     )
     lab.run_all()
-    return Hand(lab, 1)
+    return Designer(lab, 1)
 
 
 MATERIA: Final = ("Plan", "Build", "Eval", "Maintain", "Auto-Plan", "Draft", "Critique", "Narrate")
 
 
-def has_the_shape(document: dict[str, Any]) -> None:
+def assert_expected_loadout(document: dict[str, Any]) -> None:
     """Assert eight sockets, eight edges, and two loops with one exit each."""
     sockets, loops = document["sockets"], document["loops"]
     assert [one["materia"] for one in sockets.values()] == [*MATERIA]
@@ -165,33 +165,36 @@ def has_the_shape(document: dict[str, Any]) -> None:
     assert retry["when"] == "not_satisfied"
 
 
-def test_eight_sockets_two_loops_and_two_exits_can_be_built_by_mouse_alone(hand: Hand):
+def test_loadout_with_two_loops_can_be_built_by_mouse_alone(designer: Designer):
     """In a cell 848 pixels wide all sockets are visible at once; one more is created at the end of a dropped edge."""
-    hand.page.set_viewport_size({"width": 1280, "height": 800})
+    designer.page.set_viewport_size({"width": 1280, "height": 800})
     for number, materia in enumerate(MATERIA, 1):
-        hand.add(materia, f"Socket-{number}")
+        designer.add(materia, f"Socket-{number}")
     for source, to in ((1, 2), (2, 3), (3, 4), (3, 2), (4, 2), (5, 6), (6, 7), (7, 6)):
-        hand.connect(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
+        designer.connect(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
     for members in ((2, 3, 4), (6, 7)):
-        hand.frame(*(f"Socket-{one}" for one in members))
-        hand.press(f"Make loop ({len(members)})")
-        hand.said(f"over the work items of Socket-{members[0] - 1}")
-    hand.connect("Socket-4", "Socket-5", "to Socket-5")
-    hand.connect("Socket-7", "Socket-8", "to Socket-8")
-    hand.lab.screenshot("design-eight", cell=1)
-    has_the_shape(hand.document(2))
-    assert hand.actions <= MOST_ACTIONS
+        designer.frame(*(f"Socket-{one}" for one in members))
+        designer.press(f"Make loop ({len(members)})")
+        designer.wait_for_text(f"over the work items of Socket-{members[0] - 1}")
+    designer.connect("Socket-4", "Socket-5", "to Socket-5")
+    designer.connect("Socket-7", "Socket-8", "to Socket-8")
+    designer.lab.screenshot("design-eight", cell=1)
+    assert_expected_loadout(designer.document(2))
+    assert designer.actions <= MOST_ACTIONS
 
-    x, y, half = hand.at("Socket-8")
-    hand.drag("Socket-8", lambda: (x + half + 60, y))
-    offered = hand.panel.get_by_role("menuitem").locator("visible=true")
-    hand.page.keyboard.type("Narr")
+    x, y, half = designer.at("Socket-8")
+    designer.drag("Socket-8", lambda: (x + half + 60, y))
+    offered = designer.panel.get_by_role("menuitem").locator("visible=true")
+    designer.page.keyboard.type("Narr")
     assert offered.all_inner_texts() == ["Narrate", "make the agent Narr", "make the utility Narr"]
-    hand.page.keyboard.type("ator")
-    hand.page.keyboard.press("Enter")
-    hand.said("created the agent Narrator; added Socket-9 (Narrator); connected Socket-8 to Socket-9")
-    hand.there("Socket-9")
-    assert hand.at("Socket-9")[0] - hand.at("Socket-9")[2] > hand.at("Socket-8")[0] + hand.at("Socket-8")[2] + 20
+    designer.page.keyboard.type("ator")
+    designer.page.keyboard.press("Enter")
+    designer.wait_for_text("created the agent Narrator; added Socket-9 (Narrator); connected Socket-8 to Socket-9")
+    designer.wait_for_socket("Socket-9")
+    assert (
+        designer.at("Socket-9")[0] - designer.at("Socket-9")[2]
+        > designer.at("Socket-8")[0] + designer.at("Socket-8")[2] + 20
+    )
 
 
 def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
@@ -201,9 +204,9 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
     show = "panel = get_ipython().run_line_magic('materia', 'design --new Five'); panel"
     lab.open(lab.notebook("%load_ext materia_nb", show))
     lab.run_all()
-    hand = Hand(lab, 1)
+    designer = Designer(lab, 1)
     for number, materia in enumerate(MATERIA[:5], 1):
-        hand.add(materia, f"Socket-{number}")
+        designer.add(materia, f"Socket-{number}")
     stands, bottom = lab.page.evaluate(
         f"""() => {{
             const cy = {CANVAS}._cyreg.cy, tools = document.querySelector(".mnb-c-tools").getBoundingClientRect();
@@ -214,13 +217,13 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
     assert all(x1 >= 0 and y1 >= 0 and x2 <= 500 and y2 <= bottom for x1, y1, x2, y2 in stands)
     assert [y1 for _, y1, _, _ in stands] == sorted(y1 for _, y1, _, _ in stands)
     for source, to in ((1, 2), (2, 3), (3, 4), (4, 5)):
-        hand.connect(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
-    hand.frame("Socket-2", "Socket-3", "Socket-4")
-    hand.press("Make loop (3)")
-    hand.said("leads out of the loop")
+        designer.connect(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
+    designer.frame("Socket-2", "Socket-3", "Socket-4")
+    designer.press("Make loop (3)")
+    designer.wait_for_text("leads out of the loop")
     for width in (1280, 520):
         lab.page.set_viewport_size({"width": width, "height": 800})
-        hand.panel.locator(".mnb-d-ask").scroll_into_view_if_needed()
+        designer.panel.locator(".mnb-d-ask").scroll_into_view_if_needed()
         lab.page.wait_for_function(
             """() => [...document.querySelectorAll(".mnb-d-ask > *")].every((one) => {
                 const { x, y, width, height } = one.getBoundingClientRect();
@@ -228,15 +231,15 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
             })"""
         )
     assert violations(lab, "an exit is asked about") == []
-    hand.press("It is an exit")
-    hand.said("made loop")
+    designer.press("It is an exit")
+    designer.wait_for_text("made loop")
 
-    _by_finger_and_by_keys_in_a_narrow_surface(hand)
+    _by_finger_and_by_keys_in_a_narrow_surface(designer)
 
 
-def _by_finger_and_by_keys_in_a_narrow_surface(hand: Hand) -> None:
+def _by_finger_and_by_keys_in_a_narrow_surface(designer: Designer) -> None:
     """At 400 pixels controls are large enough, a dropped edge asks for its target, a long touch opens the menu."""
-    lab = hand.lab
+    lab = designer.lab
     fingers = lab.page.context.new_cdp_session(lab.page)
     fingers.send("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 1})
     fingers.send("Emulation.setEmulatedMedia", {"features": [{"name": "pointer", "value": "coarse"}]})
@@ -247,24 +250,24 @@ def _by_finger_and_by_keys_in_a_narrow_surface(hand: Hand) -> None:
 
     lab.page.set_viewport_size({"width": 530, "height": 900})
     lab.page.evaluate("() => jupyterapp.shell.collapseLeft()")
-    hand.panel.locator(".mnb-surface[data-narrow]").wait_for()
-    hand.panel.locator(".mnb-surface").evaluate("(one) => one.scrollIntoView({ block: 'start' })")
-    assert hand.panel.locator(".mnb-surface").evaluate(TOO_SMALL) == []
-    hand.there("Socket-5")
-    x, y, _ = hand.at("Socket-5")
+    designer.panel.locator(".mnb-surface[data-narrow]").wait_for()
+    designer.panel.locator(".mnb-surface").evaluate("(one) => one.scrollIntoView({ block: 'start' })")
+    assert designer.panel.locator(".mnb-surface").evaluate(SMALL_CONTROLS) == []
+    designer.wait_for_socket("Socket-5")
+    x, y, _ = designer.at("Socket-5")
     finger("Start", (x, y))
     finger("End")
-    hand.panel.locator(".mnb-d-sub").get_by_text("Socket-5", exact=True).wait_for()
-    come_to_rest(lab, ".mnb-c-handle")
-    box = hand.panel.locator(".mnb-c-handle").bounding_box()
+    designer.panel.locator(".mnb-d-sub").get_by_text("Socket-5", exact=True).wait_for()
+    wait_until_still(lab, ".mnb-c-handle")
+    box = designer.panel.locator(".mnb-c-handle").bounding_box()
     assert box is not None
     finger("Start", (box["x"] + 9, box["y"] + 9))
     for far in (10, 20, 30):
         finger("Move", (box["x"] + 9 + 3 * far, box["y"] + 9))
     finger("End")
-    offered = hand.panel.get_by_role("menuitem")
+    offered = designer.panel.get_by_role("menuitem")
     offered.get_by_text("the end of the cast").wait_for(state="attached")
-    assert hand.panel.locator(".mnb-menu").evaluate(TOO_SMALL) == []
+    assert designer.panel.locator(".mnb-menu").evaluate(SMALL_CONTROLS) == []
     lab.page.keyboard.press("Escape")
     finger("Start", (x, y))
     offered.get_by_text("Connect from here").wait_for()
@@ -273,18 +276,18 @@ def _by_finger_and_by_keys_in_a_narrow_surface(hand: Hand) -> None:
 
     # And by keys there: undo, and when the edge of a socket is taken.
     lab.page.keyboard.press("Control+z")
-    hand.said("undone: made loop")
-    x, y, _ = hand.at("Socket-2")
+    designer.wait_for_text("undone: made loop")
+    x, y, _ = designer.at("Socket-2")
     lab.page.mouse.click(x, y)
     for key in ("e", "2"):
         lab.page.keyboard.press(key)
-    hand.said("edge 1 of Socket-2 now leads to Socket-3 (satisfied)")
+    designer.wait_for_text("edge 1 of Socket-2 now leads to Socket-3 (satisfied)")
     fingers.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
     fingers.detach()
     lab.page.evaluate("() => jupyterapp.shell.expandLeft()")
 
 
-TOO_SMALL: Final = """(part) => [...part.querySelectorAll("button, input:not([type=radio]), select, textarea, summary, .mnb-d-radios span")]
+SMALL_CONTROLS: Final = """(part) => [...part.querySelectorAll("button, input:not([type=radio]), select, textarea, summary, .mnb-d-radios span")]
     .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest(".mnb-c-find"))
     .map((one) => { const { width, height } = one.getBoundingClientRect(), least = one.type === "checkbox" ? 24 : 44; return [one.className, one.textContent, width, height, least]; })
     .filter(([, , width, height, least]) => width < least || height < least)"""
@@ -295,7 +298,7 @@ TOO_SMALL: Final = """(part) => [...part.querySelectorAll("button, input:not([ty
 FOCUSED = "(one) => one === document.activeElement"
 
 
-class Keys(Hand):
+class KeyboardDesigner(Designer):
     """A user who operates the designer without a mouse."""
 
     def key(self, *keys: str) -> None:
@@ -329,7 +332,7 @@ class Keys(Hand):
         self.page.keyboard.type(words)
         self.panel.locator(".mnb-d-names").get_by_text(words, exact=True).first.wait_for()
 
-    def lead(self, source: str, to: str, words: str) -> None:
+    def connect_by_form(self, source: str, to: str, words: str) -> None:
         """Connect two sockets in the form, and wait for a text in the bar."""
         self.select(source)
         self.to(self.panel.locator(".mnb-d-inspector [role=tab][aria-selected=true]"))
@@ -338,25 +341,25 @@ class Keys(Hand):
         self.to(self.panel.get_by_role("combobox", name="to …"))
         self.page.keyboard.type(to)
         self.button("Connect")
-        self.said(words)
+        self.wait_for_text(words)
 
 
-def test_loop_and_its_exit_can_be_built_by_keyboard_alone(hand: Hand):
-    keys = Keys(hand.lab, 1)
+def test_loop_and_its_exit_can_be_built_by_keyboard_alone(designer: Designer):
+    keys = KeyboardDesigner(designer.lab, 1)
     keys.panel.locator(".mnb-d-find").focus()  # as Tab from the cell above leads there
     for number, materia in enumerate(MATERIA[:5], 1):
         keys.page.keyboard.type(materia)
         keys.key("Enter")
-        keys.said(f"added Socket-{number}")
+        keys.wait_for_text(f"added Socket-{number}")
     for source, to in ((1, 2), (2, 3), (3, 4), (3, 2), (4, 2)):
-        keys.lead(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
+        keys.connect_by_form(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
     for one in (2, 3, 4):
         keys.select(f"Socket-{one}")
         keys.button("Mark")
     keys.button("Make loop (3)")
-    keys.said("over the work items of Socket-1")
-    keys.lead("Socket-4", "Socket-5", "added exit")
-    document = hand.document(2)
+    keys.wait_for_text("over the work items of Socket-1")
+    keys.connect_by_form("Socket-4", "Socket-5", "added exit")
+    document = designer.document(2)
     assert [one["materia"] for one in document["sockets"].values()] == [*MATERIA[:5]]
     [loop] = document["loops"].values()
     assert sorted(loop["sockets"]) == ["Socket-2", "Socket-3", "Socket-4"]
@@ -378,20 +381,20 @@ def test_loop_and_its_exit_can_be_built_by_keyboard_alone(hand: Hand):
 # -- what is typed -----------------------------------------------------------------------------
 
 
-def test_quickly_typed_text_is_complete_and_applied_to_the_right_part(hand: Hand):
-    page, panel = hand.page, hand.panel
+def test_quickly_typed_text_is_complete_and_applied_to_the_right_part(designer: Designer):
+    page, panel = designer.page, designer.panel
     find = panel.locator(".mnb-d-find")
     find.focus()
     for number, materia in enumerate(("Blackbelt-Bootstrap", "Detect-VCS", "Interactive-Plan"), 1):
         page.keyboard.type(materia)  # as fast as keys can be pressed
         page.keyboard.press("Enter")
-        hand.said(f"added Socket-{number} ({materia})")
+        designer.wait_for_text(f"added Socket-{number} ({materia})")
         assert find.input_value() == ""
     page.keyboard.type("Wirter")
     page.keyboard.press("Enter")
-    hand.said("The materia 'Wirter' does not exist.")
-    hand.press('New agent "Wirter"')
-    hand.said("created the agent Wirter")
+    designer.wait_for_text("The materia 'Wirter' does not exist.")
+    designer.press('New agent "Wirter"')
+    designer.wait_for_text("created the agent Wirter")
 
     # A field that is left by a click on the picture, by Save, by undo: each time whole, and for its own part.
     prompt = panel.locator('.mnb-d-row[data-field="prompt"] textarea')
@@ -401,24 +404,24 @@ def test_quickly_typed_text_is_complete_and_applied_to_the_right_part(hand: Hand
     panel.get_by_role("button", name="{{request}}").click()
     page.keyboard.type("!")
     assert prompt.input_value() == "Write it down.\nShortly. {{request}}!"
-    x, y, _ = hand.at("Socket-1")
+    x, y, _ = designer.at("Socket-1")
     page.mouse.click(x, y)
     panel.locator(".mnb-d-sub").get_by_text("Socket-1", exact=True).wait_for()
-    hand.said("set prompt of Wirter")
-    hand.press("Socket", "tab")
+    designer.wait_for_text("set prompt of Wirter")
+    designer.press("Socket", "tab")
     label = panel.locator('.mnb-d-row[data-field="label"] input')
     label.click()
     page.keyboard.type("First of all")
     page.keyboard.press("Control+s")
-    hand.said("saved in ")
-    document = hand.document(2)
+    designer.wait_for_text("saved in ")
+    document = designer.document(2)
     assert document["sockets"]["Socket-1"] == {"materia": "Blackbelt-Bootstrap", "label": "First of all"}
     assert [one["materia"] for one in document["sockets"].values()][1:] == [
         "Detect-VCS",
         "Interactive-Plan",
         "Wirter",
     ]
-    kept = json.loads((hand.lab.folder / ".pi" / "pi-materia.json").read_text())
+    kept = json.loads((designer.lab.folder / ".pi" / "pi-materia.json").read_text())
     assert kept["materia"]["Wirter"]["prompt"] == "Write it down.\nShortly. {{request}}!"
 
     # What is refused stays in its field, with the reason; Escape lets it go.
@@ -448,48 +451,48 @@ print([result.text for name, given in steps if not (result := robot.call(name, g
 """
 
 
-def continue_draft(hand: Hand, steps: int, picture: str) -> None:
+def continue_draft(designer: Designer, steps: int, picture: str) -> None:
     """Continue with an offered draft of ``steps`` steps, after checks and screenshots of the offer."""
-    hand.said(f"({steps} steps), which was not saved.")
-    hand.lab.screenshot(picture)
-    hand.lab.screenshot(f"{picture}-dark", dark=True)
-    assert violations(hand.lab, "a draft is offered") == []
-    hand.press("Continue with it")
+    designer.wait_for_text(f"({steps} steps), which was not saved.")
+    designer.lab.screenshot(picture)
+    designer.lab.screenshot(f"{picture}-dark", dark=True)
+    assert violations(designer.lab, "a draft is offered") == []
+    designer.press("Continue with it")
 
 
-def test_draft_of_a_coding_agent_is_taken_up(lab: Lab):
+def test_draft_of_a_coding_agent_can_be_continued(lab: Lab):
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
     show = "panel = get_ipython().run_line_magic('materia', 'design --new Mine'); panel"
     lab.open(lab.notebook("%load_ext materia_nb", AGENT, show))
     lab.run_all()
-    hand = Hand(lab, 2)
-    continue_draft(hand, 3, "design-handed-over")
-    hand.said("by robot (3 steps)")
-    hand.there("Socket-2")
-    hand.press("Undo")
-    hand.said("undone: connected Socket-1 to Socket-2")
+    designer = Designer(lab, 2)
+    continue_draft(designer, 3, "design-handed-over")
+    designer.wait_for_text("by robot (3 steps)")
+    designer.wait_for_socket("Socket-2")
+    designer.press("Undo")
+    designer.wait_for_text("undone: connected Socket-1 to Socket-2")
 
 
-def test_design_survives_a_kernel_restart_and_pressing_enter_casts_it_once(hand: Hand):
-    page, panel, lab = hand.page, hand.panel, hand.lab
+def test_design_survives_a_kernel_restart_and_pressing_enter_casts_it_once(designer: Designer):
+    page, panel, lab = designer.page, designer.panel, designer.lab
     for number, materia in enumerate(("Plan", "Build", "Eval"), 1):
-        hand.add(materia, f"Socket-{number}")
-    hand.connect("Socket-1", "Socket-2", "connected Socket-1 to Socket-2")
-    before = hand.document(2)
+        designer.add(materia, f"Socket-{number}")
+    designer.connect("Socket-1", "Socket-2", "connected Socket-1 to Socket-2")
+    before = designer.document(2)
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     panel.get_by_text("it offers the draft of Eight, with all 4 steps").wait_for()
     lab.screenshot("design-kernel-gone")
     lab.run_cell(0)
     lab.run_cell(1)
-    continue_draft(hand, 4, "design-draft-offered")
-    hand.said("continued with the draft of ")
-    hand.there("Socket-3")
-    assert hand.document(2) == before
-    hand.press("Undo")
-    hand.said("undone: connected Socket-1 to Socket-2")
+    continue_draft(designer, 4, "design-draft-offered")
+    designer.wait_for_text("continued with the draft of ")
+    designer.wait_for_socket("Socket-3")
+    assert designer.document(2) == before
+    designer.press("Undo")
+    designer.wait_for_text("undone: connected Socket-1 to Socket-2")
 
     # Enter begins one cast, and the key does not press the button that the focus goes back to.
-    hand.press("Cast it")
+    designer.press("Cast it")
     panel.get_by_label("Cast it for: what is asked for").fill("an app")
     page.keyboard.press("Enter")
     panel.locator(".mnb-pill").first.wait_for()
@@ -510,14 +513,14 @@ GraphPanel(Workbench(".").loadouts.define("Row", {"sockets": {**row, ids[-1]: {"
 """
 
 
-def test_fit_shows_all_of_a_row_of_two_hundred_sockets(lab: Lab):
+def test_fit_button_shows_a_whole_row_of_two_hundred_sockets(lab: Lab):
     lab.open(lab.notebook(ROW))
     lab.run_all()
     seen, whole = "cy.extent()", "cy.nodes().boundingBox()"
     across, down = (f"{seen}.{one}1 <= {whole}.{one}1 && {seen}.{one}2 >= {whole}.{one}2" for one in "xy")
     fit = lab.cell(0).get_by_role("button", name="show the whole graph")
     picture = Picture(lab, cell=0)
-    picture.settle()  # else it is laid out anew for the room that it has
+    picture.wait_until_still()  # else it is laid out anew for the room that it has
     picture.press(fit, f"{across} && {down}")
 
 
@@ -557,32 +560,32 @@ def test_hostile_text_is_shown_as_text_in_every_part(lab: Lab):
         )
     )
     lab.run_all()
-    hand = Hand(lab, 2)
-    seek = hand.panel.locator(".mnb-d-seek")
+    designer = Designer(lab, 2)
+    seek = designer.panel.locator(".mnb-d-seek")
     for place in range(1, seek.locator("option").count()):
-        hand.part(index=place)
-        for tab in hand.panel.locator(".mnb-d-inspector [role=tab]").all():
+        designer.select_part(index=place)
+        for tab in designer.panel.locator(".mnb-d-inspector [role=tab]").all():
             tab.click()
     for tab in ("What can happen", "Changes 0"):
-        hand.press(tab, "tab")
+        designer.press(tab, "tab")
     lab.screenshot("design-hostile", cell=2)
-    find = hand.panel.locator(".mnb-d-find")
+    find = designer.panel.locator(".mnb-d-find")
     find.fill(HOSTILE + "2")
     find.press("Enter")
-    hand.said("does not exist")
-    assert hand.panel.locator("img[src=x], [onerror]").count() == 0
+    designer.wait_for_text("does not exist")
+    assert designer.panel.locator("img[src=x], [onerror]").count() == 0
     assert lab.page.evaluate("window.__owned") is None
 
 
 # -- access ---------------------------------------------------------------------------------
 
 
-def test_axe_finds_nothing_wrong_while_designing(lab: Lab):
+def test_designer_has_no_accessibility_violations(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 900})
     lab.page.set_default_timeout(30_000)
     lab.open(lab.notebook("%load_ext materia_nb", "%materia design Plan-Build-Eval"))
     lab.run_all()
-    hand = Hand(lab, 1)
+    designer = Designer(lab, 1)
     lab.screenshot("design", cell=1)
     lab.screenshot("design", dark=True, cell=1)
     lab.set_theme(LIGHT)
@@ -592,33 +595,33 @@ def test_axe_finds_nothing_wrong_while_designing(lab: Lab):
         found.extend(violations(lab, where, *rules))
 
     def look_at_parts(*rules: str) -> None:
-        seek = hand.panel.locator(".mnb-d-seek")
+        seek = designer.panel.locator(".mnb-d-seek")
         for words, tabs in (
             ("Socket-3", ("Socket", "Ways out 2", "JSON", "Materia")),
             ("loop items", ("Exits 2", "Fields")),
             ("exit always", ()),
         ):
             label = next(one for one in seek.locator("option").all_inner_texts() if one.startswith(words))
-            hand.part(label=label)
+            designer.select_part(label=label)
             look(words, *rules)
             for tab in tabs:
-                hand.press(tab, "tab")
+                designer.press(tab, "tab")
                 look(f"{words}, {tab}", *rules)
 
     look("begun")
     look_at_parts()
-    hand.press("What can happen", "tab")
-    hand.press("Explore")
-    hand.panel.get_by_text("can end").wait_for()
+    designer.press("What can happen", "tab")
+    designer.press("Explore")
+    designer.panel.get_by_text("can end").wait_for()
     look("What can happen")
     lab.screenshot("design-explored", cell=1)
     lab.set_theme(DARK)  # in which only colours differ
     look("What can happen, dark", "color-contrast")
     look_at_parts("color-contrast")
-    hand.press("show only the tabs")
+    designer.press("show only the tabs")
     look("its dock folded")
-    hand.press("more")
-    hand.press("Save as…", "menuitem")
+    designer.press("more")
+    designer.press("Save as…", "menuitem")
     look("Save as")
     lab.screenshot("design-explored", dark=True, cell=1)
     assert found == [], json.dumps(found, indent=1)
@@ -628,9 +631,9 @@ def test_prompt_and_estimate_are_shown_before_a_cast(lab: Lab):
     lab.page.set_default_timeout(30_000)
     lab.open(lab.notebook("%load_ext materia_nb", "%materia design Plan-Build-Eval"))
     lab.run_all()
-    hand = Hand(lab, 1)
-    hand.part(value='["socket","Socket-2"]')
-    told = hand.panel.locator(".mnb-d-told")
+    designer = Designer(lab, 1)
+    designer.select_part(value='["socket","Socket-2"]')
+    told = designer.panel.locator(".mnb-d-told")
     told.get_by_text("left out: the work was not sent back").first.wait_for()
     told.locator("pre", has_text="[title of item 1]").wait_for()
     told.locator("label").get_by_text("last", exact=True).click()
@@ -639,5 +642,5 @@ def test_prompt_and_estimate_are_shown_before_a_cast(lab: Lab):
     told.locator("summary", has_text="Why it came back").click()
     told.locator("pre", has_text="The work was not satisfactory:").wait_for()
     assert violations(lab, "what an agent would be told") == []
-    hand.press("Cast it")
-    hand.panel.locator(".mnb-d-estimate", has_text="its cost is unknown").wait_for()
+    designer.press("Cast it")
+    designer.panel.locator(".mnb-d-estimate", has_text="its cost is unknown").wait_for()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 GAPS = (80, 150, 250, 400, 500)
 """Milliseconds between the two presses of a double click."""
-JUDGES = """
+JUDGING_NOTEBOOK = """
 items = lambda *names: {"workItems": [{"title": name, "context": f"about {name}"} for name in names]}
 wb = __import__("materia_nb").Workbench(".")
 wb.agent("Plan", lambda: items("Outline", "Draft", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth"))
@@ -25,7 +25,7 @@ wb.agent("Narrate", lambda: "told")
 %materia cast a guide
 """
 JUDGED = "print([step.item_label for step in wb.current.steps if step.socket == 'Socket-3' and step.output])"
-APPROVES = """
+APPROVING_NOTEBOOK = """
 from materia_nb.agents.interface import NeedsApproval, CallEvent, Reply, ToolCall
 ran = []
 class Smith:
@@ -91,7 +91,7 @@ def printed(lab: Lab, cell: int) -> str:
 
 
 def test_double_click_on_a_verdict_judges_only_one_item(lab: Lab):
-    lab.open(lab.notebook(JUDGES, "%materia show", JUDGED))
+    lab.open(lab.notebook(JUDGING_NOTEBOOK, "%materia show", JUDGED))
     lab.run_cell(0)
     lab.run_cell(1)
     panel, other = Surface(lab, 0), Surface(lab, 1)
@@ -104,10 +104,10 @@ def test_double_click_on_a_verdict_judges_only_one_item(lab: Lab):
         nonlocal item
         judged.append(item)
         item = next(items)
-        panel.says(f"built {item}")
+        panel.wait_for_text(f"built {item}")
         assert printed(lab, 2).endswith(str(judged)), act
 
-    panel.says(f"built {item}")
+    panel.wait_for_text(f"built {item}")
     for gap in GAPS:
         double_click(lab, panel.settled(panel.button("✓ satisfied")), gap)
         was_judged_once(f"a double click of {gap} ms")
@@ -118,7 +118,7 @@ def test_double_click_on_a_verdict_judges_only_one_item(lab: Lab):
         lab.page.keyboard.up(key)
         lab.page.keyboard.press(key)
         was_judged_once(key)
-    other.says(f"built {item}")
+    other.wait_for_text(f"built {item}")
     buttons = [one.settled(one.button("✓ satisfied")).element_handle() for one in (panel, other)]
     for button in buttons:
         assert button is not None
@@ -127,7 +127,7 @@ def test_double_click_on_a_verdict_judges_only_one_item(lab: Lab):
 
 
 def test_double_click_approves_only_one_command(lab: Lab):
-    lab.open(lab.notebook(APPROVES, RAN))
+    lab.open(lab.notebook(APPROVING_NOTEBOOK, RAN))
     lab.run_cell(0)
     panel = Surface(lab, 0)
     panel.press("Run")
@@ -142,25 +142,25 @@ def test_double_click_approves_only_one_command(lab: Lab):
 
 def test_each_quick_click_on_step_runs_one_step(lab: Lab):
     back = "wb.current.back(2); wb.current.run()\n" + JUDGED
-    lab.open(lab.notebook(JUDGES, "print(len(wb.current.steps))", back, JUDGED))
+    lab.open(lab.notebook(JUDGING_NOTEBOOK, "print(len(wb.current.steps))", back, JUDGED))
     lab.run_cell(0)
     panel = Surface(lab, 0)
     panel.settled(panel.button("Step")).focus()
     for pill in ("ready · Build is next", "ready · Eval is next"):
         lab.page.keyboard.press("F10")
-        panel.is_(pill)
+        panel.wait_for_status(pill)
     for _ in range(3):
         lab.page.keyboard.press("F10")
-    panel.is_("Your turn")
+    panel.wait_for_status("Your turn")
     assert panel.at.locator(".mnb-notice[data-tone=bad]").is_hidden()
     assert printed(lab, 1).endswith("3")
 
-    panel.says("built Outline")
+    panel.wait_for_text("built Outline")
     panel.press("✓ satisfied")
-    panel.is_("ready")
+    panel.wait_for_status("ready")
     panel.press("Run")
-    panel.says("built Draft")
-    panel.is_("Your turn")
+    panel.wait_for_text("built Draft")
+    panel.wait_for_status("Your turn")
     panel.settled(panel.button("✓ satisfied")).evaluate(
         """(node) => {
             const surface = node.closest(".mnb-surface");
@@ -171,6 +171,6 @@ def test_each_quick_click_on_step_runs_one_step(lab: Lab):
     )
     assert printed(lab, 2).endswith("[]")
     lab.page.evaluate("() => window.pressed")
-    panel.says("built Outline")
+    panel.wait_for_text("built Outline")
     panel.settled(panel.button("✓ satisfied"))
     assert printed(lab, 3).endswith("[]")

@@ -60,7 +60,7 @@ def by_hand(text):
             "what was refused, to be corrected"
         )
         at.write("the answer by hand", text)
-        at.surface.says("this answer is valid")
+        at.surface.wait_for_text("this answer is valid")
         at.press("Send")
 
     return mend
@@ -121,7 +121,7 @@ def test_files_named_by_a_failure_open_in_jupyterlab(lab: Lab):
     lab.open(lab.notebook(BENCH, f"failed('A', python({code!r})).show()"))
     lab.run_all()
     panel = Surface(lab, 1)
-    panel.says("Count ended with code 3")
+    panel.wait_for_text("Count ended with code 3")
     links = panel.at.locator(".mnb-failure a")
     shown = [one for one in links.all_inner_texts() if one]
     assert shown == [f'"{project.as_posix()}/notes/a b.txt"', "table.csv"], (
@@ -145,25 +145,25 @@ def test_each_kind_of_failure_is_fixed_in_at_most_three_clicks(lab: Lab):
         lab.run_cell(place + 1)
         at = Clicks(Surface(lab, place + 1))
         at.surface.at.scroll_into_view_if_needed()
-        at.surface.is_("failed · Count")
-        at.surface.says(headline)
+        at.surface.wait_for_status("failed · Count")
+        at.surface.wait_for_text(headline)
         ways = at.surface.at.locator(".mnb-ways").evaluate("(one) => one.getBoundingClientRect().bottom")
         low = at.surface.at.evaluate("(one) => one.getBoundingClientRect().bottom")
         assert ways <= low, f"{kind}: what can be done is in sight"
         if kind == "utility_exit":
-            at.surface.says("no such file")
+            at.surface.wait_for_text("no such file")
             lab.run_cell(len(FAILURES) + 1)
-            at.surface.says("changed since this cast began")
+            at.surface.wait_for_text("changed since this cast began")
             assert violations(lab, kind) == []
-            assert at.surface.cut_off() == [], "the timeline beside the wide inspector"
+            assert at.surface.parts_out_of_reach() == [], "the timeline beside the wide inspector"
             at.surface.tab("Items")
-            assert at.surface.cut_off() == []
+            assert at.surface.parts_out_of_reach() == []
             lab.screenshot("failed-utility", cell=1)
             lab.screenshot("failed-utility", cell=1, dark=True)
         mend(at)
-        at.surface.is_("is next")
+        at.surface.wait_for_status("is next")
         at.press("Run")
-        at.surface.is_("done")
-        at.surface.says("told")
+        at.surface.wait_for_status("done")
+        at.surface.wait_for_text("told")
         assert at.count <= 3, kind
     lab.screenshot("mended", cell=1)

@@ -140,7 +140,7 @@ def step(page: Page) -> None:
 
 
 @pytest.mark.skipif(find_spec("notebook") is None, reason="notebook is not installed: materia-nb[frontends]")
-def test_notebook_7_steps_by_the_button(page: Page, notebook: Path):
+def test_step_button_works_in_notebook_7(page: Page, notebook: Path):
     token = secrets.token_hex(16)
     options = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
     options += [f"--IdentityProvider.token={token}", "--JupyterNotebookApp.expose_app_in_browser=True"]
@@ -154,7 +154,7 @@ def test_notebook_7_steps_by_the_button(page: Page, notebook: Path):
 
 
 @pytest.mark.skipif(find_spec("voila") is None, reason="voila is not installed: materia-nb[frontends]")
-def test_voila_steps_by_the_button(page: Page, notebook: Path):
+def test_step_button_works_in_voila(page: Page, notebook: Path):
     with socket.socket() as free:  # Voila takes no port 0
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.kernels import both_kernels
-from browser.lab import WIDGETS
-from browser.picture import Picture, come_to_rest
+from browser.lab import WIDGET_MANAGER
+from browser.picture import Picture, wait_until_still
 from materia_nb.display.svg import THEMES, condition_role
 from materia_nb.loadout.vocabulary import CONDITION_SPECS
 
@@ -121,11 +121,11 @@ def define(name: str, loadout: dict[str, Any]) -> str:
 AGENTS = 'agents = {"Plan": plan, "Build": build, "Eval": evaluate, "Maintain": evaluate, "Tell": lambda: "told"}'
 
 
-WHOLE = (
+IS_COMPLETE = (
     "(() => { const e = cy.elements().renderedBoundingBox(); return cy.width() > 20 && e.x1 >= -2 && e.y1 >= -2"
     " && e.x2 <= cy.width() + 2 && e.y2 <= cy.height() + 2; })()"
 )
-SEEN = f"({WHOLE} || cy.zoom() >= 0.81)"
+IS_VISIBLE = f"({IS_COMPLETE} || cy.zoom() >= 0.81)"
 """JavaScript condition: the whole graph is visible, or the zoom is still large enough to read the labels."""
 
 
@@ -174,7 +174,7 @@ def test_graph_with_a_loop_is_drawn_in_both_themes_and_without_a_kernel(cast: La
     # Two edges from one socket to others, and one back: what stands on them is apart.
     chips = picture.ask("cy.nodes('.chip').map((one) => [one.position('x'), one.position('y')].join())")
     assert len(set(chips)) == len(chips) == 4
-    picture.wait_until(WHOLE)
+    picture.wait_until(IS_COMPLETE)
     assert picture.ask("cy.nodes('.socket').every((one) => one.data('img')?.startsWith('data:image/svg+xml'))")
     in_light = cast.seen(cell=2)
     light = picture.ask("cy.getElementById('n:Socket-1').data('img')")
@@ -198,7 +198,7 @@ def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
     assert canvas is not None
     assert canvas["x"] + canvas["width"] <= minimap["x"], "the map covers nothing of the graph"
     fit = lab.cell(2).get_by_role("button", name="show the whole graph")
-    picture.press(fit, WHOLE)
+    picture.press(fit, IS_COMPLETE)
     smaller = picture.ask("cy.zoom()")
     larger = lab.cell(2).get_by_role("button", name="larger", exact=True)
     picture.press(larger, f"cy.zoom() > {smaller} * 1.1")
@@ -223,10 +223,10 @@ def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
 
 def test_graph_fills_a_resized_canvas(cast: Lab):
     picture = Picture(cast)
-    assert picture.ask(SEEN)
+    assert picture.ask(IS_VISIBLE)
     for width in (900, 1250):
         cast.page.set_viewport_size({"width": width, "height": 900})
-        picture.wait_until(f"Math.abs(cy.width() - cy.container().clientWidth) < 2 && {SEEN}")
+        picture.wait_until(f"Math.abs(cy.width() - cy.container().clientWidth) < 2 && {IS_VISIBLE}")
     hidden = """(() => {
         const style = cy.container().closest('.mnb-graph').style;
         style.display = 'none';
@@ -236,7 +236,7 @@ def test_graph_fills_a_resized_canvas(cast: Lab):
         return width;
     })()"""
     assert picture.ask(hidden) == 0
-    picture.wait_until(SEEN)
+    picture.wait_until(IS_VISIBLE)
     # Measured while it has no size for a moment that no frame shows, as between the style sheets of two themes.
     between = """(() => {
         const style = cy.container().closest('.mnb-graph').style;
@@ -247,7 +247,7 @@ def test_graph_fills_a_resized_canvas(cast: Lab):
         return width;
     })()"""
     assert picture.ask(between) == 0
-    picture.wait_until(SEEN)
+    picture.wait_until(IS_VISIBLE)
 
 
 def test_click_selects_the_element_under_the_mouse_after_scrolling(cast: Lab):
@@ -272,7 +272,7 @@ def test_click_selects_the_element_under_the_mouse_after_scrolling(cast: Lab):
         "void Object.assign(cy.container().closest('.jp-Cell-outputArea').style, { position: 'relative', top: '60px' })"
     )
     assert picture.ask(top) > before + 20, "the page keeps some of it back where it scrolls along"
-    cast.page.mouse.click(*picture.where("n:Socket-3"))
+    cast.page.mouse.click(*picture.position_of("n:Socket-3"))
     picture.wait_for_class("n:Socket-3", "selected")
 
 
@@ -286,7 +286,7 @@ def test_a_small_card_is_not_hidden_by_its_handle(lab: Lab):
     lab.open(lab.notebook(*cells))
     lab.run_all()
     picture = Picture(lab, cell=2)
-    picture.settle()
+    picture.wait_until_still()
     picture.ask("void cy.zoom(0.4)")
     for socket in ("Socket-3", "Socket-2"):
         picture.click(f"n:{socket}")
@@ -294,7 +294,7 @@ def test_a_small_card_is_not_hidden_by_its_handle(lab: Lab):
     # A press on the handle that goes nowhere selects what it belongs to.
     picture.click("n:Socket-5")
     handle = lab.cell(2).locator(".mnb-c-handle[data-element='n:Socket-5']")
-    x, y = picture.where("n:Socket-3")
+    x, y = picture.position_of("n:Socket-3")
     lab.page.mouse.move(x, y)
     lab.cell(2).locator(".mnb-c-handle[data-element='n:Socket-3']").click()
     picture.wait_for_class("n:Socket-3", "selected")
@@ -309,7 +309,7 @@ def test_a_small_card_is_not_hidden_by_its_handle(lab: Lab):
     )
 
 
-def test_the_keyboard_does_what_the_mouse_does(cast: Lab):
+def test_graph_can_be_used_by_keyboard(cast: Lab):
     cast.set_source(5, "panel.turn('down')")
     cast.run_cell(5)
     picture = Picture(cast)
@@ -362,7 +362,7 @@ def test_context_menu_and_labels_can_be_used(cast: Lab):
     menu.get_by_text("Open in inspector").click()
     picture.click("e:edge:1:Socket-3", button="right")
     menu.get_by_text("Stop when taken").click()
-    x, y = picture.where("n:Socket-4")
+    x, y = picture.position_of("n:Socket-4")
     cast.page.mouse.move(x, y)
     expect(cast.cell(2).get_by_role("application")).to_have_attribute("title", re.compile(r"Maintain \(Socket-4\)"))
     cast.set_source(5, "print(json.dumps([{'kind': one.kind, **one.fields} for one in heard]))")
@@ -376,7 +376,7 @@ def test_context_menu_and_labels_can_be_used(cast: Lab):
     width = picture.ask("cy.elements().boundingBox().w")
     cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
     menu.get_by_text("Lay out").click()
-    picture.wait_until(f"Math.abs(cy.elements().boundingBox().w - {width}) > 100 && {SEEN}")
+    picture.wait_until(f"Math.abs(cy.elements().boundingBox().w - {width}) > 100 && {IS_VISIBLE}")
     for words, begins in (("Save as PNG", b"\x89PNG"), ("Save as SVG", b"<svg")):
         cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
         with cast.page.expect_download() as download:
@@ -425,22 +425,22 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
     # From the handle of one socket to another.
     handle = lab.cell(2).locator(".mnb-c-handle")
     picture.click("n:Socket-5")
-    come_to_rest(lab, ".mnb-c-handle")
+    wait_until_still(lab, ".mnb-c-handle")
     handle.hover()
     mouse.down()
-    x, y = picture.where("n:Socket-6")
+    x, y = picture.position_of("n:Socket-6")
     mouse.move(x - 40, y - 5)
     mouse.move(x, y)
     picture.wait_for_class("n:Socket-6", "aimed")
     mouse.up()
     # A socket dragged elsewhere, and a frame around two.
-    x, y = picture.where("n:Socket-1")
+    x, y = picture.position_of("n:Socket-1")
     mouse.move(x, y)
     mouse.down()
     mouse.move(x + 20, y + 40, steps=4)
     mouse.move(x + 30, y + 60, steps=4)
     mouse.up()
-    (ax, ay), (bx, by) = picture.where("n:Socket-5"), picture.where("n:Socket-6")
+    (ax, ay), (bx, by) = picture.position_of("n:Socket-5"), picture.position_of("n:Socket-6")
     lab.page.keyboard.down("Shift")
     mouse.move(min(ax, bx) - 55, min(ay, by) - 26)
     mouse.down()
@@ -456,7 +456,7 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
     # A click unmarks, and what the kernel still had to say of before does not mark again.
     assert picture.ask(
         f"""(async () => {{
-            const model = [...(await ({WIDGETS})())._modelsSync.values()].find((one) => one.get('flags')?.marked);
+            const model = [...(await ({WIDGET_MANAGER})())._modelsSync.values()].find((one) => one.get('flags')?.marked);
             const socket = cy.getElementById('n:Socket-2'), before = model.get('flags');
             socket.emit({{ type: 'tap', position: socket.position() }});
             model.set('flags', {{ ...before, name: 'late' }});
@@ -466,7 +466,7 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
     ) == [True, 2, 0, ["n:Socket-2"]]
     # The same by keyboard: from Eval to what stands before it, and away with an edge.
     picture.click("n:Socket-3")
-    (left, top), (x, y) = picture.where("n:Socket-2"), picture.where("n:Socket-3")
+    (left, top), (x, y) = picture.position_of("n:Socket-2"), picture.position_of("n:Socket-3")
     for key in ("c", "ArrowUp" if y - top > x - left else "ArrowLeft"):
         lab.page.keyboard.press(key)
     picture.wait_for_class("n:Socket-2", "aimed")
@@ -540,7 +540,7 @@ def test_graph_is_drawn_again_after_a_reload(cast: Lab):
     picture.wait_for_class("n:Socket-1", "selected")
 
 
-def test_hostile_labels_do_not_run(lab: Lab):
+def test_hostile_labels_are_not_executed(lab: Lab):
     lab.open(
         lab.notebook(
             SETUP,
@@ -559,7 +559,7 @@ def test_hostile_labels_do_not_run(lab: Lab):
     picture.click("n:Socket-1")
     picture.wait_for_class("n:Socket-1", "selected")
     lab.cell(2).locator(".mnb-panel [role=alert]", has_text="TypeError").wait_for()
-    x, y = picture.where("n:Socket-1")
+    x, y = picture.position_of("n:Socket-1")
     lab.page.mouse.move(x + 3, y + 3)
     expect(lab.cell(2).get_by_role("application")).to_have_attribute("title", re.compile(re.escape(HOSTILE)))
     lab.cell(2).get_by_role("button", name="find a socket, edge or loop").click()

@@ -35,7 +35,7 @@ def panel(lab: Lab) -> Surface:
     lab.run_all()
     panel = Surface(lab, 3)
     panel.tab("Items")
-    panel.says("open, next")
+    panel.wait_for_text("open, next")
     return panel
 
 
@@ -56,7 +56,7 @@ def blue(panel: Surface) -> list[str]:
     return [words for words, ground in buttons if ground == f"rgb({red}, {green}, {blue})"]
 
 
-def test_r46_the_last_item_dragged_first_is_worked_on_next(lab: Lab, panel: Surface):
+def test_r46_item_dragged_to_the_front_is_processed_next(lab: Lab, panel: Surface):
     assert states(panel) == ["done", "done", "open, next", "open", "open"]
     assert blue(panel) == ["Step"]
     grip = panel.at.locator(".mnb-grip").nth(4)
@@ -67,7 +67,7 @@ def test_r46_the_last_item_dragged_first_is_worked_on_next(lab: Lab, panel: Surf
     assert top is not None
     lab.page.mouse.move(top["x"] + 10, top["y"] + 5, steps=6)
     lab.page.mouse.up()
-    panel.says("'Proofread' is 3, not 1")
+    panel.wait_for_text("'Proofread' is 3, not 1")
     assert titles(panel) == ["Outline", "Draft", "Proofread", "Links", "Index"], "as it will be applied"
     assert blue(panel) == ["Apply"], "one primary act"
     lab.screenshot("items-dragged", cell=3)
@@ -83,10 +83,10 @@ def test_r46_the_last_item_dragged_first_is_worked_on_next(lab: Lab, panel: Surf
 
 def test_r46_removing_the_current_item_asks_and_done_items_can_be_reopened(lab: Lab, panel: Surface):
     panel.press("Step")
-    panel.says("being worked on")
+    panel.wait_for_text("being worked on")
     row = panel.at.locator(".mnb-gridrow", has_text="being worked on")
     row.locator("button[aria-label^=remove]").click()
-    panel.says("is being worked on at Socket-2")
+    panel.wait_for_text("is being worked on at Socket-2")
     lab.screenshot("items-asked", cell=3)
     panel.press("Leave it")
     assert len(titles(panel)) == 5
@@ -94,15 +94,15 @@ def test_r46_removing_the_current_item_asks_and_done_items_can_be_reopened(lab: 
     keys = lab.page.keyboard
     keys.press("Home")
     keys.press("a")
-    panel.says("'Outline' is worked on again")
+    panel.wait_for_text("'Outline' is worked on again")
     assert titles(panel) == ["Draft", "Links", "Outline", "Index", "Proofread"]
     panel.at.get_by_role("button", name="abandon WI-2", exact=True).click()
-    panel.says("it stays in the list as skipped")
+    panel.wait_for_text("it stays in the list as skipped")
     panel.press("Apply")
     panel.at.locator(".mnb-gridrow", has_text="skipped").wait_for()  # the kernel has applied it
     lab.screenshot("items-abandoned", cell=3, dark=True)
     panel.press("Run")
-    panel.is_("done")
+    panel.wait_for_status("done")
     lab.run_cell(5)
     assert "'Links', 'Outline', 'Index', 'Proofread']" in lab.cell_text(5)
 
@@ -119,7 +119,7 @@ def test_pasted_rows_may_have_line_breaks_and_errors_are_shown(lab: Lab, panel: 
         }""",
         "\r\n".join(rows),
     )
-    panel.says("WI-37: The context of a work item must not be blank.")
+    panel.wait_for_text("WI-37: The context of a work item must not be blank.")
     field = panel.at.get_by_label("context of WI-37", exact=True)
     field.wait_for()
     assert field.evaluate("(one) => one === document.activeElement")
@@ -135,7 +135,7 @@ def test_long_context_opens_completely_and_survives_other_edits(lab: Lab, panel:
     lab.set_source(5, "c.edit.items([*c.now.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])")
     lab.run_cell(5)
     long = panel.at.locator("button[data-field=context]")
-    panel.says("… 9,003 characters")
+    panel.wait_for_text("… 9,003 characters")
     long.click()
     box = panel.at.locator(".mnb-over-rows")
     box.wait_for()
@@ -187,7 +187,7 @@ def test_applied_edit_survives_a_correction_going_back_and_retries(lab: Lab):
         assert context.input_value() == "changed"
 
     panel.press("Run")
-    panel.is_("failed · Eval")
+    panel.wait_for_status("failed · Eval")
     panel.at.locator("input[data-field=context]").first.fill("changed")
     panel.press("Apply")
     panel.at.locator("button[aria-disabled=true]", has_text="Apply").first.wait_for()
@@ -195,23 +195,23 @@ def test_applied_edit_survives_a_correction_going_back_and_retries(lab: Lab):
     panel.tab("Timeline")
     panel.at.get_by_role("grid", name="steps").locator("[data-index='0']").click()
     panel.press("Back to here")
-    panel.says("1 edit was applied again.")
-    panel.is_("ready · Build is next")
+    panel.wait_for_text("1 edit was applied again.")
+    panel.wait_for_status("ready · Build is next")
     keeps_the_edit()
     panel.press("Run")
-    panel.is_("failed · Eval")
+    panel.wait_for_status("failed · Eval")
     panel.press("Ask Eval again")
-    panel.says("gone")  # the run that stopped at the limit has gone on to the next item
-    panel.is_("failed · Eval")
+    panel.wait_for_text("gone")  # the run that stopped at the limit has gone on to the next item
+    panel.wait_for_status("failed · Eval")
     keeps_the_edit()
     panel.press("Retry the turn")
-    panel.says("Ask Eval again")
+    panel.wait_for_text("Ask Eval again")
     keeps_the_edit()
     panel.at.get_by_text("Edit the output of step").locator("visible=true").click()
     panel.field("the corrected output").fill('{"satisfied": true}')
     panel.press("Use this output")
-    panel.is_("ready · Maintain is next")
+    panel.wait_for_status("ready · Maintain is next")
     keeps_the_edit()
     panel.press("Run")
-    panel.is_("done")
+    panel.wait_for_status("done")
     keeps_the_edit()

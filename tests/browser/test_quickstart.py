@@ -29,7 +29,7 @@ def quickstart(lab: Lab) -> Path:
     return path
 
 
-def test_quickstart_runs_and_draws(lab: Lab, quickstart: Path):
+def test_quickstart_runs_and_draws_its_graph(lab: Lab, quickstart: Path):
     lab.open(quickstart)
     lab.run_all()
     lab.wait_idle()
@@ -61,7 +61,7 @@ def test_a_typo_is_a_short_red_error_and_completion_offers_verbs_and_loadouts(la
     assert "Plan-Build-Eval" in lab.complete(1, "%materia use Pl")
 
 
-def test_hostile_text_stays_text(lab: Lab):
+def test_hostile_text_is_not_executed(lab: Lab):
     hostile = "<img src=x onerror=window.__owned=1>"
     loadout = json.dumps(
         {

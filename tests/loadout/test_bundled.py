@@ -42,7 +42,7 @@ def wb(project):
     made.close()
 
 
-def flat(route):
+def without_blanks(route):
     """Return a route without its blanks, which mark the start of each round for the reader."""
     return route.replace(" ", "")
 
@@ -109,7 +109,7 @@ LOOP = {"Build": BUILT, "Narrate": "told"}
 )
 def test_plan_build_eval_completes(wb, verdicts, upkeep, route):
     replies = {**LOOP, "Plan": PLAN, "Eval": verdicts, "Maintain": upkeep}
-    assert play(wb, "Plan-Build-Eval", replies)[1] == flat(route)
+    assert play(wb, "Plan-Build-Eval", replies)[1] == without_blanks(route)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_plan_build_eval_completes(wb, verdicts, upkeep, route):
 def test_full_auto_completes(wb, verdicts, upkeep, route):
     replies = {**LOOP, "Auto-Plan": PLAN, "Auto-Eval": verdicts, "Maintain": upkeep}
     cast, went = play(wb, "Full-Auto", replies)
-    assert went == flat(route)
+    assert went == without_blanks(route)
     assert cast.state["vcs"]["kind"] == "git"
     assert ignored(wb.project, cast.run_dir.relative_to(wb.project).as_posix())
     assert '"branch": "main"' in cast.steps.at(3).prompt.text
@@ -174,7 +174,7 @@ def test_hojo_consult_builds_the_plan_of_the_architect(wb, verdicts, upkeep, rou
         "Maintain": upkeep,
     }
     cast, went = play(wb, "Hojo-Consult", replies)
-    assert went == flat(route)
+    assert went == without_blanks(route)
     assert "about b" in cast.steps.at(3).prompt.text
     assert [item["title"] for item in cast.state["workItems"]] == ["x", "y", "z"]
 
@@ -307,4 +307,4 @@ def test_teach_rework_returns_with_the_reason_a_limited_number_of_times(wb):
 )
 def test_teach_exits_leaves_by_the_exit_for_the_last_verdict(wb, verdicts, upkeep, route):
     replies = {**LOOP, "Auto-Plan": PLAN, "Auto-Eval": verdicts, "Maintain": upkeep, "Chain-Context": "open"}
-    assert play(wb, "Teach-Exits", replies)[1] == flat(route)
+    assert play(wb, "Teach-Exits", replies)[1] == without_blanks(route)

@@ -21,7 +21,7 @@ from materia_nb.loadout.compose import compose, find_part
 BUNDLED = load_layers(project="/nonexistent", env={"MATERIA_PROFILE_DIR": "/nonexistent"})
 
 
-def both(one, other):
+def combined(one, other):
     """Return one config with the loadouts of two configs of :func:`builders.config`, named A and B."""
     top = {key: value for key, value in one.items() if key not in ("loadouts", "materia")}
     return {
@@ -98,7 +98,7 @@ def test_an_unknown_name_is_one_clear_error(name, near):
 def test_empty_composition_and_invalid_parts_are_errors():
     with pytest.raises(MateriaError, match="No loadout or materia was named"):
         compose(config({"Socket-1": at("P")}), [])
-    faulty = both(config({"X": at("P")}), config({"Y": at("Nobody")}))
+    faulty = combined(config({"X": at("P")}), config({"Y": at("Nobody")}))
     with pytest.raises(LoadoutError, match="B"):
         compose(faulty, ["A", "B"])
 
@@ -118,23 +118,23 @@ def ends(play):
 
 def test_every_end_of_a_part_leads_to_the_next_part():
     one = config({"X": asks(edge("end", "satisfied"), materia="P"), "Z": at("T")})
-    made = linked(both(one, config({"Y": at("P")})))
+    made = linked(combined(one, config({"Y": at("P")})))
     for said in (YES, NO):
         assert Play(made.document, said).at == "Socket-3"
     assert loadout(made)["sockets"]["Socket-2"]["edges"] == [edge("Socket-3")]
 
 
-def test_composed_utility_must_return_what_its_guards_read():
+def test_composed_utility_must_return_the_verdict_for_its_guards():
     """An ``always`` edge would remove this requirement (R7), so the utility gets an edge with the opposite guard."""
     one = config({"X": at("U", edge("end", "satisfied"))})
-    made = linked(both(one, config({"Y": at("P")})))
+    made = linked(combined(one, config({"Y": at("P")})))
     assert Play(made.document, NO).at == "Socket-2"
     assert Play(made.document, "{}").failure == "invalid_output"
 
 
 def test_composed_utility_with_only_an_edge_for_failures_needs_no_verdict():
     one = config({"X": at("U", edge("X", "failed"))})
-    made = linked(both(one, config({"Y": at("P")})))
+    made = linked(combined(one, config({"Y": at("P")})))
     assert loadout(made)["sockets"]["Socket-1"]["edges"] == [edge("Socket-1", "failed"), edge("Socket-2")]
     assert Play(made.document, "{}").at == "Socket-2"
 
@@ -161,14 +161,14 @@ def test_r16_exhausted_list_without_a_matching_exit_continues(said):
         },
         {"L": loop("Build", exits=[exit_route("Build", "satisfied", "Tell")])},
     )
-    made = linked(both(one, config({"Y": at("P")})))
+    made = linked(combined(one, config({"Y": at("P")})))
     play = Play(made.document, items("a"), said)
     assert play.at == ("Socket-3" if said == YES else "Socket-4")
 
 
 def test_r16_empty_list_continues_and_keeps_the_advance():
     exits = [exit_route("Build", "satisfied", "Tell")]
-    made = linked(both(retries(exits), config({"Y": at("P")})))
+    made = linked(combined(retries(exits), config({"Y": at("P")})))
     assert ends(Play(made.document, items())) == ("Socket-4", ["Socket-1", "Socket-4"])
     played = Play(made.document, items("a", "b"), NO, YES, YES, "told")
     assert played.sockets == ["Socket-1", *["Socket-2"] * 3, "Socket-3", "Socket-4"]
@@ -178,7 +178,7 @@ def test_composition_continues_after_an_empty_or_exhausted_foreach():
     one = config({"X": at("U", edge("X"), foreach={"items": "state.rows"}, advance={})}, entry="X")
     one["loadouts"]["T"]["sockets"]["Seed"] = at("U", edge("X"))
     one["loadouts"]["T"]["entry"] = "Seed"
-    made = linked(both(one, config({"Y": at("P")})))
+    made = linked(combined(one, config({"Y": at("P")})))
     assert Play(made.document, say(state={"rows": []})).sockets == ["Socket-2", "Socket-3"]
     rows = Play(made.document, say(state={"rows": [1, 2]}), "{}", "{}")
     assert rows.sockets == ["Socket-2", "Socket-1", "Socket-1", "Socket-3"]
@@ -189,7 +189,7 @@ def test_composition_continues_after_a_legacy_exit():
         {"Plan": asks(edge("Build"), materia="G"), "Build": asks(edge("Build"))},
         {"L": loop("Build", exit={"from": "Build", "when": "satisfied", "to": "end"})},
     )
-    made = linked(both(one, config({"Y": at("P")})))
+    made = linked(combined(one, config({"Y": at("P")})))
     assert Play(made.document, items("a"), YES).at == "Socket-3"
     assert Play(made.document, items("a"), NO).at == "Socket-2"
 
@@ -200,23 +200,23 @@ def test_loop_without_a_known_end_is_refused():
         {"L": loop("Build")},
     )
     with pytest.raises(MateriaError) as caught:
-        compose(both(one, config({"Y": at("P")})), ["A", "B"])
+        compose(combined(one, config({"Y": at("P")})), ["A", "B"])
     assert (caught.value.kind, caught.value.where) == ("no_way_on", "loops.L")
-    assert check_config(compose(both(one, one), ["A"]).document).ok
+    assert check_config(compose(combined(one, one), ["A"]).document).ok
 
 
 def test_cycles_of_exits_through_empty_lists_are_refused():
     """A cast ends when it meets an empty list for the second time in a row (R16)."""
     one = retries([exit_route("Build", "always", "Build")])
     with pytest.raises(MateriaError, match="leads back into empty lists"):
-        compose(both(one, config({"Y": at("P")})), ["A", "B"])
-    linked(both(config({"Y": at("P")}), one))
+        compose(combined(one, config({"Y": at("P")})), ["A", "B"])
+    linked(combined(config({"Y": at("P")}), one))
 
 
 # -- what is kept apart, and what is shared -------------------------------------------------
 
 
-def test_cursors_are_renamed_and_prompts_follow():
+def test_renamed_cursors_are_renamed_in_prompts_too():
     counted = config(
         {
             "Plan": asks(edge("Do"), materia="G"),
@@ -225,7 +225,7 @@ def test_cursors_are_renamed_and_prompts_follow():
         {"L": loop("Do", exits=[exit_route("Do", "always", "end")])},
         materia={"C": agent("at {{cursor.workItemIndex}}")},
     )
-    made = linked(both(counted, counted))
+    made = linked(combined(counted, counted))
     play = Play(made.document, items("a", "b"), "1", "2", items("c", "d"), "3")
     assert play.state.cursors == {"workItemIndex": 2, "workItemIndex-2": 1}
     assert made.copies == {"C-2": "C"}
@@ -238,11 +238,11 @@ def test_materia_is_copied_once_per_cursor():
         {"L": loop("Do", "Then", exits=[exit_route("Then", "always", "end")])},
         materia={"C": agent("at {{cursor.workItemIndex}}")},
     )
-    made = linked(both(counted, counted))
+    made = linked(combined(counted, counted))
     assert made.copies == {"C-2": "C"}
     placed = [socket["materia"] for socket in loadout(made)["sockets"].values()]
     assert [placed.count(name) for name in ("C", "C-2")] == [2, 2]
-    third = compose(both(counted, counted), ["A", "B", "A"])
+    third = compose(combined(counted, counted), ["A", "B", "A"])
     assert third.copies == {"C-2": "C", "C-3": "C"}
 
 
@@ -250,7 +250,7 @@ def test_composed_parts_do_not_share_a_cursor():
     """State is shared; a cursor left at the end by the first part would hide the rows from the second."""
     rows = config({"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X")
     seed = config({"Seed": at("U", edge("end"))})
-    document = both(seed, rows)
+    document = combined(seed, rows)
     made = linked(document, "A", "B", "B")
     play = Play(made.document, say(state={"rows": [1, 2]}), "{}", "{}", "{}", "{}")
     assert play.sockets == ["Socket-1", "Socket-2", "Socket-2", "Socket-3", "Socket-3"]
@@ -259,27 +259,27 @@ def test_composed_parts_do_not_share_a_cursor():
 def test_handoff_defaults_stay_with_their_loadout():
     one, other = config({"X": asks()}), config({"Y": asks(), "Z": asks(handoff="sparse")})
     other["loadouts"]["T"]["handoff"] = "envelope"
-    graph = build_graph(linked(both(one, other)).document)
+    graph = build_graph(linked(combined(one, other)).document)
     assert [socket.handoff for socket in graph.sockets.values()] == ["sparse", "envelope", "sparse"]
 
 
 def test_cast_context_stays_with_its_loadout():
     one, other = config({"X": at("P")}), config({"Y": at("P"), "Z": at("P", castContext="full")})
     other["loadouts"]["T"]["castContext"] = "request"
-    graph = build_graph(linked(both(one, other)).document)
+    graph = build_graph(linked(combined(one, other)).document)
     told = [(socket.cast_context.request, socket.cast_context.state) for socket in graph.sockets.values()]
     assert told == [(True, True), (True, False), (True, True)]
 
 
 def test_second_part_starts_with_the_state_of_the_first():
-    made = linked(both(config({"X": at("U")}), config({"Y": at("R")}, materia={"R": agent("{{state.found}}")})))
+    made = linked(combined(config({"X": at("U")}), config({"Y": at("R")}, materia={"R": agent("{{state.found}}")})))
     assert Play(made.document, say(state={"found": "gold"})).prompt.instruction == "gold"
 
 
 def test_utility_with_a_guarded_advance_must_return_a_verdict_r7():
     rows = config({"X": at("U", foreach={"items": "state.rows"}, advance={"when": "not_satisfied"})})
     seed = config({"Seed": at("U", edge("end"))})
-    made = linked(both(seed, rows), "A", "B", "A")
+    made = linked(combined(seed, rows), "A", "B", "A")
     play = Play(made.document, say(state={"rows": [1]}), "{}")
     assert play.state.failure.kind == "invalid_output"
 
@@ -300,7 +300,7 @@ def say_for(seed, part, here, visit):
     return value
 
 
-def walk(rules, seed, parts, data=None):
+def run_with_random_outputs(rules, seed, parts, data=None):
     """Run a cast with random outputs; return its route and final state.
 
     ``parts`` returns the part and rules of a socket.
@@ -324,7 +324,7 @@ def walk(rules, seed, parts, data=None):
 def composed(one, other):
     """Return the composition of two configs; discard the example if they cannot be composed."""
     try:
-        return compose(both(one, other), ["A", "B"])
+        return compose(combined(one, other), ["A", "B"])
     except MateriaError as error:
         event(f"refused: {error.kind}")
         if error.kind != "no_way_on" and error.where is not None:
@@ -343,12 +343,14 @@ def test_composition_visits_the_sockets_of_its_parts(one, other, seed):
     names = {new: old for ids in made.sockets for old, new in ids.items()}
     for lap in range(3):
         lap_seed = f"{seed} {lap}"
-        first, state = walk(alone[0], lap_seed, lambda id_: (0, alone[0].sockets[id_]))
+        first, state = run_with_random_outputs(alone[0], lap_seed, lambda id_: (0, alone[0].sockets[id_]))
         event(f"the first part: {state.failure.kind if state.failure else state.status}")
         second = []
         if state.status == "complete":
-            second, state = walk(alone[1], lap_seed, lambda id_: (1, alone[1].sockets[id_]), state.data)
-        route, end = walk(whole, lap_seed, back.__getitem__)
+            second, state = run_with_random_outputs(
+                alone[1], lap_seed, lambda id_: (1, alone[1].sockets[id_]), state.data
+            )
+        route, end = run_with_random_outputs(whole, lap_seed, back.__getitem__)
         assert route == [*first, *second]
         assert (end.status, end.failure and end.failure.kind) == (
             state.status,

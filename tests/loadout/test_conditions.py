@@ -44,7 +44,7 @@ def test_guarded_conditions_never_match_a_text_output():
     assert not any(condition_spec(condition).holds(Result.NOTHING) for condition in GUARDS)
 
 
-def test_each_verdict_has_a_condition_of_its_own():
+def test_each_verdict_has_its_own_condition():
     assert GUARD_FOR == {Result.YES: "satisfied", Result.NO: "not_satisfied"}
 
 
@@ -64,7 +64,7 @@ def test_results_that_no_condition_covers_are_listed(conditions, missing):
     assert match_every_output(conditions, text=True) == ("always" in conditions)
 
 
-def test_overlapping_conditions_are_found():
+def test_overlapping_conditions_are_detected():
     pairs = [
         (a, b)
         for a in OUTPUT_CONDITIONS

@@ -388,7 +388,7 @@ loadouts:
         (AS_YAML, "Socket-1.edges[1].to", "A.B", 8, len("[1].to")),
     ],
 )
-def test_finding_has_its_line(text, source, loadout, line, left):
+def test_finding_has_a_line_number(text, source, loadout, line, left):
     assert line_of(text, source, loadout) == (line, left)
 
 

@@ -57,7 +57,7 @@ def test_readme_lists_every_example():
     assert [path.name for path in EXAMPLES if f"(examples/{path.name})" not in readme] == []
 
 
-def test_data_cleaning_cleans_a_file(wb, project, tmp_path):
+def test_data_cleaning_example_cleans_a_file(wb, project, tmp_path):
     examples = shutil.copytree(FOLDER / "examples", tmp_path / "examples")
     (project / "people.csv").write_text("name,city\nAda,Berlin\nBo, berlin\nCy,Berlin\n", encoding="utf-8")
     wb.load(examples / "data-cleaning.json")

@@ -361,7 +361,7 @@ def test_a_field_of_the_wrong_shape_is_not_overwritten():
 # -- loops and exits --------------------------------------------------------------------
 
 
-def test_r27_loop_can_be_made_of_sockets():
+def test_r27_loop_can_be_made_from_sockets():
     sockets = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
@@ -513,7 +513,7 @@ def test_patch_covers_only_unsaved_changes(draft):
     assert [change["op"] for change in draft.patch()] == ["remove"]
 
 
-def test_valid_design_is_drawn_like_a_cast_and_invalid_one_partially(draft):
+def test_valid_design_is_drawn_completely_and_invalid_design_partially(draft):
     assert draft.graph() == build_graph(draft.whole, "T")
     draft.set_socket("Socket-2", "materia", "Nobody")
     graph = draft.graph()

@@ -91,7 +91,7 @@ def test_documented_fixes_exist(code):
     assert design.report == before
 
 
-def test_unfixable_findings_are_refused():
+def test_fixing_a_finding_without_a_fix_is_an_error():
     document = config({"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P"}})
     design = Design("T", document["loadouts"]["T"], document)
     (hint,) = [finding for finding in design.report.hints if finding.code == "unreachable-socket"]
@@ -100,7 +100,7 @@ def test_unfixable_findings_are_refused():
         design.fix(hint)
 
 
-def test_outdated_finding_fixes_nothing():
+def test_outdated_finding_has_no_fix():
     document = config({"Socket-1": {"materia": "P"}})
     design = Design("T", {"sockets": document["loadouts"]["T"]["sockets"]}, document)
     [finding] = design.report.hints

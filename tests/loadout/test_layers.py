@@ -56,7 +56,7 @@ def test_every_bundled_loadout_can_be_built(project, env):
     assert graph.sockets["Socket-3"].edges[1].max_traversals == 3
 
 
-def test_definitions_of_higher_layers_override_those_of_lower_layers_by_name(tmp_path, project, profile, env):
+def test_higher_layers_override_lower_definitions_of_the_same_name(tmp_path, project, profile, env):
     write(profile / "config.json", {"loadouts": {"A": loadout("p1"), "B": loadout()}, "materia": {"P": AGENT}})
     write(project / ".pi/pi-materia.json", {"loadouts": {"B": loadout("p2", x=1), "C": loadout()}})
     write(tmp_path / "env.json", {"loadouts": {"C": loadout("p3"), "D": loadout()}})
@@ -94,14 +94,14 @@ def test_materia_is_merged_by_field_and_null_removes_a_field_r33(project, profil
     assert config.origin("materia", "P").name == "project"
 
 
-def test_one_line_sets_the_model_of_a_bundled_materia_r33(project, env):
+def test_model_of_a_bundled_materia_can_be_set_alone_r33(project, env):
     write(project / ".pi/pi-materia.json", {"materia": {"Build": {"model": "x"}}})
     config = load_layers(project=project, env=env)
     assert config.check("Full-Auto").ok
     assert config.graph("Full-Auto").sockets["Socket-4"].materia.model == "x"
 
 
-def test_loadout_without_sockets_keeps_those_of_lower_layers_r33(project, profile, env):
+def test_loadout_without_sockets_keeps_sockets_of_lower_layers_r33(project, profile, env):
     write(profile / "config.json", {"loadouts": {"A": loadout("p1", description="d", handoff="envelope")}})
     over = {"loadouts": {"A": {"description": "mine", "handoff": None}}}
     config = load_layers(over, project=project, env=env, bundled=False)
@@ -176,7 +176,7 @@ def test_paths_are_relative_to_the_project(project, env):
 
 
 @pytest.mark.parametrize("text", ['{"loadouts": {"Mine": {}}}', "loadouts:\n  Mine: {}\n"])
-def test_text_of_a_cell_is_read_as_a_config(project, env, text):
+def test_config_can_be_loaded_from_text(project, env, text):
     config = load_layers(text, project=project, env=env, label="cell 3")
     assert config.active == "Mine"
     assert str(config.origin("loadout", "Mine")) == "given (cell 3)"
@@ -192,7 +192,7 @@ def test_invalid_document_is_not_merged(project, env):
         config.graph()
 
 
-def test_a_document_is_not_changed_by_loading(project, env):
+def test_loading_does_not_change_a_document(project, env):
     given = {"limits": {"repairAttempts": 2}, "materia": {"Hello": None}, "loadouts": {"Mine": loadout()}}
     before = json.dumps(given)
     load_layers(given, project=project, env=env)
@@ -268,7 +268,7 @@ def test_origin_of_an_unknown_name_is_an_error_with_a_suggestion(project, env):
     assert "'Hello-Utility'" in caught.value.hint
 
 
-def test_reading_and_building_a_loadout_import_no_slow_library():
+def test_building_a_loadout_imports_no_slow_library():
     """The validation library is imported with the first config that is checked."""
     program = (
         "import sys, materia_nb.loadout as loadout;"

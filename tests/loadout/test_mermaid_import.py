@@ -76,7 +76,7 @@ def test_mermaid_headers_are_read(head, newline):
 
 
 @pytest.mark.parametrize("body", REFUSED)
-def test_unreadable_mermaid_is_refused_with_its_line(body):
+def test_unreadable_mermaid_error_has_a_line_number(body):
     with pytest.raises(MateriaError) as caught:
         parse_mermaid(f"---\ntitle: x\n---\nflowchart TD\n\n{body}", where="x.mmd")
     assert caught.value.kind == "bad_graph"
@@ -112,7 +112,7 @@ ENCODED = str.maketrans({sign: f"#{ord(sign)};" for sign in '#;<>&`*"[]|'})
 
 
 @given(st.data())
-def test_graph_is_the_same_in_each_mermaid_syntax(data):
+def test_graph_does_not_depend_on_mermaid_syntax_variants(data):
     """Random graphs, each written with random arrows, shapes, label forms and separators."""
     choose = lambda *options: data.draw(st.sampled_from(options))  # noqa: E731
     ids = data.draw(st.lists(st.from_regex(r"[A-Za-z_][\w]{0,5}", fullmatch=True), min_size=1, max_size=6, unique=True))

@@ -85,7 +85,7 @@ def test_check_verb_reports_for_another_engine(shell, project):
         line(shell, "check --for pi")
 
 
-def test_materia_of_the_package_must_be_written_for_the_reference(wb):
+def test_reference_engine_needs_copies_of_bundled_materia(wb):
     wb.loadouts.copy("Plan-Build-Eval", "Mine")
     report = wb.check("Mine", engine="pi-materia")
     placed = ("Plan", "Build", "Eval", "Maintain", "Narrate")

@@ -12,7 +12,7 @@ def way_out(id_="e", to="Socket-4"):
     return {"id": id_, "from": "Socket-3", "condition": "satisfied", "targetSocketId": to}
 
 
-def streamed(loop=None, **changed):
+def parallel_loadout(loop=None, **changed):
     """Return a loadout with a parallel generator, a prelude, a loop of Build and Eval, and a last socket."""
     document = looped({"exits": [way_out()], **(loop or {})})
     sockets = document["loadouts"]["T"]["sockets"]
@@ -31,21 +31,21 @@ def problems_of(document):
     return {(problem.code, problem.source) for problem in check_config(document).problems}
 
 
-def test_parallel_region_consists_of_lane_setup_loop_and_exit():
-    region = build_graph(streamed()).regions["Socket-1"]
+def test_parallel_region_has_a_prelude_a_loop_and_an_exit():
+    region = build_graph(parallel_loadout()).regions["Socket-1"]
     assert (region.prelude, region.loop, region.members) == (("Socket-5",), "L", ("Socket-2", "Socket-3"))
     assert (region.first, region.exit, region.at_once) == ("Socket-5", "Socket-4", 2)
 
 
-def test_parallel_region_can_have_neither_lane_setup_nor_exit():
-    document = streamed({"exits": []}, Socket_1={"edges": [edge("Socket-2")]}, Socket_3={"advance": {}})
+def test_parallel_region_may_have_neither_prelude_nor_exit():
+    document = parallel_loadout({"exits": []}, Socket_1={"edges": [edge("Socket-2")]}, Socket_3={"advance": {}})
     del document["loadouts"]["T"]["sockets"]["Socket-5"]
     region = build_graph(document).regions["Socket-1"]
     assert (region.prelude, region.first, region.exit) == ((), "Socket-2", "end")
 
 
 def test_number_of_parallel_lanes_comes_from_the_loop_or_the_config():
-    document = streamed()
+    document = parallel_loadout()
     document["parallelism"] = {"maxConcurrency": 5}
     assert build_graph(document).regions["Socket-1"].at_once == 5
     document["loadouts"]["T"]["loops"]["L"]["parallel"] = {"maxConcurrency": 3}
@@ -60,13 +60,13 @@ def test_number_of_parallel_lanes_comes_from_the_loop_or_the_config():
 
 @pytest.mark.parametrize("field", ["parallel", "parallelPlanner"])
 def test_only_generators_can_be_parallel(field):
-    document = streamed()
+    document = parallel_loadout()
     document["materia"]["Tell"] = {**AGENT, field: True}
     assert problems_of(document) == {("invalid-materia", f"materia.Tell.{field}")}
 
 
 def test_a_generator_that_is_not_parallel_has_no_region():
-    document = streamed(Socket_1={"edges": [edge("Socket-2")]})
+    document = parallel_loadout(Socket_1={"edges": [edge("Socket-2")]})
     document["materia"]["G"]["parallel"] = False
     del document["loadouts"]["T"]["sockets"]["Socket-5"]
     del document["materia"]["P"]["parallelSafe"]
@@ -74,51 +74,51 @@ def test_a_generator_that_is_not_parallel_has_no_region():
 
 
 def with_safe_generator():
-    document = streamed(Socket_5={"materia": "Again"})
+    document = parallel_loadout(Socket_5={"materia": "Again"})
     document["materia"]["Again"] = {**AGENT, "generator": True, "parallelSafe": True}
     return document
 
 
 WRONG = {
     "a guarded edge in the prelude": (
-        streamed(Socket_5={"parse": "json", "edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]}),
+        parallel_loadout(Socket_5={"parse": "json", "edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]}),
         {"Socket-5.edges[0]", "Socket-5.edges[1]"},
     ),
     "a guarded edge of the generator": (
-        streamed(Socket_1={"edges": [edge("Socket-5", "satisfied")]}),
+        parallel_loadout(Socket_1={"edges": [edge("Socket-5", "satisfied")]}),
         {"Socket-1.edges[0]"},
     ),
     "two ways from the generator": (
-        streamed(Socket_1={"edges": [edge("Socket-5", "satisfied"), edge("Socket-4")]}),
+        parallel_loadout(Socket_1={"edges": [edge("Socket-5", "satisfied"), edge("Socket-4")]}),
         {"Socket-1.edges[0]", "Socket-1.edges[1]"},
     ),
-    "the way ends before the loop": (streamed(Socket_5={"edges": []}), {"Socket-5.edges", "loops.L.consumes"}),
+    "the way ends before the loop": (parallel_loadout(Socket_5={"edges": []}), {"Socket-5.edges", "loops.L.consumes"}),
     "a way round into the prelude": (
-        streamed(Socket_4={"edges": [edge("Socket-5")]}),
+        parallel_loadout(Socket_4={"edges": [edge("Socket-5")]}),
         {"Socket-4.edges[0]"},
     ),
-    "a way round into the loop": (streamed(Socket_4={"edges": [edge("Socket-3")]}), {"Socket-4.edges[0]"}),
+    "a way round into the loop": (parallel_loadout(Socket_4={"edges": [edge("Socket-3")]}), {"Socket-4.edges[0]"}),
     "a member leads back to the prelude": (
-        streamed(Socket_2={"parse": "json", "edges": [edge("Socket-5", "not_satisfied"), edge("Socket-3")]}),
+        parallel_loadout(Socket_2={"parse": "json", "edges": [edge("Socket-5", "not_satisfied"), edge("Socket-3")]}),
         {"Socket-2.edges[0]"},
     ),
     "a member leads out": (
-        streamed(
+        parallel_loadout(
             Socket_2={"parse": "json", "edges": [edge("Socket-6", "not_satisfied"), edge("Socket-3")]},
             Socket_6={"materia": "Tell"},
         ),
         {"Socket-2.edges[0]"},
     ),
     "two continuations": (
-        streamed(
+        parallel_loadout(
             {"exits": [way_out(), {**way_out("f", "end"), "condition": "always"}]}
         ),
         {"loops.L.exits[1]"},
     ),
-    "an exit into the lanes": (streamed({"exits": [way_out(to="Socket-5")]}), {"loops.L.exits[0]"}),
-    "a cast starts inside": ({**streamed(), "loadouts": {"T": {**streamed()["loadouts"]["T"], "entry": "Socket-5"}}}, {"entry"}),
+    "an exit into the lanes": (parallel_loadout({"exits": [way_out(to="Socket-5")]}), {"loops.L.exits[0]"}),
+    "a cast starts inside": ({**parallel_loadout(), "loadouts": {"T": {**parallel_loadout()["loadouts"]["T"], "entry": "Socket-5"}}}, {"entry"}),
     "no loop consumes the items": (
-        streamed({"consumes": None, "iterator": {"items": "state.rows"}}, Socket_3={"advance": {}}),
+        parallel_loadout({"consumes": None, "iterator": {"items": "state.rows"}}, Socket_3={"advance": {}}),
         {"Socket-1.edges"},
     ),
     "a generator in the prelude": (with_safe_generator(), {"Socket-5.materia", "loops.L.consumes"}),
@@ -135,7 +135,7 @@ def test_invalid_region_is_refused_with_a_specific_message(name):
 
 
 def test_regions_that_share_a_socket_are_refused():
-    document = streamed()
+    document = parallel_loadout()
     loadout = document["loadouts"]["T"]
     loadout["sockets"] |= {
         "Socket-4": {"materia": "Tell", "edges": [edge("Socket-6")]},
@@ -150,8 +150,8 @@ def test_regions_that_share_a_socket_are_refused():
     assert any("in the lanes of both" in problem.message for problem in problems)
 
 
-def test_lane_materia_must_be_declared_safe_and_take_no_drafts():
-    document = streamed()
+def test_materia_in_lanes_must_be_parallel_safe_and_have_no_drafts():
+    document = parallel_loadout()
     document["materia"]["P"] |= {"parallelSafe": False, "multiTurn": True}
     assert problems_of(document) == {
         ("invalid-materia", "materia.P.parallelSafe"),
@@ -162,6 +162,6 @@ def test_lane_materia_must_be_declared_safe_and_take_no_drafts():
     assert "'L'" in first.message
 
 
-def test_a_schedule_needs_the_sparse_protocol():
-    document = streamed(Socket_1={"handoff": "agent-contract"})
+def test_parallel_generator_needs_the_sparse_protocol():
+    document = parallel_loadout(Socket_1={"handoff": "agent-contract"})
     assert ("invalid-socket", "Socket-1.handoff") in problems_of(document)

@@ -28,7 +28,7 @@ def told(graph):
     return {fact.source: fact.text for fact in graph.derived}
 
 
-def undone(graph):
+def without_marks(graph):
     """Return the graph without the marks of derived values."""
     sockets = {
         id_: replace(s, parse_derived=False, advance=s.advance and replace(s.advance, derived=False))
@@ -41,7 +41,7 @@ def undone(graph):
     return replace(graph, sockets=sockets, loops=loops, derived=())
 
 
-def test_parse_comes_from_socket_for_agents_and_materia_for_utilities_r4():
+def test_parse_is_set_on_the_socket_of_agents_and_the_materia_of_utilities_r4():
     document = config(
         {
             "Socket-1": {"materia": "P", "parse": "json", "assign": {"a": "$"}},
@@ -89,7 +89,7 @@ def test_iterators_are_resolved_r1_r12_r13():
     assert graph.consumers == {"Socket-1": ("L",)}
 
 
-def test_consumes_defines_aliases_r12():
+def test_consumes_defines_the_name_of_the_item_r12():
     graph = build_graph(looped({"consumes": {"from": "Socket-1", "as": "todo", "cursor": "c"}}))
     assert graph.sockets["Socket-2"].iterator == Iterator("state.workItems", "todo", "c", "L")
     assert graph.sockets["Socket-2"].iterator.numbered_as_work_items
@@ -194,7 +194,7 @@ def test_config_with_derived_fields_gives_the_same_graph():
         Socket_3={"advance": {"cursor": "workItemIndex", "items": "state.workItems", "when": "satisfied"}},
     )
     graph = build_graph(written)
-    assert graph == replace(undone(build_graph(looped({"exit": LEGACY}))), derived=graph.derived)
+    assert graph == replace(without_marks(build_graph(looped({"exit": LEGACY}))), derived=graph.derived)
     assert "Socket-3.advance" not in told(graph)
 
 
@@ -254,7 +254,7 @@ def test_defaults_are_applied_r18_r19_r20_r23():
     assert graph.sockets["Socket-1"].materia.timeout_ms == 30_000
 
 
-def test_protocol_comes_from_socket_then_loadout_then_sparse():
+def test_protocol_is_set_by_socket_or_loadout_else_sparse():
     document = config({"Socket-1": {"materia": "P", "handoff": "envelope"}, "Socket-2": {"materia": "P"}})
     assert [s.handoff for s in sockets_of(document).values()] == ["envelope", "sparse"]
     document["loadouts"]["T"]["handoff"] = "other"

@@ -58,7 +58,7 @@ class Environment:
             check=False,
         )
 
-    def has_an_index(self) -> bool:
+    def can_download(self) -> bool:
         """Return True if packages can be downloaded, tried with a small package that postBuild needs."""
         place = self.repository / "build" / "asked"
         pip = ["python", "-m", "pip", "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0"]
@@ -77,7 +77,7 @@ def test_a_fresh_environment_runs_the_quickstart(tmp_path):
     fresh = Environment(tmp_path)
     install = ["python", "-m", "pip", "install", "-q", "-r", "binder/requirements.txt"]
     done = fresh.attempt(*install)
-    if done.returncode and not os.environ.get("CI") and not fresh.has_an_index():
+    if done.returncode and not os.environ.get("CI") and not fresh.can_download():
         pytest.skip("the package index cannot be reached")
     assert done.returncode == 0, done.stdout[-4000:]
     fresh.run("./binder/postBuild")

@@ -115,7 +115,7 @@ def test_generated_parts_are_up_to_date(capsys):
     assert not stale, capsys.readouterr().err
 
 
-def test_check_names_the_file_and_the_command_and_writes_nothing(copy_of_docs, capsys):
+def test_error_for_stale_docs_names_the_file_and_command(copy_of_docs, capsys):
     page = copy_of_docs / make_docs.MAGICS
     page.write_text("old")
     assert make_docs.main(["--check"]) == 1

@@ -14,7 +14,7 @@ ENTRIES = {
     head.lower(): body.strip() for head, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n?)+)", PAGE, re.MULTILINE)
 }
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))
-ALSO = {"agent-contract": "agent contract", "loop region": "loop"}
+TERM_BY_SPELLING = {"agent-contract": "agent contract", "loop region": "loop"}
 """Glossary terms for words that are spelled differently."""
 
 
@@ -22,19 +22,19 @@ def first_page(notebook: Path) -> str:
     return "".join(json.loads(notebook.read_text(encoding="utf-8"))["cells"][0]["source"])
 
 
-def words_of(text: str) -> set[str]:
+def italic_terms(text: str) -> set[str]:
     """Return the terms that a text sets in italics, in the singular, without names of materia, which have capitals."""
     found = re.findall(r"\*([a-z][a-z -]*)\*", re.sub(r"\*\*.*?\*\*", "", text))
-    return {ALSO.get(word, word if word in ENTRIES else word.removesuffix("s")) for word in found}
+    return {TERM_BY_SPELLING.get(word, word if word in ENTRIES else word.removesuffix("s")) for word in found}
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_words_on_the_first_page_of_a_lesson_are_in_the_glossary(notebook):
-    assert words_of(first_page(notebook)) - set(ENTRIES) == set()
+def test_terms_on_the_first_page_of_a_lesson_are_in_the_glossary(notebook):
+    assert italic_terms(first_page(notebook)) - set(ENTRIES) == set()
 
 
-def test_first_pages_of_lessons_use_glossary_words():
-    words = set().union(*(words_of(first_page(path)) for path in NOTEBOOKS))
+def test_first_pages_of_lessons_use_glossary_terms():
+    words = set().union(*(italic_terms(first_page(path)) for path in NOTEBOOKS))
     assert {
         "socket",
         "edge",

@@ -29,7 +29,7 @@ def wheel(tmp_path):
     return path
 
 
-def test_markers_decide_what_a_wheel_requires_in_a_browser(wheel):
+def test_environment_markers_select_requirements_in_a_browser(wheel):
     markers = {"sys_platform": "emscripten", "extra": ""}
     found = [need.name for need in make_lite.requirements(wheel) if make_lite.applies(need, markers)]
     assert found == ["there"]

@@ -23,7 +23,7 @@ PROJECT = {
 }
 
 
-def test_extra_includes_the_extras_it_names():
+def test_extra_includes_extras_that_it_refers_to():
     assert bootstrap.with_implied(["a"], PROJECT) == {"a", "b", "c", "d"}
     assert bootstrap.with_implied(["e"], PROJECT) == {"e"}
 
@@ -33,7 +33,7 @@ def test_unknown_extra_is_an_error():
         bootstrap.with_implied(["y", "a", "x"], PROJECT)
 
 
-def test_environment_stamp_belongs_to_its_project_file(tmp_path, monkeypatch):
+def test_extras_installed_for_another_project_file_are_ignored(tmp_path, monkeypatch):
     stamp = tmp_path / "stamp.json"
     monkeypatch.setattr(bootstrap, "STAMP", stamp)
     assert bootstrap.installed_extras("k") == set(), "no stamp"
@@ -59,13 +59,13 @@ def test_requested_browser_comes_first(monkeypatch):
     assert chromium.find_chromium() == "/opt/mine"
 
 
-def test_oldest_kernel_is_the_one_of_the_project():
+def test_oldest_kernel_version_comes_from_the_project_file():
     lab = ["jupyterlab>=4,<5", "ipykernel>=6.29,<8"]
     assert oldest_kernel.oldest_version({"optional-dependencies": {"lab": lab}}) == "6.29"
     assert oldest_kernel.oldest_version()[0].isdigit()
 
 
-def test_environment_of_another_project_file_is_ignored(tmp_path):
+def test_oldest_kernel_of_another_project_file_is_ignored(tmp_path):
     assert oldest_kernel.python(tmp_path) is None, "nothing there"
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to("/bin/sh")

@@ -23,7 +23,7 @@ import make_site
 ROOT = make_site.ROOT
 OF_CONTRIBUTORS = {ROOT / name for name in ("CONTRIBUTING.md", "docs/architecture.md", "docs/decisions.md")}
 PACKAGES = ["agents", "agents.tools", "handoff", "loadout", "widgets"]
-LOADED = {
+LOADED_ATTRIBUTES = {
     "audio": ["src"],
     "embed": ["src"],
     "iframe": ["src"],
@@ -58,7 +58,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         self._in_style = tag == "style"
-        self.loads += [given[name] for name in LOADED.get(tag, []) if name in given]
+        self.loads += [given[name] for name in LOADED_ATTRIBUTES.get(tag, []) if name in given]
         self.loads += IN_STYLES.findall(given.get("style", ""))
         self.links += [given["href"]] if tag == "a" and "href" in given else []
         self.anchors |= {given[name] for name in ("id", "name") if name in given}
@@ -147,7 +147,7 @@ def test_notebooks_are_shown_with_outputs_and_can_be_downloaded(site):
     assert "notebooks/00-quickstart.html" in pages_of(site)[site / "README.html"].links
 
 
-ASKED = {
+SEARCHES = {
     "docs/how-do-i": [
         *(
             "without a model",
@@ -191,7 +191,7 @@ ASKED = {
 
 @pytest.mark.skipif(which("node") is None, reason="the search of the site is JavaScript")
 def test_search_ranks_the_answering_page_first(site):
-    asked = [(query, page) for page, queries in ASKED.items() for query in queries]
+    asked = [(query, page) for page, queries in SEARCHES.items() for query in queries]
     assert len(asked) > 30
     script = Path(__file__).with_name("site_search.cjs")
     queries = json.dumps([query for query, _ in asked])

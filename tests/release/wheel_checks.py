@@ -17,10 +17,10 @@ import pytest
 from wheel_helpers import ROOT, Stranger, build, pythons
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-WITH_OTHERS = {"test", "bench", "local-model"}
+DEVELOPER_EXTRAS = {"test", "bench", "local-model"}
 """Extras for developers, of hundreds of megabytes, that `make test`, `make bench` and `make demo-model` install."""
-EXTRAS = sorted(set(PROJECT["optional-dependencies"]) - WITH_OTHERS)
-PROMISES = {
+EXTRAS = sorted(set(PROJECT["optional-dependencies"]) - DEVELOPER_EXTRAS)
+FEATURE_CODE = {
     "docs": "import furo, myst_parser, sphinx",
     "lab": "from materia_nb.display.blocks import png_of; "
     'assert png_of(\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>\')',
@@ -85,7 +85,7 @@ def failed(cells: list[dict[str, Any]]) -> set[str]:
     return {cell["id"] for cell in cells for out in cell["outputs"] if out["output_type"] == "error"}
 
 
-def a_lesson_is_done(stranger: Stranger, name: str) -> None:
+def assert_lesson_works(stranger: Stranger, name: str) -> None:
     """Assert that only the questions of a copied lesson fail, and that nothing fails with the right answers."""
     cells = cells_after_a_run(stranger, name)
     checks = {cell["id"] for cell in cells if "raises-exception" in cell["metadata"].get("tags", ())}
@@ -121,7 +121,7 @@ def test_the_wheel_alone_runs_a_cast_and_copies_its_lessons(wheel, tmp_path, ver
     assert len(copied) == len(kept) > 12
     # What runs a notebook, without what shows one: the base is enough for a lesson.
     stranger.run("python", "-m", "pip", "install", "-q", "ipykernel", "nbclient", "nbformat")
-    a_lesson_is_done(stranger, "01-edges.ipynb")
+    assert_lesson_works(stranger, "01-edges.ipynb")
 
 
 @pytest.mark.timeout(900)
@@ -133,11 +133,11 @@ def test_each_extra_alone_provides_its_features(wheel, tmp_path, extra):
     stranger.python(CAST)
     stranger.run("python", "-m", "pip", "install", "-q", "packaging")
     assert stranger.run("python", "-c", IMPORTS, extra).strip()
-    if extra in PROMISES:
-        stranger.python(PROMISES[extra])
+    if extra in FEATURE_CODE:
+        stranger.python(FEATURE_CODE[extra])
     if extra == "lab":
         assert "pip install" not in stranger.run("python", "-m", "materia_nb", "lessons", "lessons")
-        a_lesson_is_done(stranger, "01-edges.ipynb")
+        assert_lesson_works(stranger, "01-edges.ipynb")
         extensions = stranger.run("jupyter", "labextension", "list")
         assert re.search(r"jupyter-cytoscape v\S+ .*enabled.*OK", extensions), extensions
 

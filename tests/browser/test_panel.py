@@ -51,22 +51,22 @@ def test_cast_can_be_completed_by_clicks_alone(lab: Lab):
     panel = Surface(lab, 2)
     high = panel.height
     panel.press("Step")
-    panel.is_("Your turn: Plan")
+    panel.wait_for_status("Your turn: Plan")
     for place, title in enumerate(("Outline", HOSTILE), 1):
         panel.field(f"title of item {place}").fill(title)
         panel.field(f"context of item {place}").fill("about it")
         if place == 1:
             panel.press("Add")
     panel.press("Send these items")
-    panel.is_("ready · Build is next")
+    panel.wait_for_status("ready · Build is next")
 
     panel.tab("Items")
     panel.field("title of WI-2").fill("")
-    panel.says("must not be blank")
-    assert panel.cut_off() == []
+    panel.wait_for_text("must not be blank")
+    assert panel.parts_out_of_reach() == []
     panel.field("title of WI-2").fill("Paragraphs")
     panel.field("title of WI-2").press("Alt+ArrowUp")
-    panel.says("changed, not applied yet")
+    panel.wait_for_text("changed, not applied yet")
     panel.press("Apply")
     panel.at.get_by_text("2 items", exact=True).wait_for()
     expect(panel.field("title of WI-1")).to_have_value("Paragraphs")
@@ -78,22 +78,22 @@ def test_cast_can_be_completed_by_clicks_alone(lab: Lab):
 
     panel.press("Run")  # which goes on by itself once what it stopped for is answered
     for word, answer in (("Build", "Three headings."), ("Eval", None), ("Build", "Two headings.")):
-        panel.is_(f"Your turn: {word}")
+        panel.wait_for_status(f"Your turn: {word}")
         if answer is not None:
             panel.reply(answer)
         else:
-            panel.says("✗ leads to Build (1st of 3 times)")
+            panel.wait_for_text("✗ leads to Build (1st of 3 times)")
             panel.field("the reason").fill(f"one too many {HOSTILE}")
             panel.press("✗ not satisfied")
     for word in ("Eval", "Maintain"):
-        panel.is_(f"Your turn: {word}")
+        panel.wait_for_status(f"Your turn: {word}")
         panel.press("✓ satisfied")
-    panel.is_("Your turn: Narrate")
+    panel.wait_for_status("Your turn: Narrate")
     panel.reply("There are two headings.")
-    panel.is_("done")
+    panel.wait_for_status("done")
     assert panel.button("Run").get_attribute("aria-disabled") == "true"
     panel.tab("State")
-    panel.says("one too many")
+    panel.wait_for_text("one too many")
     assert panel.height == high, "nothing outside ever moves"
     assert lab.page.evaluate("window.__owned") is None
 
@@ -104,12 +104,12 @@ def test_kernel_interrupt_pauses_a_run_started_by_button(lab: Lab):
     lab.run_cell(0)
     panel = Surface(lab, 0)
     panel.press("Run")
-    panel.is_("Running: Build")
+    panel.wait_for_status("Running: Build")
     lab.run_cell(1)  # and the kernel still hears it afterwards
     lab.interrupt()
-    panel.is_("Pausing: Build")
+    panel.wait_for_status("Pausing: Build")
     (lab.folder / "go on").touch()
-    panel.is_("paused · Eval")
+    panel.wait_for_status("paused · Eval")
     assert lab.outputs(1)[0].text == "2"
 
 
@@ -125,11 +125,11 @@ def test_run_is_paused_by_its_button_and_late_clicks_are_harmless(lab: Lab):
     for control in (*unused, *(panel.at.locator(".mnb-gridhead").get_by_text(text) for text in ("tokens", "cost"))):
         expect(control.first).to_be_hidden()
     panel.press("Run")
-    panel.is_("Running: Build")
+    panel.wait_for_status("Running: Build")
     panel.press("Pause")
-    panel.is_("Pausing: Build")
+    panel.wait_for_status("Pausing: Build")
     gate.touch()
-    panel.is_("paused · Eval")
+    panel.wait_for_status("paused · Eval")
     expect(unused[0]).to_be_hidden()
     expect(panel.button("Run")).to_be_focused()
     expect(panel.button("Abort…")).to_be_visible()
@@ -137,13 +137,13 @@ def test_run_is_paused_by_its_button_and_late_clicks_are_harmless(lab: Lab):
     # The same button while a cell runs the cast. Some releases of ipykernel take the click at once, on a thread
     # of their own; others when the cell has ended. The cast stops in front of the same socket.
     lab.start_cell(1)
-    panel.is_("Running: Build")
+    panel.wait_for_status("Running: Build")
     panel.press("Pause")
     gate.touch()
     lab.wait_idle()
     panel.at.locator(".mnb-counts", has_text="5 steps").wait_for(state="attached")
     panel.press("Run")
-    panel.is_("done")
+    panel.wait_for_status("done")
     assert [one.text for one in lab.outputs(1) if one.kind == "error"] == []
 
 
@@ -163,26 +163,26 @@ def test_earlier_step_can_be_shown_restored_and_forked(lab: Lab):
     rows.locator("[data-index='2']").click()
     panel.at.locator(".mnb-under", has_text="step 3").wait_for()
     panel.tab("Why")
-    panel.says("So edge 1 (✓) leads to Maintain")
+    panel.wait_for_text("So edge 1 (✓) leads to Maintain")
     rows.focus()
     lab.page.keyboard.press("ArrowUp")
     panel.at.locator(".mnb-under", has_text="step 2").wait_for()
     panel.press("Back to here")
-    panel.is_("ready · Eval is next")
+    panel.wait_for_status("ready · Eval is next")
     lab.run_cell(4)
     assert lab.cell_text(4).strip().endswith("['Socket-1', 'Socket-2'] False")
     panel.field("branch of steps").select_option(label="branch 1: left after step 2")
     panel.at.locator(".mnb-under", has_text="step 8").wait_for()
     panel.field("branch of steps").select_option(label="current branch")
     panel.press("Fork")
-    panel.says("A and B did the same, in 2 steps.")
+    panel.wait_for_text("A and B did the same, in 2 steps.")
     panel.press("Step")
-    panel.is_("ready · Maintain is next")
-    panel.says("only in B")
+    panel.wait_for_status("ready · Maintain is next")
+    panel.wait_for_text("only in B")
     lab.run_cell(4)
     assert lab.cell_text(4).strip().endswith("['Socket-1', 'Socket-2', 'Socket-3'] True")
     panel.press("the original")
-    panel.is_("ready · Eval is next")
+    panel.wait_for_status("ready · Eval is next")
 
 
 def test_debugger_keys_comparison_menu_and_cast_list_work(lab: Lab):
@@ -198,14 +198,14 @@ def test_debugger_keys_comparison_menu_and_cast_list_work(lab: Lab):
     keys = lab.page.keyboard
     panel.settled(panel.button("Step")).focus()
     keys.press("F10")
-    panel.is_("ready · Build is next")
+    panel.wait_for_status("ready · Build is next")
     keys.press("Shift+F10")
     panel.at.get_by_role("tab", name="Items 1/2").wait_for()
     keys.press("F8")
-    panel.is_("done")
+    panel.wait_for_status("done")
     panel.at.locator("[data-index='4']").click(button="right")
     panel.at.get_by_role("menuitem", name="with the last visit").click()
-    panel.says("A is step 2, B is step 5.")
+    panel.wait_for_text("A is step 2, B is step 5.")
     compared = panel.at.get_by_role("tabpanel", name="Compare")
     expect(compared.locator("p.mnb-words").first).to_have_text("built OutlineDraft")
     expect(compared.locator("p.mnb-words del").first).to_have_text("Outline")
@@ -241,7 +241,7 @@ def test_keyboard_steps_selects_and_edits_without_changing_cells(lab: Lab):
     keys = lab.page.keyboard
     panel.settled(panel.button("Step")).focus()
     keys.press("Enter")
-    panel.is_("ready · Build is next")
+    panel.wait_for_status("ready · Build is next")
     assert panel.button("Step").evaluate("(one) => document.activeElement === one"), "the focus stays where it is"
     panel.at.get_by_role("tab", name="Answer").focus()
     for _ in range(3):
@@ -256,7 +256,7 @@ def test_keyboard_steps_selects_and_edits_without_changing_cells(lab: Lab):
     panel.press("Now")
     panel.button("Abort…").focus()
     keys.press("Enter")
-    panel.says("End this cast?")
+    panel.wait_for_text("End this cast?")
     keys.press("Escape")
     assert panel.button("Abort…").evaluate("(one) => document.activeElement === one")
     # The second press comes in the same moment: nobody can have read the menu.
@@ -264,7 +264,7 @@ def test_keyboard_steps_selects_and_edits_without_changing_cells(lab: Lab):
     panel.settled(panel.at.get_by_role("menuitem", name="Abort the cast"))
     assert panel.at.locator(".mnb-pill", has_text="aborted").is_hidden()
     keys.press("Enter")
-    panel.is_("aborted")
+    panel.wait_for_status("aborted")
     assert lab.page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.length") == 4
 
 
@@ -303,10 +303,10 @@ def test_parts_of_the_panel_are_tabs_and_can_be_shown_separately(lab: Lab):
     row.nth(0).focus()
     lab.page.keyboard.press("ArrowLeft")
     expect(row.nth(2)).to_be_focused()
-    panel.says("1 steps so far")
+    panel.wait_for_text("1 steps so far")
     assert panel.at.get_by_role("grid", name="steps").is_hidden()
     panel.press("Step")
-    panel.says("2 steps so far")
+    panel.wait_for_text("2 steps so far")
     for cell, (name, place) in enumerate(names.items(), 2):
         alone = lab.cell(cell).locator(".mnb-surface")
         alone.locator(f".mnb-{place}").locator("visible=true").first.wait_for()
@@ -350,15 +350,15 @@ def test_breakpoints_are_set_on_the_graph_and_in_the_inspector(lab: Lab):
     menu("e:edge:1:Socket-3", "Stop when taken")
     chip("Eval → Build (edge 2)").wait_for()
     panel.press("Run")
-    panel.is_("Breakpoint: Build")
+    panel.wait_for_status("Breakpoint: Build")
     panel.picture.wait_for_class("e:edge:1:Socket-3", "break")
     panel.picture.click("e:edge:1:Socket-3")
-    panel.says("not_satisfied · 2nd edge")
+    panel.wait_for_text("not_satisfied · 2nd edge")
     panel.button("breakpoint").click()
     panel.at.get_by_role("menuitem", name="✓ Eval → Build (edge 2)").click()
     chip("Eval → Build (edge 2)").wait_for(state="detached")
     panel.picture.click("n:Socket-4")
-    panel.says("Socket-4 ·")  # in the inspector; its name stands in the timeline too
+    panel.wait_for_text("Socket-4 ·")  # in the inspector; its name stands in the timeline too
     unsatisfied = panel.at.get_by_role("menuitem", name="Maintain not satisfied")
     while not unsatisfied.count():  # the frame that is under way may draw the inspector, and close its menu
         panel.button("breakpoint").click()
@@ -378,7 +378,7 @@ c
 """
 
 
-def test_axe_finds_nothing_wrong_with_several_panels_in_a_notebook(lab: Lab):
+def test_several_panels_have_no_accessibility_violations(lab: Lab):
     lanes = streams_config(2)
     lanes = {**lanes["loadouts"]["T"], "materia": lanes["materia"]}
     plan = stream_agents({"docs": [0, 3], "code": [1, 2, 4]})["Plan"]()
@@ -394,7 +394,7 @@ def test_axe_finds_nothing_wrong_with_several_panels_in_a_notebook(lab: Lab):
     panel = Surface(lab, 3)
     panel.press("Run")
     panel.tab("Lanes 2")
-    panel.says("waits for you.")
+    panel.wait_for_text("waits for you.")
     lab.cell(5).get_by_role("region", name="palette of Plan-Build-Eval, panel 3").wait_for()
     regions = lab.page.get_by_role("region", name="inspector of")
     assert regions.evaluate_all("(all) => all.map((one) => one.getAttribute('aria-label'))") == [
@@ -451,7 +451,7 @@ HTML(Picture(svg, dark=(("#fefefe", "#010101"),)).as_html())
 """
 
 
-def test_axe_finds_nothing_wrong_in_light_and_dark(lab: Lab):
+def test_panel_has_no_accessibility_violations_in_both_themes(lab: Lab):
     lab.open(lab.notebook(BREAKS, DRAWN))
     lab.run_all()
     panel = Surface(lab, 0)
@@ -485,7 +485,7 @@ def test_axe_finds_nothing_wrong_in_light_and_dark(lab: Lab):
     look_at_tabs("color-contrast")
     look("Items, dark", "color-contrast")
     panel.press("Step")
-    panel.is_("failed")
+    panel.wait_for_status("failed")
     panel.tab("Answer")
     look("failed, dark")
     lab.set_theme(LIGHT)

@@ -12,7 +12,7 @@ from browser.surface import Surface
 if TYPE_CHECKING:
     from browser.lab import Lab
 
-LEAST_TEXT = 9.0
+MIN_TEXT = 9.0
 SMALL_TEXT = {"1": 13.0, "2": 11.0, "3": 11.0}
 """Size of the smallest text on a card, a chip or a heading at zoom 1, by the level of detail of the cards."""
 ALL = """
@@ -26,7 +26,7 @@ graphs += [card.graph for card in gallery().values() if card.graph is not None]
 size = ipywidgets.Layout(width="523px", height="526px")  # what a cell of 848 pixels leaves beside the inspector
 ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, height=0).view], layout=size) for graph in graphs])
 """
-STANDS = """() => [...document.querySelectorAll(".mnb-canvas")].filter((one) => one.offsetWidth).map((canvas) => {
+CANVAS_STATES = """() => [...document.querySelectorAll(".mnb-canvas")].filter((one) => one.offsetWidth).map((canvas) => {
     const cy = canvas._cyreg.cy, graph = canvas.closest(".mnb-graph"), box = graph.getBoundingClientRect();
     const inside = cy.elements().filter((one) => !one.hasClass("anchor")).renderedBoundingBox({ includeOverlays: false, includeLabels: false });
     const tools = graph.querySelector(".mnb-c-tools").getBoundingClientRect();
@@ -53,11 +53,11 @@ def settled(lab: Lab) -> list[dict[str, Any]]:
             return performance.now() - window.mnbSince > 1500;
         }"""
     )
-    found: list[dict[str, Any]] = lab.page.evaluate(STANDS)
+    found: list[dict[str, Any]] = lab.page.evaluate(CANVAS_STATES)
     return found
 
 
-def test_every_loadout_is_readable_at_first_sight(lab: Lab):
+def test_every_loadout_is_readable_when_first_shown(lab: Lab):
     """No text is too small, cut off, or under the buttons."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook(ALL))
@@ -65,7 +65,7 @@ def test_every_loadout_is_readable_at_first_sight(lab: Lab):
     all_of_them = settled(lab)
     assert len(all_of_them) > 15
     print(*(one for one in all_of_them if one["cut"] or one["share"] < 35), sep="\n")
-    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06] == []
+    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < MIN_TEXT - 0.06] == []
     assert [one for one in all_of_them if not one["begins"]] == []
     assert [one for one in all_of_them if one["cut"] or one["under"]] == []
 
@@ -73,13 +73,13 @@ def test_every_loadout_is_readable_at_first_sight(lab: Lab):
 DESIGNED = ("Plan-Build-Eval", "Parallel-Build", "Full-Auto", "Teach-Exits")
 
 
-def test_bundled_loadout_fits_the_designer_at_first_sight(lab: Lab):
+def test_bundled_loadout_fits_the_designer_when_first_shown(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook("%load_ext materia_nb", *(f"%materia design {name}" for name in DESIGNED)))
     lab.run_all()
     all_of_them = settled(lab)
     assert len(all_of_them) == len(DESIGNED)
-    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06] == []
+    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < MIN_TEXT - 0.06] == []
     assert [one for one in all_of_them if one["cut"] or one["under"] or not one["begins"]] == []
     cut = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1).map((one) => one.textContent)"
     said = lab.cell(1).locator(".mnb-d-name, .mnb-d-state")
@@ -161,11 +161,11 @@ def test_panel_uses_the_sizes_of_the_style_table(lab: Lab):
     def inspector() -> float:
         return panel.at.locator(".mnb-inspector").evaluate("(one) => one.getBoundingClientRect().width")
 
-    panel.is_("ready")
+    panel.wait_for_status("ready")
     assert inspector() == 312
     panel.press("Run")
-    panel.is_("failed · Count")
-    panel.says("No such file")
+    panel.wait_for_status("failed · Count")
+    panel.wait_for_text("No such file")
     assert inspector() == 408, "a failure is told at length"
     wrong = []
     for words, (where, what, wanted) in SIZES.items():
@@ -208,7 +208,7 @@ def test_small_graph_view_can_be_panned_and_has_no_map(lab: Lab):
     lab.open(lab.notebook(SMALL))
     lab.run_all()
     all_of_them = settled(lab)
-    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06] == []
+    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < MIN_TEXT - 0.06] == []
     maps = lab.cell(0).locator(".mnb-c-map")
     assert not any(maps.nth(place).is_visible() for place in range(3)), "a map is for more than 30 sockets"
     picture = Picture(lab, number=1, cell=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser.lab import Lab
-from browser.surface import LIVE, Surface
+from browser.surface import IS_CLICKABLE, Surface
 
 pytestmark = pytest.mark.browser
 
@@ -134,7 +134,7 @@ def test_panel_reports_a_shut_down_kernel_when_used(lab: Lab, cast: Path):
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     lab.page.get_by_text("No Kernel").first.wait_for()
     assert gone.is_hidden(), "JupyterLab leaves the widgets of a kernel that was shut down as they were"
-    lab.page.wait_for_function(LIVE, arg=step.element_handle())
+    lab.page.wait_for_function(IS_CLICKABLE, arg=step.element_handle())
     step.click()
     gone.wait_for()
     assert step.is_hidden()

@@ -48,7 +48,7 @@ def test_unknown_field_suggests_the_nearest_known_one_r28(field, near):
     assert (f"'{near}'" in hint.hint) if near else ("remove the field" in hint.hint)
 
 
-def test_unknown_fields_are_found_at_every_level():
+def test_unknown_fields_at_every_level_get_a_hint():
     document = with_exit(looped({"exits": [route("Socket-3", "always", "Socket-4", x=1)], "x": 1}))
     loadout = document["loadouts"]["T"]
     for place in (
@@ -95,7 +95,7 @@ def test_ignored_fields_get_a_hint_r4_r21():
     }
 
 
-def idle(count):
+def config_with_ineffective_fields(count):
     """Return a config whose sockets have a ``parse`` without effect, and whose materia has an invalid colour."""
     document = config({f"Socket-{n}": {"materia": "U", "parse": "text"} for n in range(1, count)})
     document["materia"]["U"]["color"] = "tael"
@@ -103,7 +103,7 @@ def idle(count):
 
 
 def test_many_ignored_fields_are_summarized_in_one_line_with_all_locations():
-    report = check_config(idle(5))
+    report = check_config(config_with_ineffective_fields(5))
     folded = [hint for hint in report.hints if hint.code == "no-effect"]
     assert report.no_effect == tuple(folded)
     assert {hint.source for hint in folded} == {f"Socket-{n}.parse" for n in range(1, 5)} | {"materia.U.color"}
@@ -115,7 +115,7 @@ def test_many_ignored_fields_are_summarized_in_one_line_with_all_locations():
 
 
 def test_few_ignored_fields_are_listed_individually():
-    report = check_config(idle(3))
+    report = check_config(config_with_ineffective_fields(3))
     assert (report.no_effect, report.no_effect_line) == ((), "")
     assert report.shown_hints == report.hints
     assert all(str(hint) in str(report) for hint in report.hints)
@@ -273,11 +273,11 @@ def test_every_field_is_documented():
     assert {"from", "as", "targetSocketId", "maxTraversals", "timeoutMs", "maxCostUsd"} <= {row.field for row in rows}
 
 
-def test_the_schema_names_fields_as_the_config_does():
+def test_schema_uses_the_field_names_of_the_config():
     assert {"artifactDir", "loadouts", "materia"} <= config_schema()["properties"].keys()
 
 
-def test_advancing_member_without_an_edge_for_it_gets_a_hint():
+def test_member_that_advances_without_a_matching_edge_gets_a_hint():
     document = with_exit(looped())
     sockets = document["loadouts"]["T"]["sockets"]
     sockets["Socket-3"]["parse"] = "json"
@@ -310,11 +310,11 @@ def sources_of(code, document):
 def test_shadowed_edges_get_a_hint_r3():
     twice = [edge("end", "satisfied"), edge("Socket-1", "satisfied"), edge("end")]
     assert sources_of("never-taken", plain(parse="json", edges=twice)) == {"Socket-1.edges[1]"}
-    both = [edge("end", "satisfied"), edge("Socket-1", "not_satisfied"), edge("end")]
-    assert sources_of("never-taken", plain(parse="json", edges=both)) == {"Socket-1.edges[2]"}
-    utility = config({"Socket-1": {"materia": "U", "edges": both}})
+    combined = [edge("end", "satisfied"), edge("Socket-1", "not_satisfied"), edge("end")]
+    assert sources_of("never-taken", plain(parse="json", edges=combined)) == {"Socket-1.edges[2]"}
+    utility = config({"Socket-1": {"materia": "U", "edges": combined}})
     assert sources_of("never-taken", utility) == set()  # a process need not say satisfied (R7)
-    assert sources_of("never-taken", plain(parse="json", handoff="envelope", edges=both)) == set()
+    assert sources_of("never-taken", plain(parse="json", handoff="envelope", edges=combined)) == set()
     failing = [edge("end", "failed"), edge("Socket-1", "failed"), edge("end")]
     assert sources_of("never-taken", plain(edges=failing)) == {"Socket-1.edges[1]"}
     assert sources_of("never-taken", plain(parse="json", edges=failing)) == {"Socket-1.edges[1]"}
@@ -383,11 +383,11 @@ def test_variables_unwritten_on_some_route_get_a_hint():
         "{{state}}",
     ],
 )
-def test_variables_of_the_engine_get_no_hint(prompt):
+def test_variables_set_by_the_engine_get_no_hint(prompt):
     assert not sources_of("never-written", with_reader(prompt))
 
 
-def test_variables_written_by_a_critic_get_no_hint():
+def test_variables_written_for_the_next_visit_get_no_hint():
     made = config(
         {
             "Socket-1": {"materia": "R", "edges": [edge("Socket-2")]},
