@@ -71,7 +71,7 @@ def test_blame_attributes_the_current_item_to_its_iterator(cast):
     assert told(cast, "item.title")[0] == (2, "R12", None)
 
 
-def test_unset_path_is_reported(cast):
+def test_blame_of_an_unset_path_is_reported(cast):
     cast.run()
     assert len(cast.blame("nothing.at.all")) == 0
     assert repr(cast.blame("nothing")) == "nothing was never set"

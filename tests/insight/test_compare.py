@@ -99,7 +99,7 @@ def test_time_cost_and_id_are_not_compared(bench):
     assert [one.tokens for one in d.usage] == [2, 4]
 
 
-def test_comparison_accepts_references_and_keeps_the_current_cast(bench, cast_of):
+def test_comparison_by_reference_keeps_the_current_cast(bench, cast_of):
     a, b = cast_of(), cast_of(1)
     assert bench.compare(a.id, "-1").first.step == 3
     assert bench.compare(bench.casts()[1], b.run_dir).first.step == 3
@@ -155,7 +155,7 @@ def test_two_visits_are_compared(bench, cast_of):
     assert "{+" in repr(bench.compare(first, second))
 
 
-def test_graph_marks_edges_taken_by_one_cast_only(bench, cast_of):
+def test_graph_marks_edges_taken_by_only_one_cast(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(1))
     assert "only B" in d.picture.text
     assert "max 3 · B<" in d.picture.svg
@@ -222,7 +222,7 @@ def test_loadout_equals_itself(bench):
     assert "the same loadout" in repr(d)
 
 
-def test_sockets_of_one_loadout_only_are_marked(bench):
+def test_sockets_in_only_one_loadout_are_marked(bench):
     d = bench.compare("Plan-Build-Eval", "Full-Auto")
     assert d.sockets["Socket-6"] == "B"
     assert "only B" in d.pictures[1].svg

@@ -45,7 +45,7 @@ def test_deterministic_cast_is_estimated_exactly(bench):
     }
 
 
-def test_probabilities_spread_turns_between_shortest_and_longest_cast():
+def test_estimated_turns_range_from_shortest_to_longest_cast():
     """A cast has two turns if the check is satisfied, and four if it sends work back: 2 + 2 (1 - p) on average."""
     found = estimate_cast(once(), satisfied=0.25, casts=400)
     assert found.total.turns.mean == pytest.approx(2 + 2 * 0.75, abs=0.2)
@@ -53,7 +53,7 @@ def test_probabilities_spread_turns_between_shortest_and_longest_cast():
     assert estimate_cast(once(), satisfied=0.25, casts=400) == found
 
 
-def test_answers_have_the_given_tokens_and_each_turn_its_price():
+def test_estimate_uses_given_answer_tokens_and_turn_prices():
     """The cost of two turns with known tokens follows from the prices."""
     found = estimate_cast(
         once(),

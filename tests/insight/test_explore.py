@@ -146,7 +146,7 @@ def test_example_run_of_a_failure_can_be_cast(tmp_path):
 # -- how many turns ---------------------------------------------------------------------------
 
 
-def test_maximum_of_turns_includes_every_retry():
+def test_maximum_number_of_turns_includes_every_retry():
     """For one item, the longest route is Plan, then Build and Eval three times (two retries), then Tell."""
     e = explored(retry_loop(most=2))
     assert e.most_turns(items=1) == 1 + 3 * 2 + 1
@@ -154,7 +154,7 @@ def test_maximum_of_turns_includes_every_retry():
     assert e.most_turns(items=2) == 1 + 2 * 3 * 2 + 1
 
 
-def test_utility_counts_no_turn_and_draft_counts_one_turn():
+def test_utility_has_no_turn_and_draft_has_one_turn():
     document = config({"A": at("U", edge("B"), parse="json"), "B": at("M")})
     assert explored(document).most_turns() == 2
 
@@ -169,7 +169,7 @@ def test_cycle_through_the_plan_is_limited_by_its_edge():
 
 
 @pytest.mark.parametrize("turns, most", [(1, None), (0, 1)])
-def test_unlimited_cycle_with_an_agent_has_no_maximum_of_turns(turns, most):
+def test_unlimited_cycle_with_an_agent_has_no_maximum_number_of_turns(turns, most):
     back, on = [Move(to, ScriptedResult("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))]
     assert max_turns(StateSpace([StateNode("A"), StateNode(None, "complete")], [[back, on], []])) == most
 
@@ -342,7 +342,7 @@ def test_every_example_run_reaches_its_goal(tmp_path_factory, document, name):
     wb.close()
 
 
-def test_finalized_work_has_two_turns(tmp_path):
+def test_work_with_a_separate_handoff_has_two_turns(tmp_path):
     document = config({"A": asks(edge("A", "not_satisfied", 1), finalize=True)})
     e = explored(document)
     assert e.most_turns() == 4

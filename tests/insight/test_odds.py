@@ -67,7 +67,7 @@ def test_odds_of_a_retried_failure_are_exact():
     assert e.odds(0.5, 0).ends == {"complete": 1, "edge_traversals_exhausted": 0}
 
 
-def test_unhandled_failure_has_no_odds():
+def test_chance_of_an_unhandled_failure_is_refused():
     e = Exploration(graph_of(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "satisfied", 1))})), 0)
     with pytest.raises(MateriaError, match="No edge of Do handles a failure") as caught:
         e.odds(0.5, 0, failed={"Do": 0.1})
@@ -80,7 +80,7 @@ def test_certain_verdict_leads_to_a_certain_end(chance):
     assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
 
 
-def test_probabilities_tokens_and_cost_are_given_by_socket_or_materia():
+def test_probabilities_tokens_and_cost_can_be_set_by_socket_or_materia():
     e = Exploration(graph_of(retry_loop(most=1)), (1,))
     o = e.odds({"Eval": 1.0}, 1, tokens={"G": 100, "*": 10}, cost={"Tell": 0.5, "*": 0})
     assert (o.tokens, o.cost) == pytest.approx((100 + 3 * 10, 0.5))
@@ -149,7 +149,7 @@ def ring(size, on=0.9):
     return [{(number + 1) % size: on} for number in range(size)]
 
 
-def test_equations_of_a_small_cycle_are_solved():
+def test_equations_for_a_small_cycle_are_solved():
     assert solve(ring(5), [1.0] * 5) == pytest.approx([10.0] * 5)
 
 
@@ -158,7 +158,7 @@ def test_endless_cycle_has_no_mean():
         solve(ring(3, on=1.0), [1.0] * 3)
 
 
-def test_equations_of_a_large_cycle_are_solved():
+def test_equations_for_a_large_cycle_are_solved():
     assert solve(ring(5_000), [1.0] * 5_000) == pytest.approx([10.0] * 5_000)
     with pytest.raises(MateriaError, match="forever"):
         solve(ring(5_000, on=1.0), [1.0] * 5_000)
@@ -301,7 +301,7 @@ class EveryCount:
 
 @settings(max_examples=3 * LAPS)
 @given(loadouts(), protocols, st.floats(0.05, 0.95), st.integers(0, 3))
-def test_omitting_counts_that_no_longer_matter_does_not_change_results(document, protocol, satisfied, items):
+def test_ignoring_irrelevant_counts_does_not_change_results(document, protocol, satisfied, items):
     graph = rules_of(spoken(document, protocol)).graph
     fewer = Exploration(graph, (items,), 1_000)
     with pytest.MonkeyPatch.context() as patch:

@@ -94,7 +94,7 @@ def test_r16_prediction_skips_empty_loops():
     assert "No edge" not in text
 
 
-def test_r19_right_guess_after_the_last_refused_output_is_stop():
+def test_r19_stop_is_the_right_guess_after_the_last_refused_output():
     play = Play(branching("always"), say(odd=1))
     assert only_right(play, "Ask")
     assert "asked again" in told(play, "To0")
@@ -288,7 +288,7 @@ def test_waiting_and_ended_casts_have_no_question(bench):
     assert raised.value.kind == "nothing_to_predict"
 
 
-def test_right_guess_for_a_failing_agent_is_stop(bench):
+def test_stop_is_the_right_guess_for_a_failing_agent(bench):
     def broken():
         raise ValueError("no idea")
 
@@ -300,7 +300,7 @@ def test_right_guess_for_a_failing_agent_is_stop(bench):
     assert cast.status == "ready"
 
 
-def test_question_at_the_end_says_how_to_complete_the_cast(bench):
+def test_question_at_the_end_explains_how_to_complete_the_cast(bench):
     cast = bench.cast("hi", loadout="Hello-Utility")
     assert predict(cast, "end").right
     cast.step()
@@ -494,7 +494,7 @@ def test_verdict_is_announced_and_the_picture_marks_the_cast(cast, make):
     assert 'role="alert"' in shown(panel)
 
 
-def test_a_double_click_does_no_harm_and_keeps_the_focus(bench, make):
+def test_a_double_click_counts_once_and_keeps_the_focus(bench, make):
     """A button that is disabled after a click would lose the focus."""
     begun, go_on = threading.Event(), threading.Event()
 

@@ -19,7 +19,7 @@ def body(document, card):
 
 
 @each
-def test_clinic_accepts_the_diagnosis_and_fix_of_its_card(card):
+def test_clinic_accepts_the_stored_diagnosis_and_fix(card):
     patient = clinic(card.name)
     right = {"socket": card.diagnosis.socket, "step": card.diagnosis.step}
     told = str(patient.diagnose(**{name: value for name, value in right.items() if value is not None}))
@@ -31,7 +31,7 @@ def test_clinic_accepts_the_diagnosis_and_fix_of_its_card(card):
     assert len(raised.value.what.splitlines()) > 1, "and why"
 
 
-def test_wrong_diagnosis_reveals_nothing():
+def test_wrong_diagnosis_does_not_reveal_the_answer():
     with pytest.raises(MateriaError) as raised:
         clinic("raw-bread").diagnose(socket="Socket-2", step=4)
     assert "late-retry" not in str(raised.value)

@@ -132,7 +132,7 @@ def test_answers_that_follow_a_misreading_are_diagnosed_as_that_misreading(draw)
 
 
 @drawings
-def test_most_misreadings_change_the_answer_to_a_drawn_loadout(draw):
+def test_most_misreadings_change_the_answers_for_a_random_loadout(draw):
     changing = set()
     for number in range(60):
         for answer in drawn(draw, number)[2].values():
@@ -160,7 +160,7 @@ def test_diagnosis_names_misreading_and_step():
     )
 
 
-def test_undiagnosed_answer_gets_only_the_hint():
+def test_answer_without_a_known_misreading_gets_only_the_hint():
     answer = drawn(rework, 1)[2]["visits"]
     with pytest.raises(MateriaError) as raised:
         Numbers("04-rework", "", {}).check(drafts_before_the_stop=(77, answer))

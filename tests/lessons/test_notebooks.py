@@ -91,7 +91,7 @@ def test_a_lesson_has_a_picture_an_exercise_a_check_and_folded_solutions(name):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_answer_cell_shows_forms_and_no_answers(name):
+def test_answer_cell_shows_answer_forms_but_no_answers(name):
     lines = answers_cell(name).source.splitlines()
     for question in QUESTIONS[stem(name)]:
         (line,) = [line for line in lines if line.startswith(f"{question} = ...")]
@@ -277,7 +277,7 @@ def test_cells_can_be_run_twice_and_out_of_order(name, shell):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_code_fits_the_width_of_a_laptop(name):
+def test_code_cells_fit_the_width_of_a_laptop_screen(name):
     assert not [line for cell in code_cells(name) for line in cell.source.splitlines() if len(line) > 92]
 
 

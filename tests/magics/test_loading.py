@@ -28,7 +28,7 @@ def test_loadout_broken_by_a_cell_is_not_cast(shell):
     assert line(shell, "cast hi").graph.name != "Mine"
 
 
-def test_cast_names_its_loadout_after_a_refused_one(shell):
+def test_cast_after_a_refused_loadout_names_its_own_loadout(shell):
     line(shell, "load hello.json")
     cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
     result = "casts Hello: Bad was just defined and cannot be cast"

@@ -13,7 +13,7 @@ from materia_nb.registry import lookup
 from model_server import says, serving
 
 
-def test_cast_runs_from_load_to_state(shell, project, capsys):
+def test_verbs_load_cast_run_and_show_the_state(shell, project, capsys):
     assert "hello" in text(line(shell, "load hello.json"))
     cast = line(shell, "cast say hi")
     assert cast.now.request == "say hi"
@@ -139,7 +139,7 @@ def test_unexpected_cell_body_is_refused(shell):
         cell(shell, "status", "text")
 
 
-def test_only_whole_dollar_words_are_expanded(shell):
+def test_only_words_that_name_a_variable_are_expanded(shell):
     cell(shell, "define loadout Ask", ASK)
     shell.user_ns["topic"] = "cats {and} dogs"
     assert line(shell, "cast it's {x} $5 {{y}}").now.request == "it's {x} $5 {{y}}"
@@ -170,7 +170,7 @@ def test_person_answers_in_the_next_cell(shell):
     assert text(line(shell, "steps")).count("Socket-1") == 1
 
 
-def test_dict_is_an_answer(shell):
+def test_dict_variable_can_be_the_answer(shell):
     cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast x")
     line(shell, "run")
@@ -345,7 +345,7 @@ def test_run_accepts_breakpoints_until_and_steps(shell):
     "words, said",
     [("'20000 tokens'", "every 20,000 tokens"), ("2.5usd", "every 2.5 usd"), ("'3 turns'", "every 3 turns")],
 )
-def test_soft_limit_stops_a_run(shell, words, said):
+def test_usage_breakpoints_accept_each_unit(shell, words, said):
     cell(shell, "define loadout Ask", ASK)
     line(shell, "cast x")
     assert said in text(line(shell, f"break --every {words}"))

@@ -167,7 +167,7 @@ def test_json_contains_the_status_of_the_cast(bench, capsys):
 FAILING = ["run", "x", "--loadout", "Asks", "--agent", "*=command no-such-program-here"]
 
 
-def test_exit_codes_tell_problems_misuse_failure_and_waiting_apart(bench):
+def test_exit_codes_distinguish_problems_misuse_failure_and_waiting(bench):
     lines = {
         0: ["check", "Asks"],
         1: ["estimate", "Asks", "--most", "10"],
@@ -391,7 +391,7 @@ def run_program(*arguments, **options):
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "cp437", "gbk", "ascii"])
-def test_an_output_that_is_not_utf8_has_replacements(encoding, bench):
+def test_non_utf8_output_replaces_unencodable_characters(encoding, bench):
     ran = run_program("grid", "Asks", env={**os.environ, "PYTHONIOENCODING": encoding})
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert b"Socket-1" in ran.stdout

@@ -141,7 +141,7 @@ def session(server, project):
         yield made
 
 
-def test_draft_is_taken_up_by_a_click_only(session):
+def test_draft_is_opened_only_by_a_click(session):
     assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in session.question.text
     assert [label for label, _ in session.question.choices] == ["Continue with it", "Discard it"]
     assert session.design.document["sockets"] == {"Socket-1": {"materia": "Plan"}}
@@ -162,7 +162,7 @@ def test_discarded_draft_leaves_the_design_unchanged(session):
     assert session.bench.loadouts.drafts() == ()
 
 
-def test_own_edits_come_back_by_undoing_the_draft(session):
+def test_undoing_the_draft_restores_own_edits(session):
     session.on_message("answer", {"number": -1})
     session.design.add_edge("Socket-1", "end")
     session.offer_draft()

@@ -140,7 +140,7 @@ def test_another_loadout_or_function_runs_another_cast(wb):
     assert wb.sweep(requests="rain", agents=build("x")).fresh == 1
 
 
-def test_agents_can_be_one_choice_a_list_or_labels(wb):
+def test_agents_accept_one_choice_a_list_or_labels(wb):
     one = wb.sweep(requests="rain", agents={"D": lambda: "did", "C": lambda: {"satisfied": True}})
     assert [row.ends for row in one] == ["complete"]
     many = wb.sweep(requests="rain", agents={"all": good, "two": {"D": lambda: "did", "*": never}})

@@ -27,7 +27,7 @@ def test_example_run_uses_only_one_lane(explored, tmp_path):
     assert any("additional lane" in note for note in explored.notes)
 
 
-def test_duration_of_a_plan_is_that_of_its_slowest_lane(explored):
+def test_duration_of_a_cast_depends_on_its_slowest_lane(explored):
     odds = explored.odds(1.0, 4, seconds={"Plan": 10, "Setup": 1, "Build": 60, "Check": 0, "Tell": 5})
     assert odds.seconds == pytest.approx({1: 256, 2: 136, 3: 136, 4: 76})
     assert explored.odds(1.0, 4).seconds is None
