@@ -190,7 +190,7 @@ def explain_difference(
     """Explain why two steps differ although all earlier steps are equal; ``graphs`` are the loadouts of their casts."""
     lines: list[str] = []
     if "socket" in aspects:
-        lines.append(f"A visited {_visit_words(left)}, but B visited {_visit_words(right)}.")
+        lines.append(f"A visited {_visit_text(left)}, but B visited {_visit_text(right)}.")
     if "given" in aspects:
         changes = value_changes(left.before.data, right.before.data, cast_ids)
         lines.append(f"A person changed the state before this step: {_list_changes(changes, 'state')}.")
@@ -217,11 +217,11 @@ def compare_ends(a: ComparedCast, b: ComparedCast) -> FirstDifference | None:
     if len(steps) != len(others):
         shorter, longer, names = (a, b, "AB") if len(steps) < len(others) else (b, a, "BA")
         next_step = longer.session.steps[count]
-        line = f"{names[0]} {_status(shorter)} now, but {names[1]} continued with {_visit_words(next_step)}."
+        line = f"{names[0]} {_status_text(shorter)} now, but {names[1]} continued with {_visit_text(next_step)}."
         return FirstDifference(number, left, right, (line,), (), lane, "A" if shorter is a else "B")
     if _end(a) == _end(b):
         return None
-    return FirstDifference(number, left, right, (f"A {_status(a)}; B {_status(b)}.",), (), lane)
+    return FirstDifference(number, left, right, (f"A {_status_text(a)}; B {_status_text(b)}.",), (), lane)
 
 
 def _end(cast: ComparedCast) -> tuple[str, str | None]:
@@ -229,20 +229,20 @@ def _end(cast: ComparedCast) -> tuple[str, str | None]:
     return state.status, state.failure.kind if state.failure else None
 
 
-def _status(cast: ComparedCast) -> str:
+def _status_text(cast: ComparedCast) -> str:
     state = cast.session.state
     if state.failure is not None:
         return f"is {state.status} ({short(state.failure.message, _MAX_VALUE_CHARS)})"
     return f"is {state.status}"
 
 
-def _visit_words(step: StepRecord) -> str:
+def _visit_text(step: StepRecord) -> str:
     return f"{step.socket} ({step.item_key})" if step.item_key else step.socket
 
 
 def _explain_answers(left: StepRecord, right: StepRecord, cast_ids: tuple[str, str]) -> str:
     a, b = step_answer(left), step_answer(right)
-    visit = _visit_words(left)
+    visit = _visit_text(left)
     parts = differing_prompt_parts(left.prompt, right.prompt, cast_ids)
     prompts = f"Their prompts differ in: {', '.join(parts)}." if parts else ""
     if a is None or b is None:
@@ -260,7 +260,7 @@ def _explain_answers(left: StepRecord, right: StepRecord, cast_ids: tuple[str, s
 
 
 def _explain_turns(left: StepRecord, right: StepRecord) -> str:
-    visit, turns, others = _visit_words(left), len(left.turns), len(right.turns)
+    visit, turns, others = _visit_text(left), len(left.turns), len(right.turns)
     if turns == others:
         return f"{visit} answered differently in an earlier turn of the visit."
     return f"{visit} needed {counted(turns, 'turn')} in A and {counted(others, 'turn')} in B."
@@ -567,7 +567,7 @@ def _routes_taken(cast: ComparedCast) -> list[Route]:
 
 # -- loadouts -----------------------------------------------------------------------------------
 
-_Part: TypeAlias = Socket | Loop | Materia | Limits | Budget
+_ComparedObject: TypeAlias = Socket | Loop | Materia | Limits | Budget
 _NOT_COMPARED: Final = frozenset(
     {"id", "edges", "materia", "loops", "routes", "layout", "parse_derived", "raw", "owner", "group"}
 )
@@ -598,7 +598,7 @@ class LoadoutComparison:
     @cached_property
     def differences(self) -> tuple[LoadoutDifference, ...]:
         """The differences in this order: the loadout itself, sockets, loops, materia, limits."""
-        groups = zip(_parts(self.a), _parts(self.b), strict=True)
+        groups = zip(_compared_fields(self.a), _compared_fields(self.b), strict=True)
         return tuple(difference for left, right in groups for difference in _compare_parts(left, right))
 
     @property
@@ -618,7 +618,7 @@ class LoadoutComparison:
         return frozenset(key for key in left.keys() & right.keys() if left[key] != right[key])
 
 
-def _parts(graph: Graph) -> list[dict[str, dict[str, JSON]]]:
+def _compared_fields(graph: Graph) -> list[dict[str, dict[str, JSON]]]:
     """Return the compared fields in five groups: the loadout itself, sockets, loops, materia and limits."""
     sockets, loops = graph.sockets.values(), graph.loops.values()
     return [
@@ -633,7 +633,7 @@ def _parts(graph: Graph) -> list[dict[str, dict[str, JSON]]]:
     ]
 
 
-def _fields(part: _Part) -> dict[str, JSON]:
+def _fields(part: _ComparedObject) -> dict[str, JSON]:
     from pydantic_core import to_jsonable_python
 
     names = (field.name for field in fields(part) if field.name not in _NOT_COMPARED)

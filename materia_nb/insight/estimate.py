@@ -327,9 +327,9 @@ def estimate_cast(
     chances = chances_by_socket(graph, satisfied, failures, answer)
     values = {id_: None if answer is None else value_for_socket(graph, id_, answer) for id_ in graph.sockets}
     answer_tokens = {id_: round(value) for id_, value in values.items() if value is not None}
-    caster = _Caster(Rules(graph), length, chances, answer_tokens, price, pins)
+    simulator = _CastSimulator(Rules(graph), length, chances, answer_tokens, price, pins)
     generators = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
-    ends, turns_by_cast = zip(*(caster.play(request, work_items, rng) for rng in generators), strict=True)
+    ends, turns_by_cast = zip(*(simulator.play(request, work_items, rng) for rng in generators), strict=True)
     by_socket = {
         id_: [[turn for turn in turns if turn.socket == id_] for turns in turns_by_cast] for id_ in graph.sockets
     }
@@ -348,7 +348,7 @@ def estimate_cast(
 
 
 @dataclass
-class _Caster:
+class _CastSimulator:
     """Simulation of random casts; ``answer_tokens`` is the length of the answers of each socket, in tokens."""
 
     rules: Rules
@@ -368,7 +368,7 @@ class _Caster:
         answers = self.answers.of(socket_rules)
         if tokens is None or socket_rules.socket.is_utility:
             return answers
-        return tuple(answer._replace(text=_lengthened(answer.text, tokens, socket_rules)) for answer in answers)
+        return tuple(answer._replace(text=_extend_answer(answer.text, tokens, socket_rules)) for answer in answers)
 
     def _pinned_text(self, state: CastState, socket_rules: SocketRules) -> tuple[bool, str | None]:
         """Return True if a pin answers the visit, with the pinned text.
@@ -411,7 +411,7 @@ class _Caster:
             yield _Turn(id_, sent, received, self.price(id_, sent, received))
 
 
-def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:
+def _extend_answer(text: str, tokens: int, socket_rules: SocketRules) -> str:
     """Return a made-up answer extended to ``tokens`` tokens: by longer items, a longer context or longer text."""
     missing = tokens * _CHARACTERS_A_TOKEN - len(text)
     if missing <= 0 or not text:
@@ -419,7 +419,7 @@ def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:
     if socket_rules.wanted.parse == "text":
         return text + _filler(missing)
     value = json.loads(text) if socket_rules.socket.handoff == DEFAULT_HANDOFF else {}
-    if items := list(_items_in(value)):
+    if items := list(_work_items_in(value)):
         for item in items:
             item["context"] += _filler(missing // len(items))
     elif value:
@@ -429,16 +429,16 @@ def _lengthened(text: str, tokens: int, socket_rules: SocketRules) -> str:
     return compact(value)
 
 
-def _items_in(value: object) -> Iterator[dict[str, Any]]:
+def _work_items_in(value: object) -> Iterator[dict[str, Any]]:
     """Yield the work items of every list in a made-up answer, including lists inside work items."""
     if isinstance(value, dict):
         for part in value.values():
-            yield from _items_in(part)
+            yield from _work_items_in(part)
     elif isinstance(value, list):
         for part in value:
             if isinstance(part, dict) and isinstance(part.get("context"), str):
                 yield part
-            yield from _items_in(part)
+            yield from _work_items_in(part)
 
 
 def _filler(characters: int) -> str:

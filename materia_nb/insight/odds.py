@@ -351,7 +351,7 @@ def compute_odds(
     tokens, cost, seconds = assumed.pop("tokens", None), assumed.pop("cost", None), assumed.pop("seconds", None)
     chances = chances_by_socket(graph, satisfied, assumed, tokens, cost, seconds)
     size = len(space.nodes)
-    onward, turns = _chain(space, chances)
+    onward, turns = _transitions(space, chances)
     backward: list[dict[int, float]] = [{} for _ in range(size)]
     for number, weights in enumerate(onward):
         for to, weight in weights.items():
@@ -386,7 +386,7 @@ def compute_odds(
     )
 
 
-def _chain(space: StateSpace, chances: Mapping[str, Chance]) -> tuple[list[dict[int, float]], list[float]]:
+def _transitions(space: StateSpace, chances: Mapping[str, Chance]) -> tuple[list[dict[int, float]], list[float]]:
     """Return the chances of the next states for each state, and the mean number of turns of its visit.
 
     Moves with the same result differ only in the lengths of their lists, and are equally likely.
@@ -417,7 +417,7 @@ def outlooks(graph: Graph, space: StateSpace, satisfied: Chances) -> list[Outloo
     Raises:
         MateriaError: a chance is missing or invalid, or the mean does not exist (``endless``).
     """
-    onward, turns = _chain(space, chances_by_socket(graph, satisfied, {}))
+    onward, turns = _transitions(space, chances_by_socket(graph, satisfied, {}))
     success = solve(onward, [float(node.end == COMPLETE) for node in space.nodes])
     return [Outlook(*pair) for pair in zip(success, solve(onward, turns), strict=True)]
 

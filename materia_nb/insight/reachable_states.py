@@ -271,7 +271,7 @@ def _links(rules: Rules) -> Iterator[_Link]:
         yield _Link(region.first, region.exit)
 
 
-def _following(rules: Rules, links: Iterable[_Link]) -> dict[str, set[str]]:
+def _targets_by_socket(rules: Rules, links: Iterable[_Link]) -> dict[str, set[str]]:
     following: dict[str, set[str]] = {id_: set() for id_ in rules.sockets}
     for link in links:
         if link.target in following:
@@ -294,16 +294,16 @@ class _WithinItem(NamedTuple):
     reads_cycles: frozenset[str]
 
 
-def _within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinItem:
+def _sockets_within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinItem:
     staying = [link for link in links if link.moves != cursor]
-    following = _following(rules, staying)
+    following = _targets_by_socket(rules, staying)
     members = {
         id_
         for id_, socket_rules in rules.sockets.items()
         if socket_rules.walk and socket_rules.walk.iterator.cursor == cursor
     }
     ahead = {id_: frozenset(reachable_from([id_], following) & members) for id_ in following}
-    cycles = cycles_in(_following(rules, [link for link in staying if not link.bounded]))
+    cycles = cycles_in(_targets_by_socket(rules, [link for link in staying if not link.bounded]))
     # a handoff protocol may read the number of cycles to decide whether to call a person
     reading = {id_ for id_ in members if rules.sockets[id_].socket.handoff != DEFAULT_HANDOFF} | cycles.keys()
     reads_cycles = frozenset(id_ for id_, sockets in ahead.items() if not sockets.isdisjoint(reading))
@@ -318,7 +318,7 @@ class _LiveCounts:
 
     def __init__(self, rules: Rules) -> None:
         links = list(_links(rules))
-        following = _following(rules, links)
+        following = _targets_by_socket(rules, links)
         rounds = cycles_in(following)
         repeated = [link for link in links if link.source in rounds and rounds[link.source] == rounds.get(link.target)]
         ahead = {id_: reachable_from([id_], following) for id_ in rules.sockets}
@@ -330,7 +330,7 @@ class _LiveCounts:
             for socket_rules in rules.sockets.values()
             if socket_rules.walk is not None
         }
-        self._inside = {cursor: _within_item(rules, links, cursor) for cursor in cursors}
+        self._inside = {cursor: _sockets_within_item(rules, links, cursor) for cursor in cursors}
 
     def edge_uses(self, state: CastState, socket: str) -> object:
         """Return the uses outside work items of the edges and exits on cycles that can be reached from the socket."""

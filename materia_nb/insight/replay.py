@@ -149,7 +149,7 @@ def replay_answers(original: ComparedCast, rules: Rules) -> Replay:
     session = original.session
     state = entering.begin(rules, session.start.request, session.start.knowledge, session.start.data)
     edits = list(session.edits)
-    run = _Run(rules, begin_at(state), edits, dict(session.state.extra))
+    run = _SessionReplay(rules, begin_at(state), edits, dict(session.state.extra))
     if session.state.budget != rules.graph.budget == original.rules.graph.budget:
         run.apply(decide.set_budget, session.state.budget)
     missing_answer = run.play(recorded_answers(session))
@@ -171,12 +171,12 @@ def send_answers(
 
     The function removes the edits that it repeats from ``edits``.
     """
-    run = _Run(rules, session, edits, {})
+    run = _SessionReplay(rules, session, edits, {})
     missing_answer = run.play(answers)
     return run.session, missing_answer
 
 
-class _Run:
+class _SessionReplay:
     """A session that uses recorded answers; ``grants`` counts the extensions of each limit by a person."""
 
     def __init__(
@@ -199,7 +199,7 @@ class _Run:
         while self.status() == "ready":
             self._repeat_edits()
             for name in [action.lane for action in pending(self.rules, self.session) if action.lane]:
-                if self.status() == "ready" and (missing_answer := _LaneRun(self, name).play(answers, visits)):
+                if self.status() == "ready" and (missing_answer := _LaneReplay(self, name).play(answers, visits)):
                     return missing_answer
             if self.status() == "ready":
                 self.apply(decide.enter)
@@ -215,7 +215,7 @@ class _Run:
             visits[key] += 1
             turns = answers.get((key, visits[key]))
             if reason := self._answer(list(turns or ())):
-                reason = _no_answer_words(visit, visits[key]) if turns is None else reason
+                reason = _missing_answer_reason(visit, visits[key]) if turns is None else reason
                 return MissingAnswer(visit.socket, visit.visit, visit.item_key, reason)
         return None
 
@@ -265,7 +265,7 @@ class _Run:
 
     def _repeat_edits(self) -> None:
         """Repeat the next recorded edits as long as the state equals the state before the edit."""
-        while self.edits and _fits(self.edits[0], self.session):
+        while self.edits and _can_repeat_edit(self.edits[0], self.session):
             edit = self.edits[0]
             try:
                 self.apply(decide.edit_state, edit.after.data, edit.lists)
@@ -274,10 +274,10 @@ class _Run:
             self.edits.pop(0)
 
 
-class _LaneRun(_Run):
+class _LaneReplay(_SessionReplay):
     """A run that answers the visits of one lane."""
 
-    def __init__(self, run: _Run, name: str) -> None:
+    def __init__(self, run: _SessionReplay, name: str) -> None:
         self.rules, self.edits, self.grants = run.rules, [], run.grants
         self._run, self._name = run, name
 
@@ -309,14 +309,14 @@ def _recorded_turns(step: StepRecord) -> list[TurnRecord]:
     return turns
 
 
-def _no_answer_words(visit: StepRecord, number: int) -> str:
+def _missing_answer_reason(visit: StepRecord, number: int) -> str:
     item = f" for {visit.item_key} ({visit.item_label})" if visit.item_key else ""
     if number == 1:
         return f"{visit.socket} never answered{item}"
     return f"{visit.socket} answered{item} only {counted(number - 1, 'time')}"
 
 
-def _fits(edit: Edit, session: Session) -> bool:
+def _can_repeat_edit(edit: Edit, session: Session) -> bool:
     state = session.state
     return (
         edit.step == state.steps

@@ -65,7 +65,7 @@ def without_id(text: str, cast_id: str) -> str:
     return text.replace(cast_id, "<cast>") if cast_id else text
 
 
-def _cut(text: str, start: int, max_chars: int) -> str:
+def _cut_around(text: str, start: int, max_chars: int) -> str:
     end = start + max_chars
     return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
 
@@ -75,7 +75,7 @@ def format_difference(a: JSON, b: JSON, max_chars: int) -> tuple[str, str]:
     left, right = _one_line(a), _one_line(b)
     is_long = max(len(left), len(right)) > max_chars
     start = max(0, common_prefix_length(left, right) - max_chars // 2) if is_long else 0
-    return _cut(left, start, max_chars), _cut(right, start, max_chars)
+    return _cut_around(left, start, max_chars), _cut_around(right, start, max_chars)
 
 
 def _one_line(value: JSON) -> str:
@@ -249,20 +249,20 @@ def compile_query(expression: str) -> _Query:
         segments = split_path(text)
         return lambda value: [] if (match := get_path(value, segments)) is MISSING else [match]
     if len(text) > MAX_EXPRESSION_CHARS:
-        raise _refused(text, f"it is longer than {MAX_EXPRESSION_CHARS} characters")
+        raise _query_error(text, f"it is longer than {MAX_EXPRESSION_CHARS} characters")
     if "`" in text:
-        raise _refused(text, "functions in backticks are not supported")
+        raise _query_error(text, "functions in backticks are not supported")
     if (reason := slow_expression(text)) is not None:
-        raise _refused(text, f"it {reason[0]}")
+        raise _query_error(text, f"it {reason[0]}")
     if (fault := jsonpath_fault(text)) is not None:
-        raise _refused(text, fault)
+        raise _query_error(text, fault)
     from jsonpath_ng.ext import parse
 
     parsed = parse(text)
 
     def find(value: JSON) -> list[JSON]:
-        if sum(1 for _ in islice(_values(value), MAX_VALUES + 1)) > MAX_VALUES:
-            raise _refused(text, f"the value to search has more than {MAX_VALUES:,} values")
+        if sum(1 for _ in islice(_nested_values(value), MAX_VALUES + 1)) > MAX_VALUES:
+            raise _query_error(text, f"the value to search has more than {MAX_VALUES:,} values")
         try:
             return [match.value for match in parsed.find(value)]
         except Exception:  # noqa: BLE001 - filters raise various errors for values of unexpected types
@@ -285,7 +285,7 @@ def query_outputs(steps: Iterable[StepRecord], expression: str) -> list[OutputMa
     return matches
 
 
-def _values(root: JSON) -> Iterator[JSON]:
+def _nested_values(root: JSON) -> Iterator[JSON]:
     stack = [root]
     while stack:
         value = stack.pop()
@@ -296,7 +296,7 @@ def _values(root: JSON) -> Iterator[JSON]:
             stack += value
 
 
-def _refused(expression: str, reason: str) -> MateriaError:
+def _query_error(expression: str, reason: str) -> MateriaError:
     return MateriaError(
         f"{expression[:100]!r} cannot be evaluated: {reason.rstrip('.!')}.",
         hint="write a dotted path such as plan.name, or JSONPath such as $.workItems[*].title",

@@ -102,7 +102,7 @@ def explain(
     lines += _explain_skips(names, onward)
     if after.failure is not None and decision.failure is None:
         lines += _explain_failure(after.failure)  # the next socket could not be entered
-    rows = tuple(_edge_row(names, look, decision) for look in _all_looks(rules, decision))
+    rows = tuple(_edge_row(names, look, decision) for look in _edge_records(rules, decision))
     return Why(title, tuple(lines), rows)
 
 
@@ -225,7 +225,7 @@ def _choice_for(socket_rules: SocketRules, fact: AdvanceFact | None, result: Res
     )
 
 
-def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
+def _edge_records(rules: Rules, decision: Decision) -> tuple[Look, ...]:
     """Return the records of the checked edges and exits, followed by records of the edges that were not checked."""
     checked = {look.place for look in decision.looks if look.kind == "edge"}
     if not checked or decision.socket is None:

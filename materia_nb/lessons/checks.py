@@ -47,11 +47,11 @@ class QuestionSpec(NamedTuple):
     varies: bool = True
 
 
-def _fold(value: object) -> object:
+def _normalize(value: object) -> object:
     """Normalize a value for comparison: ignore case, and spaces at both ends of a text."""
     if isinstance(value, str):
         return value.strip().casefold()
-    return [_fold(part) for part in value] if isinstance(value, list | tuple) else value
+    return [_normalize(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _read_questions() -> dict[str, dict[str, QuestionSpec]]:
@@ -70,11 +70,11 @@ QUESTIONS: Final[Mapping[str, Mapping[str, QuestionSpec]]] = _read_questions()
 """All questions, by lesson and by the name of the question."""
 
 
-_NAME: Final = "guesses.jsonl"
+_FILE_NAME: Final = "guesses.jsonl"
 GUESSES_VARIABLE: Final = "MATERIA_GUESSES"
 LEARNER_VARIABLE: Final = "MATERIA_LEARNER"
-_LONGEST: Final = 2**24
-_SHOWN: Final = 200
+_MAX_FILE_BYTES: Final = 2**24
+_MAX_TEXT_CHARS: Final = 200
 
 
 class Guess(NamedTuple):
@@ -123,7 +123,7 @@ def points_for(tries: int) -> float:
 def guesses_file() -> Path:
     """Return the path of the file in which guesses are recorded."""
     named = os.environ.get(GUESSES_VARIABLE)
-    return Path(named) if named else Path.cwd() / DEFAULT_ARTIFACT_DIR / _NAME
+    return Path(named) if named else Path.cwd() / DEFAULT_ARTIFACT_DIR / _FILE_NAME
 
 
 def record_guess(
@@ -133,7 +133,7 @@ def record_guess(
     line = Guess(
         lesson,
         question,
-        shorten(guess if isinstance(guess, str) else repr(guess), _SHOWN),
+        shorten(guess if isinstance(guess, str) else repr(guess), _MAX_TEXT_CHARS),
         right,
         seed,
         datetime.now(UTC).isoformat(timespec="seconds"),
@@ -157,7 +157,7 @@ def read_guesses(path: Path, who: str = "") -> list[Guess]:
         MateriaError: the file cannot be read (``not_read``).
     """
     try:
-        text = read_plain(path, _LONGEST, follow=True).decode("utf-8", "replace")
+        text = read_plain(path, _MAX_FILE_BYTES, follow=True).decode("utf-8", "replace")
     except (OSError, ValueError) as error:
         raise MateriaError(f"The guesses cannot be read: {error}.", where=str(path), kind="not_read") from None
     guesses = []
@@ -171,7 +171,7 @@ def read_guesses(path: Path, who: str = "") -> list[Guess]:
 
 def _guess(row: dict[str, JSON], who: str) -> Guess:
     flags = {"right", "sure"}
-    texts = {name: shorten(str(row.get(name) or ""), _SHOWN) for name in Guess._fields if name not in flags}
+    texts = {name: shorten(str(row.get(name) or ""), _MAX_TEXT_CHARS) for name in Guess._fields if name not in flags}
     texts["who"] = texts["who"] or who
     sure = row.get("sure")
     return Guess(**texts, right=row.get("right") is True, sure=sure if isinstance(sure, bool) else None)
@@ -229,7 +229,7 @@ def merge_classes(paths: Sequence[Path]) -> list[Score]:
         raise MateriaError(
             "No file of guesses was found.",
             where=", ".join(map(str, paths)),
-            hint=f"name folders that contain {_NAME}, or *.jsonl files",
+            hint=f"name folders that contain {_FILE_NAME}, or *.jsonl files",
             kind="not_found",
         )
     return scores(guess for path, who in files for guess in read_guesses(path, who))
@@ -242,7 +242,7 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
             continue
         for file in sorted(path.rglob("*.jsonl")):
             relative = file.relative_to(path)
-            if file.name == _NAME or len(relative.parts) == 1:
+            if file.name == _FILE_NAME or len(relative.parts) == 1:
                 # In a learner's own folder, the file is inside a hidden folder.
                 folder = path.resolve().name if relative.parts[0].startswith(".") else relative.parts[0]
                 yield file, folder if len(relative.parts) > 1 else file.stem
@@ -388,19 +388,19 @@ def normalize_answer(answer: object, truth: JSON, graph: Graph | None = None) ->
 
 def is_right(answer: object, truth: JSON) -> bool:
     """Return True if an answer is right; case and spaces around a word are ignored."""
-    return _alike(answer, truth) and _fold(answer) == _fold(truth)
+    return _has_same_type(answer, truth) and _normalize(answer) == _normalize(truth)
 
 
-def _alike(answer: object, truth: JSON) -> bool:
+def _has_same_type(answer: object, truth: JSON) -> bool:
     """Return True if two values have the same type. The frozen values of a cast count as lists and dicts (R47)."""
     return isinstance(answer, type(thawed(truth))) and isinstance(answer, bool) == isinstance(truth, bool)
 
 
 def explain_wrong_answer(answer: object, truth: JSON, hint: str) -> list[str]:
     """Return sentences that explain why an answer is wrong, without revealing the right answer."""
-    if not _alike(answer, truth):
+    if not _has_same_type(answer, truth):
         return [f"The answer is {answer_form(truth)}."]
-    return [line for line in (_right_beginning(answer, truth), hint) if line]
+    return [line for line in (_count_right_entries(answer, truth), hint) if line]
 
 
 def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list[str]:
@@ -411,11 +411,11 @@ def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list
     return lines
 
 
-def _right_beginning(answer: object, truth: JSON) -> str:
+def _count_right_entries(answer: object, truth: JSON) -> str:
     """Return a sentence that counts the right entries at the start of a list; empty if an answer is not a list."""
     if not isinstance(answer, list) or not isinstance(truth, list):
         return ""
-    matches = [_fold(left) == _fold(right) for left, right in zip(answer, truth, strict=False)]
+    matches = [_normalize(left) == _normalize(right) for left, right in zip(answer, truth, strict=False)]
     right = matches.index(False) if False in matches else len(matches)
     if answer[right:] == [END] and right == len(truth):
         return "All entries except the last are right: end is not a socket."

@@ -130,11 +130,11 @@ class RouteWalk:
 
 def walk(graph: Graph, script: ScriptedVerdicts, rules: RuleSet = CORRECT_RULES) -> RouteWalk:
     """Return the route through a loadout according to a rule set. A route of more than 200 visits counts as failed."""
-    return _Walker(graph, script, rules).run()
+    return _RouteWalker(graph, script, rules).run()
 
 
 @dataclass
-class _Walker:
+class _RouteWalker:
     graph: Graph
     script: ScriptedVerdicts
     rules: RuleSet
@@ -167,7 +167,7 @@ class _Walker:
         exit_target = self._exit(socket, verdict, is_exhausted=is_exhausted)
         if exit_target and not (is_exhausted and self.rules.edges_first):
             return exit_target
-        return self._edge_target(socket, verdict, item) or exit_target or self._late_exit(socket, verdict)
+        return self._edge_target(socket, verdict, item) or exit_target or self._unmatched_target(socket, verdict)
 
     def _verdict(self, socket: Socket) -> bool | None:
         verdicts = self.script.verdicts.get(socket.id, ())
@@ -197,7 +197,7 @@ class _Walker:
             return exits[-1].target
         return ""
 
-    def _late_exit(self, socket: Socket, verdict: bool | None) -> str:
+    def _unmatched_target(self, socket: Socket, verdict: bool | None) -> str:
         """Return the target if no edge can be taken: an exit if the rule set allows an early exit, or the end."""
         early = _matching_exit(self._exits(socket), socket, verdict) if self.rules.early_exit == "no edge" else ""
         return early or (self.rules.unmatched if socket.edges else END)
@@ -258,7 +258,7 @@ class RouteAnswer(NamedTuple):
         """Return the answer that follows from a rule set, such as a misreading."""
         return self.read(walk(self.graph, self.script, rules))
 
-    def parting_step(self, rules: RuleSet) -> int:
+    def last_common_step(self, rules: RuleSet) -> int:
         """Return the number of the step after which the routes of a misreading and of the correct rules differ."""
         right, wrong = walk(self.graph, self.script), walk(self.graph, self.script, rules)
         pairs = zip((*right.route, right.target), (*wrong.route, wrong.target), strict=False)
@@ -294,5 +294,5 @@ def named_misreading(
     ]
     if candidates:
         rules = max(candidates, key=fits)
-        step = next(right for answer, right in wrong if is_same(answer, right.by(rules))).parting_step(rules)
+        step = next(right for answer, right in wrong if is_same(answer, right.by(rules))).last_common_step(rules)
         yield f"Your answer would be right if {rules.belief}. Look at step {step}, where the rules lead to another target."

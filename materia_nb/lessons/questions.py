@@ -99,7 +99,7 @@ class Question:
     Attributes:
         socket: the socket that runs next.
         text: the text of the question.
-        standing: lines about the state of the cast: the visit, the work item, the cursors and the uses of limited
+        state_lines: lines about the state of the cast: the visit, the work item, the cursors and the uses of limited
             edges.
         number: the number of the step in question, from 1.
         places: the possible guesses: every socket, ``end`` and ``stop``.
@@ -135,7 +135,7 @@ class Question:
         self.socket = _next_socket(cast)
         self.number += 1
         self.text = f"{self.socket} runs next. Where does the cast go after it?"
-        self.standing = _standing(cast)
+        self.state_lines = _describe_state(cast)
         self.before = dataclasses.replace(marks_of(cast.now), current=self.socket)
         self.told = False
         self._wrong: set[str] = set()
@@ -150,7 +150,7 @@ class Question:
         return marks_of(self.twin.now)
 
     @property
-    def leads_on(self) -> bool:
+    def has_next(self) -> bool:
         """True if the outcome is revealed and another socket runs next, so that :meth:`go_on` is possible."""
         return self.told and next_target(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
 
@@ -209,11 +209,11 @@ class Question:
         if not route:
             raise MateriaError("No route was given.", hint="name the target of each step", kind="no_guess")
         steps = [self.guess(route[0], sure=sure)]
-        while steps[-1].right and len(steps) < len(route) and self.leads_on:
+        while steps[-1].right and len(steps) < len(route) and self.has_next:
             self.go_on()
             steps.append(self.guess(route[len(steps)], sure=sure))
         left = len(route) - len(steps) if steps[-1].right else 0
-        return RouteView(steps, left, next_target(self.twin.now.rules, self.twin.now.engine) if self.leads_on else "")
+        return RouteView(steps, left, next_target(self.twin.now.rules, self.twin.now.engine) if self.has_next else "")
 
     def _count(self, prediction: Prediction) -> None:
         if not prediction.right:
@@ -283,7 +283,7 @@ def _next_socket(cast: Cast) -> str:
     )
 
 
-def _standing(cast: Cast) -> tuple[str, ...]:
+def _describe_state(cast: Cast) -> tuple[str, ...]:
     """Return lines about the state that affects the next target: visit, work item, cursors and limited edges."""
     state = enter(cast.now.rules, cast.now.engine).state if cast.status == "ready" else cast.now.engine
     visit = state.at

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.workbench import Workbench
     from materia_nb.engine.session import StepRecord
 
-MOST_STEPS: Final = 30
+MAX_STEPS: Final = 30
 """Maximum number of steps in the record; earlier steps are omitted."""
 _OUTPUT_CHARS: Final = 1_500
 """Maximum length of a step's output in the record, in characters."""
@@ -64,10 +64,10 @@ def record_text(cast: Cast) -> MimeBundle:
     steps = steps_view(now)
     title = f"Record of cast {cast.id}: {shorten(now.request, 60)}".rstrip(": ")
     status = status_lines(now)
-    folds = [_step_fold(now, step) for step in now.steps[-MOST_STEPS:]]
-    count = len(steps.rows) - MOST_STEPS
+    folds = [_step_fold(now, step) for step in now.steps[-MAX_STEPS:]]
+    count = len(steps.rows) - MAX_STEPS
     earlier = [f"... {count} earlier steps"] if count > 0 else []
-    shown_steps = [table(steps.rows[-MOST_STEPS:], steps.headers)] if steps.rows else []
+    shown_steps = [table(steps.rows[-MAX_STEPS:], steps.headers)] if steps.rows else []
     purpose, verb = ("look at", "open") if cast.status == "complete" else ("continue", "resume")
     advice = f"To {purpose} this cast in a new kernel, run %load_ext materia_nb and %materia {verb} {cast.id}"
     wrapped = [fold for line in (title, *status) for fold in textwrap.wrap(plain(line), WIDTH)]
@@ -104,16 +104,16 @@ class Record:
         self._lock = threading.Lock()
         self._timer: Handle | None = None
         self._quiet = False
-        self._end = cast.follow.changes(lambda _: self._later())
+        self._end = cast.follow.changes(lambda _: self._schedule_refresh())
 
     def show(self) -> None:
         """Show the text and the picture after the other outputs of the cell."""
-        self._put(update=False)
+        self._display_content(update=False)
 
     def refresh(self) -> None:
         """Update the text and the picture if the cast has changed since they were shown."""
         if self._changed:
-            self._put(update=True)
+            self._display_content(update=True)
 
     def close(self) -> None:
         """Stop updating the record; keep its outputs in the notebook."""
@@ -122,7 +122,7 @@ class Record:
             if self._timer is not None:
                 self._timer.cancel()
 
-    def _later(self) -> None:
+    def _schedule_refresh(self) -> None:
         """Schedule an update of the record. This method is called after every change, so it must be fast."""
         self._changed = True
         with self._lock:
@@ -141,7 +141,7 @@ class Record:
             except Exception:  # noqa: BLE001 - a timer has no caller to report to
                 _log.warning("the record of a cast could not be updated", exc_info=True)
 
-    def _put(self, *, update: bool) -> None:
+    def _display_content(self, *, update: bool) -> None:
         self._changed = False
         svg, text = record_picture(self.cast), record_text(self.cast)
         content = (svg, text["text/plain"])
@@ -175,13 +175,13 @@ class CastDisplay:
         }
         for name, display in self._display_by_type.items():
             self._formatter.for_type(name, display)
-        shell.events.register("post_run_cell", self._ran)
+        shell.events.register("post_run_cell", self._refresh_records)
 
     def close(self) -> None:
         """Stop showing panels for casts and stop updating records; keep the outputs in the notebook."""
         for name in self._display_by_type:
             self._formatter.pop(name, None)
-        self._shell.events.unregister("post_run_cell", self._ran)
+        self._shell.events.unregister("post_run_cell", self._refresh_records)
         for record in self._records.values():
             record.close()
 
@@ -224,7 +224,7 @@ class CastDisplay:
             known = self._records[run_dir] = Record(cast, display)
         known.show()
 
-    def _ran(self, _: object = None) -> None:
+    def _refresh_records(self, _: object = None) -> None:
         """Update the records at the end of a cell."""
         for record in self._records.values():
             try:
@@ -238,7 +238,7 @@ SHOW_AFTER_S = 0.5
 _REDRAW_S = 0.1
 """Delay between an update and the redraw of the bar, in seconds."""
 _BAR_FORMAT = "{desc} |{bar}|"
-_SAID = 60
+_MAX_TEXT_CHARS = 60
 """Maximum length of the text next to the bar that an agent has written so far, in characters."""
 
 
@@ -361,8 +361,8 @@ def _progress_text(cast: Cast) -> tuple[int, int, str]:
     items = f"{done}/{total} items, " if total else ""
     where = f"{items}{now.next_socket or now.status}, step {len(now.steps)}"
     saying = now.saying
-    cut = ELLIPSIS if len(saying) > _SAID else ""
-    return done, total, f"{where}: {cut}{part(saying[-_SAID:], _SAID)}" if saying else where
+    cut = ELLIPSIS if len(saying) > _MAX_TEXT_CHARS else ""
+    return done, total, f"{where}: {cut}{part(saying[-_MAX_TEXT_CHARS:], _MAX_TEXT_CHARS)}" if saying else where
 
 
 def _progress_of(cast: Cast) -> tuple[int, int]:

@@ -109,7 +109,7 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
             return {"completions": []}
         *before, typed = match.group(1).split(" ")
         try:
-            offered = candidates(bench, before)
+            offered = next_words(bench, before)
         except Exception:  # noqa: BLE001 - completion must never disturb typing
             offered = []
         matching = sorted({name for name in offered if name.startswith(typed)})
@@ -123,7 +123,7 @@ def make_matcher(bench: Callable[[], Workbench]) -> Any:
     return materia_matcher
 
 
-def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
+def next_words(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
     """Return the words that can follow the words ``before`` on a line."""
     before = [word for word in before if word]
     if not before:
@@ -147,7 +147,7 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
 
 def _next_positional(verb: registry.Verb, typed_words: list[str]) -> registry.Argument | None:
     """Return the positional argument that the next word belongs to, or None."""
-    positional = [argument for argument in verb.arguments if argument.placed]
+    positional = [argument for argument in verb.arguments if argument.is_positional]
     index, skip = 0, False
     for word in typed_words:
         if skip:
@@ -176,7 +176,7 @@ def _materia(wb: Workbench) -> list[str]:
     return [*map(_quoted, as_object(wb.loadouts.config.document.get("materia"))), *_sockets(wb)]
 
 
-def _parts(wb: Workbench) -> list[str]:
+def _loadouts_and_materia(wb: Workbench) -> list[str]:
     """Return the names of loadouts and materia; a name used by both gets the prefix loadout: or materia:."""
     groups = {
         "loadout": as_object(wb.loadouts.config.document.get("loadouts")),
@@ -219,7 +219,7 @@ def _agents(_: Workbench) -> list[str]:
 _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "loadout": lambda wb: [_quoted(name) for name in wb.loadouts],
     "materia": _materia,
-    "part": _parts,
+    "part": _loadouts_and_materia,
     "socket": _sockets,
     "cast": _casts,
     "file": _files,

@@ -58,14 +58,14 @@ class Argument:
         return self.name.lstrip("-").replace("-", "_")
 
     @property
-    def placed(self) -> bool:
+    def is_positional(self) -> bool:
         """True if the argument is positional."""
         return self.kind in ("word", "words", "rest")
 
     @property
     def shown(self) -> str:
         """The argument as shown in a usage line."""
-        text = self.name.upper() if self.placed else self.name
+        text = self.name.upper() if self.is_positional else self.name
         if self.kind in ("option", "options"):
             text = f"{self.name} {self.key.upper()}"
         if self.kind in ("words", "rest"):
@@ -121,7 +121,7 @@ class Verb:
     @property
     def options(self) -> dict[str, Argument]:
         """The options and flags by name."""
-        return {argument.name: argument for argument in self.arguments if not argument.placed}
+        return {argument.name: argument for argument in self.arguments if not argument.is_positional}
 
     @property
     def usage(self) -> str:
@@ -161,14 +161,14 @@ def verb(
 
     def register(function: _H) -> _H:
         _, *parameters = inspect.signature(function).parameters.values()
-        summary, helps = _documented(function)
+        summary, helps = _parse_docstring(function)
         arguments = {
             parameter.name: _argument(parameter, helps, changed.get(parameter.name, {}))
             for parameter in parameters
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         }
         arguments |= {name: Argument(**row) for name, row in changed.items() if name not in arguments}
-        _add(name, summary, lambda call: function(call, **_values(arguments, call)), arguments, cell, example)
+        _add(name, summary, lambda call: function(call, **_given_values(arguments, call)), arguments, cell, example)
         return function
 
     return register
@@ -186,7 +186,7 @@ def _add(
     VERBS[name] = Verb(name, summary, handler, tuple(ordered), cell, example or f"%materia {name}")
 
 
-def _values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
+def _given_values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
     """Return the given values of arguments by parameter name."""
     values = {key: call.arguments.get(argument.key) for key, argument in arguments.items()}
     return {key: value for key, value in values.items() if value is not None}
@@ -259,7 +259,7 @@ def from_method(
     """
     parameters = inspect.signature(method).parameters
     keys = only.split() or [key for key in parameters if key != "self"]
-    summary, helps = _documented(method)
+    summary, helps = _parse_docstring(method)
     last = next((key for key in reversed(keys) if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY), "")
     rest: dict[str, dict[str, Any]] = {}
     if last and not _is_whole(parameters[last]):
@@ -268,14 +268,14 @@ def from_method(
     owner = _OWNERS[method.__qualname__.partition(".")[0]]
 
     def handler(call: Call) -> Any:
-        values = _values(arguments, call)
+        values = _given_values(arguments, call)
         if call.body is not None:
             values[last] = call.request(values.get(last, ""))
         if cell != "never" and not values.get(last) and parameters[last].default is inspect.Parameter.empty:
             missing_name = arguments[last].name
             raise usage_error(f"The {missing_name} is missing.", f"write it after {name}, or in a cell")
         positional: list[Any] = []
-        for key in [key for key, argument in arguments.items() if argument.placed and key in values]:
+        for key in [key for key, argument in arguments.items() if argument.is_positional and key in values]:
             value = values.pop(key)
             positional += value if arguments[key].kind == "words" else [value]
         act = partial(getattr(owner(call), method.__name__), *positional, **values)
@@ -316,7 +316,7 @@ _MARKS: Final = re.compile(r"``| \(R\d+\)")
 _ENTRY: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
-def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+def _parse_docstring(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     """Return the summary and the help of each parameter from a docstring, without backticks and rule numbers."""
     doc = _MARKS.sub("", inspect.getdoc(method) or "")
     _, _, args_section = doc.partition("\nArgs:\n")
@@ -425,7 +425,7 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
     read: Callable[[str], Any] = partial(_value, names=names) if isinstance(line, str) else str
     option_mark = "--" if isinstance(line, str) else "-[A-Za-z-]"  # no request of a terminal begins with -x
     values: dict[str, Any] = {}
-    positional = [argument for argument in verb.arguments if argument.placed]
+    positional = [argument for argument in verb.arguments if argument.is_positional]
     index, only_words = 0, False
     while index < len(words):
         word = words[index]
@@ -439,9 +439,9 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
         elif not positional:
             seconds = family(verb.name)
             problem = f"{verb.name} has no {word!r}: {did_you_mean(word, seconds)}."
-            raise _wrong(verb, problem if seconds else f"The argument {word!r} is unexpected.")
+            raise _misuse(verb, problem if seconds else f"The argument {word!r} is unexpected.")
         elif positional[0].kind == "words":
-            values.setdefault(positional[0].key, []).append(_typed(verb, positional[0], read(word)))
+            values.setdefault(positional[0].key, []).append(_convert_value(verb, positional[0], read(word)))
         elif positional[0].kind == "rest" and isinstance(line, str):
             values[positional.pop(0).key] = read(line[matches[index - 1].start(1) :].strip())
             index = len(words)
@@ -450,10 +450,10 @@ def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> di
             values[key] = f"{values[key]} {word}" if key in values else word
         else:
             argument = positional.pop(0)
-            values[argument.key] = _typed(verb, argument, read(word))
+            values[argument.key] = _convert_value(verb, argument, read(word))
     missing = next((argument for argument in positional if argument.required and argument.key not in values), None)
     if missing:
-        raise _wrong(verb, f"{missing.name.upper()} is missing: {missing.help}.")
+        raise _misuse(verb, f"{missing.name.upper()} is missing: {missing.help}.")
     return values
 
 
@@ -463,16 +463,16 @@ def _option(verb: Verb, words: Sequence[str], index: int, values: dict[str, Any]
     argument = verb.options.get(name)
     if argument is None:
         advice = did_you_mean(name, verb.options) if verb.options else f"{verb.name} has no options."
-        raise _wrong(verb, f"The option {name} does not exist: {advice}")
+        raise _misuse(verb, f"The option {name} does not exist: {advice}")
     if argument.kind == "flag":
         values[argument.key] = True
         return index
     if not equals:
         if index == len(words):
-            raise _wrong(verb, f"{name} needs a value: {argument.help}.")
+            raise _misuse(verb, f"{name} needs a value: {argument.help}.")
         text = words[index]
         index += 1
-    value = _typed(verb, argument, read(text))
+    value = _convert_value(verb, argument, read(text))
     values[argument.key] = [*values.get(argument.key, ()), value] if argument.kind == "options" else value
     return index
 
@@ -492,16 +492,16 @@ def _value(raw: str, *, names: Mapping[str, Any]) -> Any:
     return raw
 
 
-def _typed(verb: Verb, argument: Argument, value: Any) -> Any:
+def _convert_value(verb: Verb, argument: Argument, value: Any) -> Any:
     if argument.choices and value not in argument.choices:
-        raise _wrong(verb, f"{argument.name} cannot be {value!r}: {did_you_mean(str(value), argument.choices)}")
+        raise _misuse(verb, f"{argument.name} cannot be {value!r}: {did_you_mean(str(value), argument.choices)}")
     if not argument.integer or isinstance(value, int):
         return value
     try:
         return int(value)
     except (TypeError, ValueError):
-        raise _wrong(verb, f"{argument.name} must be a whole number, not {value!r}.") from None
+        raise _misuse(verb, f"{argument.name} must be a whole number, not {value!r}.") from None
 
 
-def _wrong(verb: Verb, message: str) -> MateriaError:
+def _misuse(verb: Verb, message: str) -> MateriaError:
     return usage_error(message, f"the usage is: {verb.usage}")

@@ -226,10 +226,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stdout = io.StringIO()  # Python would fail again to flush it
         if not isinstance(error, BrokenPipeError):
-            terminal.complain(f"The output could not be written: {error.strerror}.")
+            terminal.print_error(f"The output could not be written: {error.strerror}.")
         return ExitCode.PROBLEMS
     except KeyboardInterrupt:
-        terminal.complain("Interrupted; no recorded data is lost. Continue with materia run.")
+        terminal.print_error("Interrupted; no recorded data is lost. Continue with materia run.")
         return ExitCode.INTERRUPTED
     return int(code)
 
@@ -251,7 +251,7 @@ def _run_words(words: list[str]) -> int:
             fields = {name: getattr(error, name) for name in ("what", "where", "hint", "kind")}
             terminal.echo(_json_text({"ok": False, "error": fields}))
         else:
-            terminal.complain(error)
+            terminal.print_error(error)
         return terminal.error_code(error)
     return ExitCode.SUCCESS
 
@@ -347,7 +347,7 @@ def _bench(access: str, values: Mapping[str, Any]) -> Iterator[Any]:
         raise usage_error(f"The project directory {project} does not exist.", "name a directory after --project")
     bench: Any = DryBench(project) if access == "tests" else Workbench(project)
     with nullcontext() if access == "tests" else closing(bench):
-        bench.load(values["file"]) if "file" in values else terminal.choose_own(bench)
+        bench.load(values["file"]) if "file" in values else terminal.select_own_loadout(bench)
         for assignment in values.get("agent", ()):
             name, equals, agent = assignment.partition("=")
             if not equals:
@@ -469,7 +469,7 @@ def _commands() -> dict[str, Verb]:
     )
     start = [argument for argument in VERBS["cast"].arguments if argument.key in ("request", "loadout")]
     summary = f"Cast a request and run it; without a request, continue a cast. {run.summary}"
-    options = [argument for argument in check.arguments if not argument.placed]
+    options = [argument for argument in check.arguments if not argument.is_positional]
     commands["check"] = replace(check, handler=_check, arguments=(names, form, *options))
     commands["run"] = replace(run, handler=_run, summary=summary, arguments=(*start, *run.arguments))
     for bundle in available_bundles():

@@ -61,7 +61,7 @@ def echo(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def complain(problem: object) -> None:
+def print_error(problem: object) -> None:
     """Write an error or a warning to the standard error stream."""
     sys.stderr.write(f"{as_commands(str(problem))}\n")
 
@@ -96,7 +96,7 @@ def ask_person(cast: Cast) -> bool:
     except EOFError:
         return False
     except MateriaError as error:  # the answer was refused; the caller asks again
-        complain(error)
+        print_error(error)
     return True
 
 
@@ -273,7 +273,7 @@ class LocatedFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class Findings:
     """The findings of ``materia check``, by the checked loadout or file."""
 
     subjects: Mapping[str, tuple[LocatedFinding, ...]]
@@ -289,7 +289,7 @@ class Checked:
         return all(finding.problem.severity == "hint" for finding in self.findings)
 
 
-def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, engine: str | None = None) -> Checked:
+def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, engine: str | None = None) -> Findings:
     """Check loadout files, saved tests and named loadouts, and return the findings.
 
     Without names, check all loadouts that are not bundled, or the active loadout if all are bundled. With ``strict``,
@@ -298,7 +298,7 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, 
     subjects: dict[str, tuple[LocatedFinding, ...]] = {}
     if not names:
         subjects.update(_unreadable_files(bench))
-        for name in own_loadouts(bench) or filter(None, [bench.loadouts.chosen]):
+        for name in names_of_own_loadouts(bench) or filter(None, [bench.loadouts.chosen]):
             subjects[name] = _check_loadout(bench, name, strict=strict, engine=engine)
     for name in names:
         if name.endswith(SUFFIX):
@@ -307,19 +307,19 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, 
             subjects.update(_check_file(bench, name, strict=strict, engine=engine))
         else:
             subjects[name] = _check_loadout(bench, name, strict=strict, engine=engine)
-    return Checked(subjects)
+    return Findings(subjects)
 
 
-def own_loadouts(bench: DryBench) -> list[str]:
+def names_of_own_loadouts(bench: DryBench) -> list[str]:
     """Return the names of the loadouts that are not bundled."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
     return list(dict.fromkeys(name for layer in layers for name in layer.loadouts))
 
 
-def choose_own(bench: DryBench) -> None:
+def select_own_loadout(bench: DryBench) -> None:
     """Select the project's first own loadout if no file sets ``activeLoadout``; commands store no selection."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
-    if (own := own_loadouts(bench)) and not any("activeLoadout" in layer.document for layer in layers):
+    if (own := names_of_own_loadouts(bench)) and not any("activeLoadout" in layer.document for layer in layers):
         bench.loadouts.use(own[0])
 
 
@@ -394,7 +394,7 @@ def _check_case(path: Path) -> Iterator[LocatedFinding]:
 # -- formats of findings ---------------------------------------------------------
 
 
-def _checked_text(checked: Checked) -> str:
+def _checked_text(checked: Findings) -> str:
     blocks: list[Any] = []
     for subject, findings in checked.subjects.items():
         problems = tuple(finding.problem for finding in findings if finding.problem.severity == "problem")
@@ -408,7 +408,7 @@ def _checked_text(checked: Checked) -> str:
     return blocks_as_text(blocks) if blocks else "There is nothing to check."
 
 
-def _json(checked: Checked) -> str:
+def _json(checked: Findings) -> str:
     findings = []
     for finding in checked.findings:
         problem = finding.problem
@@ -425,7 +425,7 @@ def _json(checked: Checked) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
-def _github(checked: Checked) -> str:
+def _github(checked: Findings) -> str:
     """Return GitHub workflow commands, which show the findings at the lines of a pull request."""
     lines = []
     for finding in checked.findings:
@@ -449,7 +449,7 @@ def _sentence(problem: Problem) -> str:
     return outgoing_line(f"{problem.message}; {problem.hint}" if problem.hint else problem.message)
 
 
-def _counts(checked: Checked) -> str:
+def _counts(checked: Findings) -> str:
     problems = sum(finding.problem.severity == "problem" for finding in checked.findings)
     hints = len(checked.findings) - problems
     return (
@@ -457,7 +457,7 @@ def _counts(checked: Checked) -> str:
     )
 
 
-def _sarif(checked: Checked) -> str:
+def _sarif(checked: Findings) -> str:
     """Return SARIF 2.1.0, the format for code scanning."""
     results = []
     for finding in checked.findings:
@@ -486,7 +486,7 @@ def _sarif(checked: Checked) -> str:
     return json.dumps(sarif, ensure_ascii=False, indent=2)
 
 
-def _junit(checked: Checked) -> str:
+def _junit(checked: Findings) -> str:
     """Return JUnit XML: each subject is a test case; problems are its failures, hints its output."""
     suite = ET.Element("testsuite", name="materia check", tests=str(len(checked.subjects)))
     failures = 0
@@ -507,7 +507,7 @@ def _junit(checked: Checked) -> str:
     return report.decode()
 
 
-_WRITERS: Final[Mapping[str, Callable[[Checked], str]]] = {
+_WRITERS: Final[Mapping[str, Callable[[Findings], str]]] = {
     "text": _checked_text,
     "json": _json,
     "github": _github,
@@ -518,6 +518,6 @@ FORMATS: Final = tuple(_WRITERS)
 """The output formats of findings."""
 
 
-def findings_text(checked: Checked, form: str) -> str:
+def findings_text(checked: Findings, form: str) -> str:
     """Return the findings as text in one of :data:`FORMATS`."""
     return _WRITERS[form](checked)

@@ -278,18 +278,18 @@ def _notes(cells: Sequence[GridCell], changed: int, fingerprints: Mapping[str, F
     notes = []
     if descriptions := list(dict.fromkeys(text for cell in cells for text in cell.opaque)):
         count = counted(sum(bool(cell.opaque) for cell in cells), "cast")
-        notes.append(f"{count} cannot be reused, because changes to {_some(descriptions)} cannot be detected")
+        notes.append(f"{count} cannot be reused, because changes to {_shorten(descriptions)} cannot be detected")
     if changed:
         notes.append(f"{counted(changed, 'earlier cast')} not reused: the loadout, agents or pins changed")
     notes += [
-        f"the judge {name} is asked each time, because changes to {_some(fingerprint.opaque)} cannot be detected"
+        f"the judge {name} is asked each time, because changes to {_shorten(fingerprint.opaque)} cannot be detected"
         for name, fingerprint in fingerprints.items()
         if fingerprint.opaque
     ]
     return notes
 
 
-def _some(descriptions: Sequence[str]) -> str:
+def _shorten(descriptions: Sequence[str]) -> str:
     more = ["..."] if len(descriptions) > _DESCRIPTIONS_SHOWN else []
     return "; ".join([*descriptions[:_DESCRIPTIONS_SHOWN], *more])
 

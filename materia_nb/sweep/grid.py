@@ -28,7 +28,7 @@ from materia_nb.errors import usage_error
 from materia_nb.jsonvalue import JSON
 
 _EVERYONE: Final = "*"
-_AS_SET: Final = "as set"
+_WORKBENCH_AGENTS: Final = "as set"
 """Label for the agents of the workbench, if a sweep does not choose agents."""
 _NAME_CHARS: Final = 40
 
@@ -167,7 +167,7 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
         MateriaError: two choices have the same label, or a dict has keys of both kinds (``usage``).
     """
     if agents is None:
-        return [AgentChoice(_AS_SET, None)]
+        return [AgentChoice(_WORKBENCH_AGENTS, None)]
     if isinstance(agents, Mapping):
         names = [str(key) for key in agents if key == _EVERYONE or is_known(str(key))]
         if len(names) == len(agents) and names:
@@ -198,7 +198,7 @@ def _for_everyone(agent: object, is_known: Callable[[str], bool]) -> Mapping[str
 
 def _label(agent: object) -> str:
     if agent is None:
-        return _AS_SET
+        return _WORKBENCH_AGENTS
     if isinstance(agent, Mapping):
         if agent.keys() == {_EVERYONE}:
             return _label(agent[_EVERYONE])
@@ -256,8 +256,8 @@ class Fingerprint(NamedTuple):
 
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
-_PLAIN: Final = (type(None), bool, int, float, str)
-_OURS: Final = __name__.partition(".")[0]
+_SCALAR_TYPES: Final = (type(None), bool, int, float, str)
+_PACKAGE: Final = __name__.partition(".")[0]
 
 
 def digest(value: JSON) -> str:
@@ -290,11 +290,11 @@ def fingerprint_of(value: object, name: str) -> Fingerprint:
         value: the value.
         name: the name of the value in descriptions of opaque parts.
     """
-    walker = _Walker()
-    return Fingerprint(digest(walker.key(value, name)), tuple(dict.fromkeys(walker.opaque)))
+    builder = _FingerprintBuilder()
+    return Fingerprint(digest(builder.key(value, name)), tuple(dict.fromkeys(builder.opaque)))
 
 
-class _Walker:
+class _FingerprintBuilder:
     def __init__(self) -> None:
         self.opaque: list[str] = []
         self._path: list[int] = []
@@ -302,7 +302,7 @@ class _Walker:
 
     def key(self, value: Any, where: str) -> JSON:
         """Return the key of a value. The key of a compound value is a digest, so that the key stays short."""
-        if type(value) in _PLAIN:
+        if type(value) in _SCALAR_TYPES:
             return [type(value).__name__, repr(value)]
         if id(value) in self._path:
             return ["cycle", self._path.index(id(value))]
@@ -427,7 +427,7 @@ def _is_installed(module: str | None) -> bool:
     top = (module or "").partition(".")[0]
     if top == "__main__":
         return False
-    if top in sys.stdlib_module_names or top == _OURS:
+    if top in sys.stdlib_module_names or top == _PACKAGE:
         return True
     path = getattr(sys.modules.get(module or ""), "__file__", None) or ""
     return "site-packages" in path or "dist-packages" in path

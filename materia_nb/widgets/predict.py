@@ -124,9 +124,9 @@ class PredictPanel(Panel):
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the question, the possible targets, and the picture of the graph."""
-        standing = self.question.standing if self.question else ()
+        state_lines = self.question.state_lines if self.question else ()
         verdict = "" if self.answer is None else repr(self.answer)
-        lines = [*standing, self._asked, " | ".join(self.buttons), verdict]
+        lines = [*state_lines, self._asked, " | ".join(self.buttons), verdict]
         return "\n".join(line for line in lines if line), self._svg()
 
     # -- what a person does -----------------------------------------------------------
@@ -181,8 +181,8 @@ class PredictPanel(Panel):
         """
         self.picture.number = self.question.number if self.question else 0
         self.picture.svg = self._svg()
-        standing = " · ".join(self.question.standing) if self.question else ""
-        show_html(self._words, html_lines([line for line in (standing, self._asked) if line]))
+        state_lines = " · ".join(self.question.state_lines) if self.question else ""
+        show_html(self._words, html_lines([line for line in (state_lines, self._asked) if line]))
         verdict = Html() if self.answer is None else Html(self.answer._repr_mimebundle_()["text/html"])
         alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
         show_html(self._verdict, html_join([alert, html_lines(self._score())]))
@@ -203,7 +203,7 @@ class PredictPanel(Panel):
 
     @property
     def _at_the_end(self) -> bool:
-        return self.question is not None and self.question.told and not self.question.leads_on
+        return self.question is not None and self.question.told and not self.question.has_next
 
     def _score(self) -> list[str]:
         points = self.question.points if self.question else []

@@ -213,7 +213,7 @@ def test_a_simulation_counts_every_visit_turn_and_retry():
 def turn_deviation(graph, items, satisfied, **assumed):
     """Return the exact standard deviation of the turns, because a sample may miss the rare long casts."""
     space, chances = explore_states(graph, (items,)), odds.chances_by_socket(graph, satisfied, assumed)
-    onward, turns = odds._chain(space, chances)
+    onward, turns = odds._transitions(space, chances)
     means, squares = solve(onward, turns), [0.0] * len(turns)
     for number, (node, moves) in enumerate(zip(space.nodes, space.moves, strict=True)):
         weights = chances[node.socket].by_result if node.socket in chances else odds._CERTAIN

@@ -199,10 +199,10 @@ def test_route_is_predicted_on_the_fork(cast):
     for socket, guess in (("Socket-1", "Socket-2"), ("Socket-2", "Socket-3"), ("Socket-3", "end")):
         assert asked.socket == socket
         asked.guess(guess)
-        assert asked.leads_on
+        assert asked.has_next
         asked.go_on()
     assert asked.points == [1, 1, 0]
-    assert asked.standing[0].startswith(f"{asked.socket}, visit")
+    assert asked.state_lines[0].startswith(f"{asked.socket}, visit")
     assert cast.steps == []
 
 
@@ -260,8 +260,8 @@ def test_question_shows_the_state_of_the_cast(cast):
     """The question shows the item, the cursor and the edge counts, because they affect the route."""
     cast.run("Socket-3")
     asked = Question(cast)
-    assert asked.standing[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
-    assert "edge 2 to Socket-2 taken 0 of 3 times" in asked.standing
+    assert asked.state_lines[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
+    assert "edge 2 to Socket-2 taken 0 of 3 times" in asked.state_lines
     assert asked.before.current == "Socket-3"
     asked.guess("end")
     assert asked.after.last_route[0] == "Socket-3"

@@ -70,7 +70,7 @@ def test_cast_shown_twice_has_equal_stored_outputs(executed):
 
 
 def test_stored_output_of_a_long_cast_shows_its_latest_steps(cast, monkeypatch):
-    monkeypatch.setattr("materia_nb.magics.cast_display.MOST_STEPS", 2)
+    monkeypatch.setattr("materia_nb.magics.cast_display.MAX_STEPS", 2)
     cast.run(steps=5)
     shown = record_text(cast)["text/plain"]
     assert "... 3 earlier steps" in shown

@@ -17,7 +17,7 @@ def shown(panel):
 
 def test_question_shows_the_state_of_the_cast(cast):
     with closing(PredictPanel(cast)) as panel:
-        assert " · ".join(panel.question.standing) in shown(panel)
+        assert " · ".join(panel.question.state_lines) in shown(panel)
         assert panel.sure in list(widgets_in(panel.view))
         assert panel.next.layout.display == "none"
         assert list(panel.buttons) == list(panel.question.places)
