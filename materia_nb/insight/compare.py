@@ -326,7 +326,7 @@ class StepPair(NamedTuple):
     differs: tuple[Aspect, ...] = ()
 
     @property
-    def did(self) -> tuple[Aspect, ...]:
+    def own_differences(self) -> tuple[Aspect, ...]:
         """The aspects in which the steps differ, without differences of the state that earlier steps caused."""
         inherited = {"given", "state"} if "given" in self.differs else {"given"}
         return tuple(aspect for aspect in self.differs if aspect not in inherited)
@@ -394,14 +394,14 @@ class Comparison:
         return next(complete, differences[0] if differences else None)
 
     @property
-    def stands(self) -> str | None:
+    def unfinished(self) -> str | None:
         """The unfinished cast (``A`` or ``B``) if the casts differ only because it has fewer steps; else None."""
         name = "" if self.first is None else self.first.shorter
         shorter = self.a if name == "A" else self.b
         return name if name and shorter.session.state.status in ("ready", "waiting") else None
 
     @cached_property
-    def parted(self) -> int | None:
+    def common_steps(self) -> int | None:
         """The number of steps at the beginning with the same route; None if the whole routes are equal."""
         steps, others = self.a.session.steps, self.b.session.steps
         for number, (left, right) in enumerate(zip(steps, others, strict=False), start=1):
@@ -441,7 +441,7 @@ class Comparison:
         return LoadoutComparison(self.a.rules.graph, self.b.rules.graph)
 
     @property
-    def beside(self) -> StepComparison | None:
+    def differing_step(self) -> StepComparison | None:
         """The comparison of the first step that differs; None if a cast does not have this step or nothing differs."""
         first, steps = self.first, list[StepRecord]()
         if first is None:

@@ -95,7 +95,7 @@ class Replay:
         return None if difference.shorter != "B" and not stopped_by_rule else difference
 
     @property
-    def beside(self) -> FirstDifference | None:
+    def other_difference(self) -> FirstDifference | None:
         """The first difference of any kind, such as another value in the state; None if all steps are equal."""
         difference, elsewhere = self.compared.first, self.first
         if difference is None or not difference.aspects:

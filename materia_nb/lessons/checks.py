@@ -400,7 +400,7 @@ def explain_wrong_answer(answer: object, truth: JSON, hint: str) -> list[str]:
     """Return sentences that explain why an answer is wrong, without revealing the right answer."""
     if not _has_same_type(answer, truth):
         return [f"The answer is {answer_form(truth)}."]
-    return [line for line in (_count_right_entries(answer, truth), hint) if line]
+    return [line for line in (_right_entries_sentence(answer, truth), hint) if line]
 
 
 def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list[str]:
@@ -411,7 +411,7 @@ def _wrong_lines(name: str, answer: object, row: QuestionRow, hint: str) -> list
     return lines
 
 
-def _count_right_entries(answer: object, truth: JSON) -> str:
+def _right_entries_sentence(answer: object, truth: JSON) -> str:
     """Return a sentence that counts the right entries at the start of a list; empty if an answer is not a list."""
     if not isinstance(answer, list) or not isinstance(truth, list):
         return ""

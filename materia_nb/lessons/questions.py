@@ -38,12 +38,12 @@ class PredictionView(View):
     """The display of a judged guess with its reasons; ``right``, ``guess`` and ``outcome`` are available as attributes.
 
     Attributes:
-        told: True if the outcome is revealed. Until then, the lines only explain why the guess is wrong.
+        is_revealed: True if the outcome is revealed. Until then, the lines only explain why the guess is wrong.
         lines: the displayed lines. The first line says whether the guess is right.
     """
 
     def __init__(self, prediction: Prediction, *, is_revealed: bool = True, sure: bool | None = None) -> None:
-        self.prediction, self.told = prediction, is_revealed
+        self.prediction, self.is_revealed = prediction, is_revealed
         self.right, self.guess, self.outcome = prediction.right, prediction.guess, prediction.outcome
         first, *reasons = prediction.lines if is_revealed else prediction.retry_lines
         if not is_revealed:
@@ -104,7 +104,7 @@ class Question:
         number: the number of the step in question, from 1.
         places: the possible guesses: every socket, ``end`` and ``stop``.
         before: the marks for the picture of the graph while the question is open.
-        told: True if the outcome is revealed, because the guess was right or the tries are used up.
+        is_revealed: True if the outcome is revealed, because the guess was right or the tries are used up.
         points: the points for each step so far: 1 if the first guess was right, 0.5 if the second guess was right, else
             0.
         twin: the fork.
@@ -137,7 +137,7 @@ class Question:
         self.text = f"{self.socket} runs next. Where does the cast go after it?"
         self.state_lines = _describe_state(cast)
         self.before = dataclasses.replace(marks_of(cast.now), current=self.socket)
-        self.told = False
+        self.is_revealed = False
         self._wrong: set[str] = set()
         self._judged: tuple[str, Decision, Decision | None] | None = None
 
@@ -152,7 +152,7 @@ class Question:
     @property
     def has_next(self) -> bool:
         """True if the outcome is revealed and another socket runs next, so that :meth:`go_on` is possible."""
-        return self.told and next_target(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
+        return self.is_revealed and next_target(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
 
     def go_on(self) -> None:
         """Replace the question with a question about the following step.
@@ -160,7 +160,7 @@ class Question:
         Raises:
             MateriaError: the outcome is not revealed yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
         """
-        if not self.told:
+        if not self.is_revealed:
             raise MateriaError("The target of this step is not revealed yet.", hint="guess first", kind="not_yet")
         self._ask(self.twin)
 
@@ -187,14 +187,14 @@ class Question:
             self._judged = self._run()
         title, decision, entry = self._judged
         prediction = judge_guess(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
-        if self.told:  # the outcome is known, so this is not a guess
+        if self.is_revealed:  # the outcome is known, so this is not a guess
             return PredictionView(prediction)
         if self._name:
             lesson, _, question = self._name.rpartition("/")
             step = f", step {len(self.points) + 1}" if self.points else ""
             record_guess(lesson, f"{question}{step}", expected, right=prediction.right, sure=sure)
         self._count(prediction)
-        return PredictionView(prediction, is_revealed=self.told, sure=sure)
+        return PredictionView(prediction, is_revealed=self.is_revealed, sure=sure)
 
     def walk(self, route: Sequence[object], *, sure: bool | None = None) -> RouteView:
         """Judge a predicted route step by step, up to the first wrong guess.
@@ -218,8 +218,8 @@ class Question:
     def _count(self, prediction: Prediction) -> None:
         if not prediction.right:
             self._wrong.add(prediction.guess)
-        self.told = prediction.right or len(self._wrong) >= self._tries
-        if self.told:
+        self.is_revealed = prediction.right or len(self._wrong) >= self._tries
+        if self.is_revealed:
             self.points.append(points_for(len(self._wrong) + 1) if prediction.right else 0)
 
     def _run(self) -> tuple[str, Decision, Decision | None]:

@@ -273,7 +273,7 @@ class LocatedFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class CheckRun:
     """The findings of ``materia check``, by the checked loadout or file."""
 
     subjects: Mapping[str, tuple[LocatedFinding, ...]]
@@ -289,7 +289,7 @@ class Findings:
         return all(finding.problem.severity == "hint" for finding in self.findings)
 
 
-def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, engine: str | None = None) -> Findings:
+def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, engine: str | None = None) -> CheckRun:
     """Check loadout files, saved tests and named loadouts, and return the findings.
 
     Without names, check all loadouts that are not bundled, or the active loadout if all are bundled. With ``strict``,
@@ -307,7 +307,7 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False, 
             subjects.update(_check_file(bench, name, strict=strict, engine=engine))
         else:
             subjects[name] = _check_loadout(bench, name, strict=strict, engine=engine)
-    return Findings(subjects)
+    return CheckRun(subjects)
 
 
 def names_of_own_loadouts(bench: DryBench) -> list[str]:
@@ -394,7 +394,7 @@ def _check_case(path: Path) -> Iterator[LocatedFinding]:
 # -- formats of findings ---------------------------------------------------------
 
 
-def _checked_text(checked: Findings) -> str:
+def _checked_text(checked: CheckRun) -> str:
     blocks: list[Any] = []
     for subject, findings in checked.subjects.items():
         problems = tuple(finding.problem for finding in findings if finding.problem.severity == "problem")
@@ -408,7 +408,7 @@ def _checked_text(checked: Findings) -> str:
     return blocks_as_text(blocks) if blocks else "There is nothing to check."
 
 
-def _json(checked: Findings) -> str:
+def _json(checked: CheckRun) -> str:
     findings = []
     for finding in checked.findings:
         problem = finding.problem
@@ -425,7 +425,7 @@ def _json(checked: Findings) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
-def _github(checked: Findings) -> str:
+def _github(checked: CheckRun) -> str:
     """Return GitHub workflow commands, which show the findings at the lines of a pull request."""
     lines = []
     for finding in checked.findings:
@@ -449,7 +449,7 @@ def _sentence(problem: Problem) -> str:
     return outgoing_line(f"{problem.message}; {problem.hint}" if problem.hint else problem.message)
 
 
-def _counts(checked: Findings) -> str:
+def _counts(checked: CheckRun) -> str:
     problems = sum(finding.problem.severity == "problem" for finding in checked.findings)
     hints = len(checked.findings) - problems
     return (
@@ -457,7 +457,7 @@ def _counts(checked: Findings) -> str:
     )
 
 
-def _sarif(checked: Findings) -> str:
+def _sarif(checked: CheckRun) -> str:
     """Return SARIF 2.1.0, the format for code scanning."""
     results = []
     for finding in checked.findings:
@@ -486,7 +486,7 @@ def _sarif(checked: Findings) -> str:
     return json.dumps(sarif, ensure_ascii=False, indent=2)
 
 
-def _junit(checked: Findings) -> str:
+def _junit(checked: CheckRun) -> str:
     """Return JUnit XML: each subject is a test case; problems are its failures, hints its output."""
     suite = ET.Element("testsuite", name="materia check", tests=str(len(checked.subjects)))
     failures = 0
@@ -507,7 +507,7 @@ def _junit(checked: Findings) -> str:
     return report.decode()
 
 
-_WRITERS: Final[Mapping[str, Callable[[Findings], str]]] = {
+_WRITERS: Final[Mapping[str, Callable[[CheckRun], str]]] = {
     "text": _checked_text,
     "json": _json,
     "github": _github,
@@ -518,6 +518,6 @@ FORMATS: Final = tuple(_WRITERS)
 """The output formats of findings."""
 
 
-def findings_text(checked: Findings, form: str) -> str:
+def findings_text(checked: CheckRun, form: str) -> str:
     """Return the findings as text in one of :data:`FORMATS`."""
     return _WRITERS[form](checked)

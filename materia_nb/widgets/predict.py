@@ -195,7 +195,7 @@ class PredictPanel(Panel):
     def _mark(self, target: str) -> tuple[str, str]:
         """Return style and icon of a button: marked as the revealed answer, or as a wrong guess."""
         answer = self.answer
-        if answer is not None and answer.told and target == answer.outcome:
+        if answer is not None and answer.is_revealed and target == answer.outcome:
             return "success", "check"
         if answer is not None and not answer.right and target == answer.guess:
             return "warning", "times"
@@ -203,7 +203,7 @@ class PredictPanel(Panel):
 
     @property
     def _at_the_end(self) -> bool:
-        return self.question is not None and self.question.told and not self.question.has_next
+        return self.question is not None and self.question.is_revealed and not self.question.has_next
 
     def _score(self) -> list[str]:
         points = self.question.points if self.question else []
@@ -215,7 +215,7 @@ class PredictPanel(Panel):
     def _svg(self) -> str:
         if self.question is None:
             return graph_svg(self.cast.graph, marks_of(self.cast.now))
-        marks = self.question.after if self.question.told else self.question.before
+        marks = self.question.after if self.question.is_revealed else self.question.before
         return graph_svg(self.cast.graph, marks)
 
 

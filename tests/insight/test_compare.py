@@ -52,7 +52,7 @@ def test_different_text_on_the_same_route_is_a_difference(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(build="made"))
     assert (d.first.step, d.first.a, d.first.b) == (2, "Socket-3", "Socket-3")
     assert '"built a" in A, "made a" in B' in d.first.why
-    assert d.parted is None
+    assert d.common_steps is None
 
 
 def test_steps_after_a_retry_are_aligned_again(bench, cast_of):
@@ -272,9 +272,9 @@ def test_first_difference_names_lane_and_item(tmp_path):
     assert (first.lane, first.step, first.place) == ("ui", 6, "step 6 in lane ui")
     assert "WI-1" in first.why
     assert "by a person" not in first.why
-    assert compared.beside.a.lane == "ui"
+    assert compared.differing_step.a.lane == "ui"
     assert len(compared.pairs) == 10
-    assert [pair.a.number for pair in compared.pairs if pair.did] == [6]
+    assert [pair.a.number for pair in compared.pairs if pair.own_differences] == [6]
 
 
 def test_unfinished_lane_does_not_hide_differences_of_others(tmp_path):
@@ -285,11 +285,11 @@ def test_unfinished_lane_does_not_hide_differences_of_others(tmp_path):
         stream_agents(Setup=lambda lane: "other" if lane == "api" else f"ready for {lane}"),
     )
     behind.step()
-    assert Comparison(whole.now.side, behind.now.side).stands == "B"
+    assert Comparison(whole.now.side, behind.now.side).unfinished == "B"
     behind.step()
     compared = Comparison(whole.now.side, behind.now.side)
     assert (compared.first.lane, compared.first.aspects[:1]) == ("api", ("answer",))
-    assert compared.stands is None
+    assert compared.unfinished is None
 
 
 def test_replay_can_differ_in_a_lane(tmp_path):

@@ -23,7 +23,7 @@ def judged(play, guess):
     return judge_guess(play.rules, guess, "the step", step.decision, step.state)
 
 
-def told(play, guess):
+def explanation_of(play, guess):
     return str(judged(play, guess))
 
 
@@ -43,23 +43,23 @@ def only_right(play, place):
 def test_prediction_explains_the_taken_and_the_guessed_edge():
     play = Play(branching("satisfied", "not_satisfied", "always"), NO)
     assert only_right(play, "To1")
-    assert "Right: the cast goes to To1 P" in told(play, "To1")
-    text = told(play, "To0")
+    assert "Right: the cast goes to To1 P" in explanation_of(play, "To1")
+    text = explanation_of(play, "To0")
     assert "Your guess: the cast goes to To0 P. What happened: the cast goes to To1 P." in text
     assert "So edge 2 (✗) leads to To1 P." in text
     assert "The edge to To0 P was checked, but the output says satisfied: false" in text
-    assert "There is an edge to To2 P, but an earlier one matched." in told(play, "To2")
-    assert "No edge and no exit leads from Ask P to Ask P." in told(play, "Ask")
-    assert "Nothing failed" in told(play, STOP)
+    assert "There is an edge to To2 P, but an earlier one matched." in explanation_of(play, "To2")
+    assert "No edge and no exit leads from Ask P to Ask P." in explanation_of(play, "Ask")
+    assert "Nothing failed" in explanation_of(play, STOP)
 
 
 def test_r16_prediction_explains_an_exit_before_edges():
     play = Play(retry_loop(), items("one", "two"), "built", YES)
     assert only_right(play, "Build")
-    assert "exits count only in a step that exhausts the list" in told(play, "Tell")
+    assert "exits count only in a step that exhausts the list" in explanation_of(play, "Tell")
     play.go("built", YES)
     assert only_right(play, "Tell")
-    text = told(play, "Build")
+    text = explanation_of(play, "Build")
     assert "There is an edge to Build P, but the list is exhausted, and then only exits count." in text
     assert "So the exit (✓) leads to Tell P." in text
 
@@ -74,22 +74,22 @@ def test_prediction_explains_an_exit():
     }
     play = Play(config(sockets, {"L": loop("Do", exits=routes)}), items("one"), YES)
     assert only_right(play, "Good")
-    assert "The exit to Bad P was checked, but the output says satisfied: true" in told(play, "Bad")
+    assert "The exit to Bad P was checked, but the output says satisfied: true" in explanation_of(play, "Bad")
 
 
 def test_prediction_explains_the_three_kinds_of_end():
     for document in (config({"A": at("P", edge("end"))}), branching("satisfied"), config({"A": asks()})):
         play = Play(document, NO)
         assert only_right(play, "end")
-        assert "Right: the cast ends." in told(play, "end")
-    assert "The edge to To0 P was checked" in told(Play(branching("satisfied"), NO), "To0")
+        assert "Right: the cast ends." in explanation_of(play, "end")
+    assert "The edge to To0 P was checked" in explanation_of(Play(branching("satisfied"), NO), "To0")
 
 
 def test_r16_prediction_skips_empty_loops():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do")), "Tell": at("P")}
     play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
     assert only_right(play, "Tell")
-    text = told(play, "Do")
+    text = explanation_of(play, "Do")
     assert "Do P of loop L was skipped: its list is empty; the always exit of the loop led to Tell P." in text
     assert "No edge" not in text
 
@@ -97,10 +97,10 @@ def test_r16_prediction_skips_empty_loops():
 def test_r19_stop_is_the_right_guess_after_the_last_refused_output():
     play = Play(branching("always"), say(odd=1))
     assert only_right(play, "Ask")
-    assert "asked again" in told(play, "To0")
+    assert "asked again" in explanation_of(play, "To0")
     play.go(say(odd=1))
     assert only_right(play, STOP)
-    assert "The cast stopped: " in told(play, "To0")
+    assert "The cast stopped: " in explanation_of(play, "To0")
 
 
 def test_next_socket_after_a_draft_is_the_same_socket():
@@ -112,10 +112,10 @@ def test_r18_prediction_explains_limits():
     assert only_right(play, "Build")
     play.go("built", NO)
     assert only_right(play, STOP)
-    assert "and was chosen once more" in told(play, "Build")
+    assert "and was chosen once more" in explanation_of(play, "Build")
     play = Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one"), *["built", NO] * 2)
     assert only_right(play, STOP)
-    assert "completed 2 cycles without advancing" in told(play, "Build")
+    assert "completed 2 cycles without advancing" in explanation_of(play, "Build")
 
 
 def test_r20_prediction_explains_the_budget():
@@ -169,13 +169,13 @@ def test_a_first_wrong_guess_is_explained_without_revealing_the_answer(bench):
     cast = bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "nothing"})
     asked = Question(cast, tries=2)
     first = asked.guess("end", sure=True)
-    assert (first.right, first.told) == (False, False)
+    assert (first.right, first.is_revealed) == (False, False)
     assert "No edge and no exit leads from Plan to the end." in repr(first)
     assert "half a point" in repr(first)
     assert "Socket-5" not in str(first._repr_mimebundle_())
-    assert asked.guess("end").told is False, "the same guess again is not a second one"
+    assert asked.guess("end").is_revealed is False, "the same guess again is not a second one"
     second = asked.guess("Socket-2", sure=True)
-    assert (second.right, second.told) == (False, True)
+    assert (second.right, second.is_revealed) == (False, True)
     assert "What happened: the cast goes to Narrate" in repr(second)
     assert "You were sure of a wrong answer" in repr(second)
     assert "You were sure" not in repr(asked.guess("Socket-3", sure=True))
@@ -407,9 +407,9 @@ def icons(panel):
 def test_a_corrected_guess_is_judged_by_the_same_question(cast, make):
     panel = make(cast)
     assert list(panel.buttons) == [*cast.graph.sockets, "end", "stop"]
-    for place, told in (("end", "Not this time"), ("Socket-2", "Right"), ("Socket-3", "Not this time")):
+    for place, verdict in (("end", "Not this time"), ("Socket-2", "Right"), ("Socket-3", "Not this time")):
         click(panel, place)
-        assert told in shown(panel)
+        assert verdict in shown(panel)
         assert "Socket-1 runs next" in shown(panel)
     assert cast.steps == []
 
@@ -418,14 +418,14 @@ def test_a_click_on_a_socket_in_the_picture_is_a_guess(cast, make):
     panel = make(cast)
     assert panel.picture.targets == list(cast.graph.sockets)
     before = panel.picture.svg
-    for told in (
+    for message in (
         *({"kind": "guess", "target": place, "number": 1} for place in ("Socket-77", ["end"], "end")),
         {"kind": "guess", "target": "Socket-2"},
         {"guess": "Socket-2"},
         "Socket-2",
         None,
     ):
-        panel.picture._handle_custom_msg(told, [])
+        panel.picture._handle_custom_msg(message, [])
     assert panel.answer is None, "no such place in the picture"
     panel.picture._handle_custom_msg({"kind": "guess", "target": "Socket-2", "number": 1}, [])
     assert runs_of(panel.question.twin).wait(30)

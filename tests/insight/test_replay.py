@@ -123,7 +123,7 @@ def test_replay_reports_a_different_reason_for_the_same_route(tmp_path):
     before, after = (config({"Do": at("P", *edges)}) for edges in ([edge("end")], []))
     _, again = replayed_with(tmp_path, before, after, {"P": lambda: "done"})
     assert not again
-    assert (again.first, again.beside.step, again.beside.aspects) == (None, 1, ("route",))
+    assert (again.first, again.other_difference.step, again.other_difference.aspects) == (None, 1, ("route",))
     assert "It takes the same route.\nOn this route, step 1 differs." in repr(again)
 
 
@@ -135,8 +135,8 @@ def test_replay_reports_a_different_state_on_the_same_route(tmp_path):
         tmp_path, before, after, {"P": lambda turn: {"x": 1} if turn.socket_id == "Do" else "told"}
     )
     assert not again
-    assert again.beside.aspects == ("state",)
-    assert "The values assigned to the state differ" in again.beside.why
+    assert again.other_difference.aspects == ("state",)
+    assert "The values assigned to the state differ" in again.other_difference.why
 
 
 def test_replay_of_a_failed_agent_takes_the_same_route(tmp_path):

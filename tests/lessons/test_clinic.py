@@ -22,8 +22,8 @@ def body(document, card):
 def test_clinic_accepts_the_stored_diagnosis_and_fix(card):
     patient = clinic(card.name)
     right = {"socket": card.diagnosis.socket, "step": card.diagnosis.step}
-    told = str(patient.diagnose(**{name: value for name, value in right.items() if value is not None}))
-    assert card.diagnosis.code in told
+    verdict = str(patient.diagnose(**{name: value for name, value in right.items() if value is not None}))
+    assert card.diagnosis.code in verdict
     assert card.diagnosis.code not in str(patient._repr_mimebundle_())
     assert "Fixed" in str(patient.fix(body(card.fixed, card)))
     with pytest.raises(MateriaError, match="not fixed yet") as raised:

@@ -112,9 +112,9 @@ def test_stored_outputs_are_complete_and_need_no_kernel(name):
             assert "application/vnd.jupyter.widget-view+json" not in data
             if str(data.get("text/plain", "")).startswith(("Record of cast", "<picture of cast")):
                 continue  # it names the cast, so that a reader can open it; fresh runs are compared without it
-            told = str(data) + out.get("text", "")
-            assert str(Path.cwd()) not in told
-            assert not re.search(r"\d{4}-\d\d-\d\dT\d\d-\d\d|/tmp/|/home/", told)
+            shown = str(data) + out.get("text", "")
+            assert str(Path.cwd()) not in shown
+            assert not re.search(r"\d{4}-\d\d-\d\dT\d\d-\d\d|/tmp/|/home/", shown)
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -218,9 +218,9 @@ def test_a_hint_never_reveals_the_right_answer(name, learner):
 @pytest.mark.parametrize("name", LESSONS)
 def test_unanswered_lesson_gets_no_mark(name):
     """All cells of the stored notebook have run, and its check reports that no question is answered."""
-    (told,) = [out for out in check_cell(name).outputs if out.output_type == "error"]
-    assert told.evalue.startswith(f"0 of {len(QUESTIONS[stem(name)])} right")
-    assert "✓" not in told.evalue
+    (error,) = [out for out in check_cell(name).outputs if out.output_type == "error"]
+    assert error.evalue.startswith(f"0 of {len(QUESTIONS[stem(name)])} right")
+    assert "✓" not in error.evalue
     assert "raises-exception" in check_cell(name).metadata["tags"]
 
 
@@ -244,7 +244,7 @@ def test_check_cell_passes_only_for_right_answers(name, shell):
     right = right_answers(name)
     first, count = next(iter(right)), len(right)
     every_wrong = {asked: wrong(answer) for asked, answer in right.items()}
-    for entered, told in (
+    for entered, summary in (
         (every_wrong, f"0 of {count} right, {count} wrong."),
         ({**right, first: wrong(right[first])}, f"{count - 1} of {count} right, 1 wrong."),
         ({**right, first: ...}, f"{count - 1} of {count} right, 1 not answered yet."),
@@ -252,7 +252,7 @@ def test_check_cell_passes_only_for_right_answers(name, shell):
         shell.user_ns |= entered
         error = run(shell, check.source)
         assert isinstance(error, MateriaError)
-        assert error.what.splitlines()[0] == told
+        assert error.what.splitlines()[0] == summary
         for shown in re.findall(r"To see the cast, run: (.+)", error.what):
             assert run(shell, shown) is None
     shell.user_ns |= right
@@ -333,8 +333,8 @@ def test_all_questions_are_judged_and_a_wrong_answer_gets_a_hint():
     }
     with pytest.raises(MateriaError) as raised:
         mine.check(**asked)
-    told = str(raised.value).splitlines()
-    assert told[:-1] == [
+    lines = str(raised.value).splitlines()
+    assert lines[:-1] == [
         "1 of 3 right, 1 wrong, 1 not answered yet.",
         "✗ visits_of_plant: 3 is not right.",
         "    Count one visit for each bed, and another visit for each refusal.",
@@ -357,7 +357,7 @@ def test_shortest_verdicts_are_found_by_casting(bench):
 
 
 @pytest.mark.parametrize(
-    "answer, truth, told",
+    "answer, truth, explanation",
     [
         ("Socket-3", "Socket-2", "'Socket-3' is not right"),
         ("2", 2, "a whole number"),
@@ -371,11 +371,11 @@ def test_shortest_verdicts_are_found_by_casting(bench):
         (["a", "end"], ["a"], "end is not a socket"),
     ],
 )
-def test_wrong_answer_is_explained_without_revealing_the_right_one(answer, truth, told):
+def test_wrong_answer_is_explained_without_revealing_the_right_one(answer, truth, explanation):
     with pytest.raises(MateriaError) as raised:
         check(mine=(answer, truth))
     assert raised.value.kind == "wrong_answer"
-    assert told in raised.value.what
+    assert explanation in raised.value.what
     assert "Socket-2" not in str(raised.value)
 
 

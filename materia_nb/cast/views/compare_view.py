@@ -78,18 +78,18 @@ class CompareView(Shown, Comparison):
         if first is None:
             steps = counted(len(all_steps(self.a.session)), "step")
             return Heading(f"A and B did the same, in {steps}.", tone="good"), []
-        if self.stands is not None:
-            other = "B" if self.stands == "A" else "A"
+        if self.unfinished is not None:
+            other = "B" if self.unfinished == "A" else "A"
             after = f"after {first.place}" if first.step else "at the start"
-            sentence = f"{self.stands} ends {after}; nothing differs up to there. {other} continues from there."
+            sentence = f"{self.unfinished} ends {after}; nothing differs up to there. {other} continues from there."
             return Heading(sentence, tone="good"), []
         why, *more = (_with_names(line, names) for line in first.lines)
         headline, _, detail = why.partition(": ")
         more = [*filter(None, [detail]), *more]
         if differences := self.loadouts.differences:
             more.append(f"Their loadouts differ in {counted(len(differences), 'thing')} (.loadouts).")
-        if self.parted is not None and self.parted > first.step and not first.lane:
-            more.append(f"Their routes are the same up to step {self.parted}.")
+        if self.common_steps is not None and self.common_steps > first.step and not first.lane:
+            more.append(f"Their routes are the same up to step {self.common_steps}.")
         return Heading(f"They first differ in {first.place}: {headline}", tone="warn"), more
 
     def rows(self, names: Mapping[str, str] = FrozenDict()) -> list[tuple[str, ...]]:
@@ -99,7 +99,7 @@ class CompareView(Shown, Comparison):
             names: the names of sockets; their ids if left out.
         """
         rows: list[tuple[str, ...]] = []
-        for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.did):
+        for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.own_differences):
             group = [_pair_row(pair, names) for pair in pairs]
             if alike and (more := len(group) - 2 * _MAX_ALIKE) > 1:
                 group[_MAX_ALIKE:-_MAX_ALIKE] = [("…", f"{more} steps alike", "", "")]
@@ -120,26 +120,26 @@ class CompareView(Shown, Comparison):
     def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
         """Return all blocks except the pictures; ``names`` are the names of sockets."""
         rows = self.rows(names)
-        differing = (index for index, row in enumerate(rows) if row[-1] and self.stands is None)
+        differing = (index for index, row in enumerate(rows) if row[-1] and self.unfinished is None)
         headline, why = self._difference(names)
         blocks = [headline, Table(_PAIR_COLUMNS, rows, marked=next(differing, None)), *lines(why)]
         if self.a.snapshots is not None and self.a.snapshots == self.b.snapshots:
             blocks += changes_table(self.a.snapshots, self.a.session.files, self.b.session.files)
-        if steps := self.beside:
+        if steps := self.differing_step:
             blocks.append(Heading(f"step {_numbered(steps.a)}"))
             blocks += StepCompareView(steps.a, steps.b, steps.names).in_words(names)
             blocks += self._later(steps.a, names)
-        if self.state and self.stands is None:  # a cast that continues from the other has changed the state further
+        if self.state and self.unfinished is None:  # a cast that continues from the other has changed the state further
             now = (dict(side.session.state.data) for side in (self.a, self.b))
             blocks += [Heading("current state"), _changed_tree(*now)]
         return [*blocks, Heading("in total"), self._totals()]
 
     def _later(self, first: StepRecord, names: Mapping[str, str]) -> Iterator[Block]:
         """Yield the later steps that exist in both casts but differ, each as a folded block."""
-        others = [pair for pair in self.pairs if pair.did and pair.a is not first]
+        others = [pair for pair in self.pairs if pair.own_differences and pair.a is not first]
         for a, b, differs in others[:_MAX_LATER]:
             if a is not None and b is not None:
-                aspects = ", ".join(StepPair(a, b, differs).did)
+                aspects = ", ".join(StepPair(a, b, differs).own_differences)
                 title = f"step {_numbered(a)}, {b.number} in B: {_place(a, names)} differs in {aspects}"
                 yield Fold(title, StepCompareView(a, b, self._names).in_words(names), brief=0)
 
@@ -190,8 +190,8 @@ class StepCompareView(Shown, StepComparison):
 
     def all_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
         """Return the reasons for the difference, and the differences."""
-        did = ["A and B did the same."] if self.first is None else self.first.lines
-        return [*lines(_with_names(line, names) for line in did), *self.in_words(names)]
+        sentences = ["A and B did the same."] if self.first is None else self.first.lines
+        return [*lines(_with_names(line, names) for line in sentences), *self.in_words(names)]
 
     def _blocks(self) -> list[Block]:
         return self.all_words()
@@ -262,7 +262,7 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
 
     def _blocks(self) -> list[Block]:
         blocks = lines(self._lines())
-        if self.first is None and self.beside is None:
+        if self.first is None and self.other_difference is None:
             return blocks
         compared = CompareView(self.original, self.replayed)
         drawn = GraphPicture(self.replayed.rules.graph, compared.picture.marks)
@@ -270,7 +270,7 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         return [*blocks, Line("A is the cast, B is the replay."), table, graph_block(drawn.graph, drawn.marks)]
 
     def _lines(self) -> list[str]:
-        first, same_route, missing_answer = self.first, self.beside, self.needs
+        first, same_route, missing_answer = self.first, self.other_difference, self.needs
         sentences = [
             "It takes the same route, with the same results." if same_route is None else "It takes the same route."
         ]
@@ -364,7 +364,7 @@ def compare_view(a: Any, b: Any) -> Compared:
 def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
     """Return the table cells of a replay: its route, the step of the first difference, and the reason."""
     if replay.first is None:
-        difference = replay.beside
+        difference = replay.other_difference
         step, why = ("", "") if difference is None else (difference.place.removeprefix("step "), difference.why)
         return "same", step, why
     route = "different" if replay.needs is None else f"different, needs {replay.needs.socket}"
@@ -374,7 +374,7 @@ def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
 def _pair_row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
     a, b = pair.a, pair.b
     numbers = list(dict.fromkeys(_numbered(step) for step in (a, b) if step is not None))
-    differs = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.did)
+    differs = f"only in {pair.side}" if pair.side != "both" else ", ".join(pair.own_differences)
     return " / ".join(numbers), _step_words(a, names), _step_words(b, names), differs
 
 
