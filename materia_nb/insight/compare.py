@@ -327,7 +327,7 @@ class StepPair(NamedTuple):
 
     @property
     def own_differences(self) -> tuple[Aspect, ...]:
-        """The aspects in which the steps differ, without differences of the state that earlier steps caused."""
+        """The aspects in which the steps differ, apart from differences that they inherit from earlier steps."""
         inherited = {"given", "state"} if "given" in self.differs else {"given"}
         return tuple(aspect for aspect in self.differs if aspect not in inherited)
 

@@ -142,10 +142,7 @@ def marks(lesson: str, who: str, notebook: Mapping[str, Any]) -> list[MarkedAnsw
         lesson: the name of the lesson.
         who: the learner who submitted the notebook; the numbers are drawn from this name, not from a name in the
             notebook.
-        notebook: the notebook as JSON.
-
-    Raises:
-        MateriaError: there is no such lesson (``unknown_lesson``).
+        notebook: the notebook as JSON. Raises: MateriaError: the lesson does not exist (``unknown_lesson``).
     """
     answers, right = answers_in(notebook), answer_key(lesson, who)
     return [

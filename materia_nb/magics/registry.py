@@ -244,8 +244,8 @@ def from_method(
 ) -> None:
     """Register a method as a verb. The signature defines the arguments of the verb, and the docstring is its help.
 
-    A keyword-only parameter is an option, or a flag if it is a bool. The last positional parameter takes the rest of the
-    line, unless it is a number, and then the body of the cell.
+    A keyword-only parameter is an option, or a flag if it is a bool. The last positional parameter takes the rest of
+    the line and the body of the cell, unless it is a number.
 
     Args:
         name: the verb.
@@ -339,7 +339,7 @@ def first_words(verbs: Mapping[str, Verb] = VERBS) -> list[str]:
 
 
 def family(word: str, verbs: Mapping[str, Verb] = VERBS) -> list[str]:
-    """Return the second words of the two-word verbs that begin with ``word``."""
+    """Return the possible second words after ``word``, such as ``items`` after ``edit``; empty if there are none."""
     return [name.partition(" ")[2] for name in verbs if name.startswith(f"{word} ")]
 
 

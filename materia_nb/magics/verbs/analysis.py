@@ -42,7 +42,7 @@ def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> A
 
 @verb("play", example="%materia play Plan-Build-Eval play.html")
 def _play(call: Call, loadout: str, page: str, *, satisfied: Any = 0.5, items: str = "0-3") -> Any:
-    """Write an HTML page on which one plays a loadout: choose each answer, and see where it leads and why.
+    """Write an HTML page to play a loadout: choose each answer, and see where it leads and why.
 
     Args:
         page: the HTML file to write
@@ -157,9 +157,9 @@ def _prompts(
     """Show every prompt of a cast with made-up answers, and the size of each prompt, without asking an agent.
 
     Args:
-        context: a castContext to try instead of that of the loadout, such as full or request
-        rework: send work back once where that is possible
-        later: include later turns: of conversations, and one repair per socket
+        context: a castContext to try instead of the loadout's own, such as full or request
+        rework: let each socket that can send work back do so once
+        later: include later turns of conversations, and one repair for each socket
     """
     return call.bench.prompts(loadout, request, items, context, rework=rework, later=later)
 
@@ -212,7 +212,7 @@ def _chance(text: str) -> Probability:
     "%materia compare --visit 5",
 )
 def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: bool = False) -> Any:
-    """Show where and why two casts first differ, word by word; or the differences of two steps or two loadouts.
+    """Show the first difference between two casts and the reasons; or compare two steps or two loadouts.
 
     Args:
         a: a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout
@@ -234,7 +234,7 @@ def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: b
 
 @verb("replay", example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on")
 def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on: bool = False) -> Any:
-    """Show the route of the recorded answers in another loadout, or in the changed one; no agent runs.
+    """Show the route of the recorded answers in another or a changed loadout, without asking an agent.
 
     Args:
         all_: replay every cast of the loadout with that name, not only the current cast
@@ -300,7 +300,7 @@ def _steps(call: Call) -> Any:
     example="%materia steps ask $.workItems[*].title\n%materia steps ask --tag rain $.context",
 )
 def _ask(call: Call, expression: Rest, *, all_: bool = False, tag: str | None = None) -> Any:
-    """Search the outputs of all steps with JSONPath: each match, with its step, socket and item.
+    """Search the outputs of all steps with JSONPath. Each match is listed with its step, socket and item.
 
     Args:
         expression: JSONPath, or a dotted path
@@ -342,7 +342,7 @@ def _handoff(call: Call, step: int = -1, *, lane: str | None = None) -> Any:
 
 @verb("prompt")
 def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> Any:
-    """Show the prompt that is waiting for an answer, or that of a step."""
+    """Show the prompt that waits for an answer, or the prompt of a step."""
     current = call.cast.now.lane(lane)
     if step is None and current.prompt is not None:
         return prompt_view(current.steps[-1], current.prompt, current.steps)

@@ -55,7 +55,7 @@ from_method(
 
 @verb("step")
 def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
-    """Run one socket, or several.
+    """Run the next socket, or several sockets.
 
     Args:
         count: the number of steps; 1 if left out

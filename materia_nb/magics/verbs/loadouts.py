@@ -213,8 +213,8 @@ def _agent(
 
     Args:
         name: a materia or socket; * for all others; if left out, the agents are listed
-        who: a model (provider:model, or model for the one in each materia), person, command:NAME for a known program,
-            command and its arguments, recorded:FILE (or a cast), or a $variable; left out with a cell
+        who: a model (provider:model, or just model for the model that each materia names), person, command:NAME for a
+            known program, command and its arguments, recorded:FILE (or a cast), or a $variable; left out with a cell
         base_url: the URL of the model's API, if not the provider's own
         max_tokens: the maximum length of an answer, in tokens
         no_tools: ask the model without tools, because it cannot use them
