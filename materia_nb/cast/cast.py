@@ -28,7 +28,7 @@ from materia_nb.cast.work import Work, clean, given, now, over
 from materia_nb.engine import approvals, decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import StepRecord, lanes_at_work
+from materia_nb.engine.session import Session, StepRecord, lanes_at_work
 from materia_nb.engine.state import NEXT, Failure, Status
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -154,19 +154,24 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self.runner.rules.graph
 
     @property
+    def _session(self) -> Session:
+        self.runner.refresh()
+        return self.runner.session
+
+    @property
     def status(self) -> Status:
         """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
-        return self.runner.session.state.status
+        return self._session.state.status
 
     @property
     def state(self) -> Mapping[str, JSON]:
         """The JSON state that the sockets share."""
-        return self.runner.session.state.data
+        return self._session.state.data
 
     @property
     def steps(self) -> StepList:
         """The steps so far, in order, shown as a table; ``steps[-1]`` is the latest. See :class:`StepList`."""
-        return steps_of(self.runner.session, self.graph)
+        return steps_of(self._session, self.graph)
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
@@ -176,7 +181,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     @property
     def failure(self) -> Failure | None:
         """The reason why the cast failed or was aborted, or None."""
-        return self.runner.session.state.failure
+        return self._session.state.failure
 
     def why(self, step: int | None = None, *, lane: str | None = None) -> Why:
         """Explain why the cast continued at a certain socket after a step.
@@ -213,7 +218,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         from materia_nb.insight.estimate import usage_by
 
         groups = by or ("socket",)
-        return SpentView(groups, usage_by(self.runner.rules, self.runner.session, groups))
+        return SpentView(groups, usage_by(self.runner.rules, self._session, groups))
 
     @property
     def files(self) -> FilesView:
@@ -238,7 +243,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
         self.now.needs_castable()
         path_segments(path)
-        return BlameView(path, blame_value(self.runner.session, path))
+        return BlameView(path, blame_value(self._session, path))
 
     def replay(self, loadout: object) -> ReplayView[Cast]:
         """Replay the recorded answers in another loadout and return the route. No agent or process runs.
@@ -608,6 +613,9 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
         """Start another cast from a step, in a directory of its own; this one stays as it is (R55).
 
+        A read-only cast can be forked too, also while another program runs it. A cast of the reference engine is replayed
+        in its own loadout up to the step.
+
         It begins with a copy of the agents, pins and breakpoints; later changes of these in one of the casts do not affect
         the other (R47).
 
@@ -619,6 +627,11 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             MateriaError: there is no such step (``no_step``), or the cast did not continue from it (``back``).
         """
         number = self.steps.at(step).number if step else step
+        if self.runner.reading is not None and not self.runner.reading.ours:
+            cast = self.replay(self.graph).go_on()
+            if number is not None and number < len(cast.steps):
+                cast.back(number)
+            return cast
         return self._resume_like_this(runner_factory.fork_directory(self.runner, number, root))
 
     def _cast_of_replay(self, replay: Replay) -> Cast:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.agents.interface import Agent, name_of
 from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, require_agent
@@ -38,7 +38,7 @@ from materia_nb.platform import Stop, computing, resting
 from materia_nb.store.file_snapshots import FORK_DIR, FileSnapshots
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, JournalLine, journal_lines, read_journal
-from materia_nb.store.opening import not_kept
+from materia_nb.store.opening import CONTINUE_HINT, not_kept
 from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import ArtifactWriter, RunDir
 
@@ -134,6 +134,32 @@ class Followers:
                 self._messages.append(f"A view stopped following the {kind} of the cast: {named_error(error)}")
 
 
+class RunContents(NamedTuple):
+    """The contents of a run directory that is read but not written here.
+
+    Attributes:
+        rules: the rules of the recorded loadout.
+        session: the session that the journal describes.
+        project: the directory that utilities and agents work in.
+        problems: the reasons why the loadout cannot be cast here (R41).
+        messages: messages about parts that could not be read.
+        differences: the steps at which this engine would not have taken the recorded route.
+        ours: True if this engine wrote the journal; False for the reference engine.
+        writer: the program that has the cast open for writing, or None.
+        version: a value that changes with the journal and with the writer.
+    """
+
+    rules: Rules
+    session: Session
+    project: Path
+    problems: Sequence[str]
+    messages: Sequence[str]
+    differences: Sequence[Difference]
+    ours: bool
+    writer: str | None
+    version: object
+
+
 class Runner(Work):
     """Runs one cast. Only one caller at a time changes the cast, under its lock.
 
@@ -162,15 +188,19 @@ class Runner(Work):
         problems: Sequence[str] = (),
         messages: Sequence[str] = (),
         differences: Sequence[Difference] = (),
-        continuing: str = RESUME,
+        reading: RunContents | None = None,
+        read_again: Callable[[RunContents], RunContents | None] = lambda _: None,
     ) -> None:
-        """Assemble the runner. Without a journal the cast is read-only, and ``continuing`` says how to continue it."""
+        """Assemble the runner. Without a journal the cast is read-only.
+
+        Then ``reading`` has the contents of the directory, and ``read_again`` returns the new contents if they changed.
+        """
         self.files, self.rules, self.session = files, rules, session
         self.project, self.utilities = project, utilities
         self.agents = agents.copy(partial(require_agent, rules.graph))  # a copy for this cast (R47)
         self.journal = journal
         self.problems = problems
-        self.continuing = continuing
+        self.reading, self._read_again = reading, read_again
         self.stop = Stop()
         super().__init__(self)
         self.functions: dict[str, Agent] = {}
@@ -192,14 +222,26 @@ class Runner(Work):
         self.recording = threading.RLock()
         self._close = weakref.finalize(self, journal.close) if journal is not None else None
 
+    def refresh(self) -> None:
+        """Read a read-only cast again if another program has changed it, and call the followers of changes."""
+        with self.recording:
+            if self.reading is None or (reading := self._read_again(self.reading)) is None:
+                return
+            self.reading, self.rules, self.session = reading, reading.rules, reading.session
+            self.problems, self.differences = reading.problems, tuple(reading.differences)
+            self.messages[:] = reading.messages
+        self.followers.report_changes()
+
     def snapshot(self) -> Snapshot:
-        """Return a snapshot of the current cast."""
+        """Return a snapshot of the current cast; a read-only cast is first read again if it changed."""
+        self.refresh()
         session = self.session  # read once: a step may end meanwhile
         functions = (name for name, pin in session.pins.items() if pin.kind == "function")
         lost_pins = tuple(name for name in functions if name not in self.functions)
         live = Live(
             writable=self.journal is not None,
-            continuing=self.continuing,
+            continuing=self._continuing,
+            writer=self.reading and self.reading.writer,
             saying=tuple(self.saying),
             lanes_saying=self._lanes.saying if self._lanes is not None else {},
             stop_asked=self.stop.is_set(),
@@ -250,14 +292,20 @@ class Runner(Work):
         if self.problems:
             refuse_recorded(self.problems, self.files.path)
         if self.journal is None:
+            self.refresh()
             where = str(self.files.path)
-            raise MateriaError("This cast is open read-only.", where=where, hint=self.continuing, kind="read_only")
+            raise MateriaError("This cast is open read-only.", where=where, hint=self._continuing, kind="read_only")
         if self._astray:
             self._recover()
         if self._unwritten and not self.goes_on:
             self._write([], self.session)
         if self.session.keeps and not self.running:
             self.keep_files("person" if self.session.state.waiting_at is None else "step")
+
+    @property
+    def _continuing(self) -> str:
+        can_resume = self.reading is None or (self.reading.ours and self.reading.writer is None)
+        return RESUME if can_resume else CONTINUE_HINT
 
     def refuse_while_running(self) -> None:
         """Raise MateriaError (``busy``) if a step or an edit is in progress."""

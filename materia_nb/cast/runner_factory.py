@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from materia_nb.agents.notebook_agents import AgentTable, names_of
 from materia_nb.cast.edits import Chosen
-from materia_nb.cast.runner import Runner
-from materia_nb.cast.snapshot import RESUME
+from materia_nb.cast.runner import RunContents, Runner
+from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.cast.work import now
 from materia_nb.engine import approvals, evolve
 from materia_nb.engine import events as ev
@@ -21,11 +23,10 @@ from materia_nb.file_io import sync_folder
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_OFF
-from materia_nb.store.files import CastLock, before_first_record, disk
+from materia_nb.store.files import CastLock, before_first_record, disk, lock_owner
 from materia_nb.store.journal import Journal, journal_lines, read_journal
 from materia_nb.store.opening import (
     CONFIG,
-    CONTINUE_HINT,
     END_IS_MISSING,
     ENGINE,
     as_recorded,
@@ -152,6 +153,39 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
             (``damaged_journal``).
     """
     files = RunDir(path)
+    reading = _read(files)
+    return Runner(
+        files,
+        *reading[:2],
+        project=reading.project,
+        agents=agents or AgentTable(),
+        problems=reading.problems,
+        messages=reading.messages,
+        differences=reading.differences,
+        reading=reading,
+        read_again=partial(_read_again, files),
+    )
+
+
+def _read_again(files: RunDir, before: RunContents) -> RunContents | None:
+    """Return the contents of a run directory if they differ from those before; None while they cannot be read."""
+    with suppress(MateriaError):
+        if _version(files) != before.version:
+            reading = _read(files)
+            return reading if reading.ours else reading._replace(writer="pi-materia")
+    return None
+
+
+def _version(files: RunDir) -> tuple[str | None, object]:
+    try:
+        status = Path(files.journal).stat()
+    except OSError:  # reading the journal reports it
+        return None, None
+    return lock_owner(files.path), (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _read(files: RunDir) -> RunContents:
+    version = _version(files)
     recorded = read_recorded(files, view_only=True)
     rules, lines = recorded.rules, recorded.contents.lines
     messages = [] if cast_start(recorded.contents) else ["The journal does not say how the cast began."]
@@ -162,16 +196,16 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
         done = as_recorded(rules, lines, files.text_of)
     else:
         done = read_session(rules, lines, files.text_of, empty=True)
-    return Runner(
-        files,
+    return RunContents(
         rules,
         done.session,
-        project=recorded.project,
-        agents=agents or AgentTable(),
-        differences=done.differences,
-        messages=[*_not_castable(rules, recorded.problems), *done.messages, *messages],
-        problems=recorded.problems,
-        continuing=RESUME if recorded.ours else CONTINUE_HINT,
+        recorded.project,
+        recorded.problems,
+        [*_not_castable(rules, recorded.problems), *done.messages, *messages],
+        done.differences,
+        ours=recorded.ours,
+        writer=version[0],
+        version=version,
     )
 
 
@@ -255,8 +289,11 @@ def _keep_envelope(runner: Runner) -> None:
 def fork_directory(runner: Runner, number: int | None, root: Path | None = None) -> Path:
     """Create the directory of a fork that continues from step ``number`` of a cast, or from its current state (R55)."""
     with runner.lock():
-        runner.begin()
-        runner.write_derived()
+        if runner.journal is None:
+            refuse_recorded(runner.problems, runner.files.path)
+        else:
+            runner.begin()
+            runner.write_derived()
         number_of_steps = len(runner.session.steps) if number is None else number
         return fork_files(runner.files, runner.rules, number_of_steps, root, now=number is None)
 

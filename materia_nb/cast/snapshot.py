@@ -55,6 +55,7 @@ class Live:
     Attributes:
         writable: True if the cast can be continued.
         continuing: a hint about how to continue a read-only cast.
+        writer: the program that has a read-only cast open for writing, or None.
         saying: the parts of the current answer that have arrived.
         lanes_saying: the parts of the current answers that have arrived, by lane.
         stop_asked: True if a stop was requested.
@@ -71,6 +72,7 @@ class Live:
 
     writable: bool = False
     continuing: str = RESUME
+    writer: str | None = None
     saying: Sequence[str] = ()
     lanes_saying: Mapping[str, Sequence[str]] = field(default_factory=dict)
     stop_asked: bool = False

@@ -165,8 +165,8 @@ _MAX_CONFIG_BYTES: Final = 50_000_000
 
 CONFIG: Final = "config.resolved.json"
 
-CONTINUE_HINT: Final = "continue a copy of the cast: cast.replay(cast.graph).go_on()"
-"""A hint with the command that continues an open cast of another engine."""
+CONTINUE_HINT: Final = "continue in a cast of your own: cast.fork()"
+"""A hint with the command that continues an open cast that another program or engine writes."""
 
 ENGINE = "materia_nb"
 """The name of this engine in journals."""

@@ -35,6 +35,8 @@ CALLBACKS: Final = threading.RLock()
 """Lock held while a callback of any panel runs: panels share casts, and callbacks may come from several threads."""
 
 GONE: Final = "The buttons need their kernel. Run this cell again."
+_READ_AGAIN_S: Final = 0.4
+"""Minimum delay until the journal of a read-only cast is read again, in seconds."""
 _QUIET_S: Final = 0.6
 """Delay between a redraw and the update of the panel's record, in seconds."""
 _LONGEST_NOTICE: Final = 2_000
@@ -88,6 +90,14 @@ class Panel(Shown):
     def follow(self, cast: Cast) -> None:
         """Redraw after every change of ``cast``, until the panel is closed."""
         self.at_close(cast.follow.changes(lambda _: self.later()))
+        if not cast.now.writable:
+            self._read_again(cast)
+
+    def _read_again(self, cast: Cast) -> None:
+        """Follow the journal of a read-only cast, until the panel is closed."""
+        start = time.monotonic()
+        cast.runner.refresh()
+        self.after(max(_READ_AGAIN_S, time.monotonic() - start), lambda: self._read_again(cast))
 
     def follow_runs(self, runs: Runs) -> None:
         """Redraw when a run starts or ends, and show its error."""

@@ -59,7 +59,7 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
         return _working(now, activity)
     status, failure, latest = now.status, now.failure, now.latest
     if not now.writable:
-        return Pill("gone", f"{status} · read-only", detail=now.live.continuing)
+        return _read_only(now)
     if status == "complete":
         warnings = now.warnings
         outcome = "done, with warnings" if warnings else "done"
@@ -76,6 +76,14 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
     failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.lanes_go_on else 0
     more = f" ({counted(failed, 'lane')} failed)" if failed else ""
     return stopped._replace(label=f"{stopped.label}{more}")
+
+
+def _read_only(now: Snapshot) -> Pill:
+    writer, hint = now.live.writer, now.live.continuing
+    if writer is None or now.status not in ("ready", "waiting", "held"):
+        return Pill("gone", f"{now.status} · read-only", detail=hint)
+    where = f" at {now.names[now.next_socket]}" if now.next_socket else ""
+    return Pill("gone", f"{now.status}{where} · run by {writer.partition(' on ')[0]}", detail=f"{writer} · {hint}")
 
 
 def _for_what(hold: Hold) -> str:
@@ -445,6 +453,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         "step": None if past is None or in_lane else len(past.steps),
         "past": past is not None,
         "can": now.writable and not busy,
+        "own": now.writable,
         "busy": busy,
         "id": f"{now.id} {rows.line} {left} {rows.moved}",
         "axis": total - _on_axis(now) if axes else total + 1,

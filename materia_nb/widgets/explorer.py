@@ -233,8 +233,7 @@ class CastExplorer(Panel):
     def _fork(self, cast: ShortText) -> None:
         """Fork a cast at its current state, and show the fork below the list."""
         entry = self._entry(cast)
-        with self._casts.writing(entry.path if entry is not None else cast) as source:
-            fork = self._casts.take(source.fork())
+        fork = self._casts.take(self._casts.look_at(entry.path if entry is not None else cast).fork())
         self._put_below(fork.id, fork)
         self.read()
 
@@ -351,7 +350,7 @@ class CastExplorer(Panel):
     def _acts_of(self, entry: CastEntry) -> dict[str, Any]:
         """Return the possible commands on a cast, and the reason if the cast cannot be resumed."""
         readable = entry.status != "broken"
-        recorded = "it was recorded elsewhere: it can be opened read-only"
+        recorded = "it was recorded elsewhere: open it, or continue in a fork"
         return {
             "id": entry.id,
             "identity": identity_of(entry, self._writer(entry)),
@@ -359,7 +358,7 @@ class CastExplorer(Panel):
             "name": entry.name,
             "whole": readable,
             "resumes": readable and entry.ours and entry.status != "complete",
-            "forks": readable and entry.ours,
+            "forks": readable,
             "why": "it is complete" if entry.status == "complete" else recorded,
         }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from browser.surface import Surface, press_button
+from other_kernel import OtherKernel
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -114,3 +115,33 @@ def test_casts_can_be_found_shown_compared_and_resumed(lab: Lab):
     rows.filter(has_text="a broken guide").click()
     press_button(casts.get_by_role("button", name="Resume"))
     lab.cell(cell).locator(".mnb-pill", has_text="failed · Build").wait_for()
+
+
+def test_cast_in_another_kernel_is_followed_and_continued_here(lab: Lab):
+    other = OtherKernel(lab.folder)
+    try:
+        agent = "%load_ext materia_nb\n%materia list casts\nwb.agent('*', lambda: 'from here')"
+        lab.open(lab.notebook(agent, f"%materia open {other.run_dir}", "%materia show"))
+        lab.run_all()
+        panel = Surface(lab, 2)
+        panel.wait_for_status(f"ready at Socket-1 M · run by process {other.process.pid}")
+        rows = panel.at.get_by_role("grid", name="steps").get_by_role("row")
+        for command, status in (("step", "ready at Socket-2 M"), ("step", "ready at Socket-3 M"), ("step", "failed")):
+            other.does(command)
+            panel.wait_for_status(status)
+        rows.filter(has_text="by Socket-2").wait_for()
+        lab.screenshot("elsewhere")
+        other.does("retry")
+        panel.wait_for_status("complete · read-only")
+        rows.filter(has_text="by Socket-1").click()
+        panel.at.locator(".mnb-under", has_text="step 1").wait_for()
+        panel.press("Continue here")
+        panel.wait_for_status("ready · Socket-2 M is next")
+        panel.press("Run")
+        panel.wait_for_status("done")
+        panel.tab("Timeline")
+        rows.filter(has_text="from here").first.wait_for()
+        assert [step for step in rows.all_inner_texts() if "by Socket-2" in step] == []
+    finally:
+        other.process.kill()
+        other.process.wait()

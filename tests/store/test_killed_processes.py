@@ -126,7 +126,7 @@ def test_killed_casts_have_the_same_result_as_undisturbed_casts(undisturbed, tmp
         (run,) = (project / "casts").glob("2*Z")
         recorded = read_journal(run / "events.jsonl")
         assert len(recorded.lines) == lines_written(reached)
-        before = open_cast(run)
+        before = open_cast(run).now
         cast = resume_cast(run, h.table(agents(project)))
         if cast.status != "complete":
             assert cast.run() == "complete"
@@ -142,7 +142,7 @@ def test_killed_casts_have_the_same_result_as_undisturbed_casts(undisturbed, tmp
         assert sum(again.values()) <= 1
         if again:
             assert before.status == "waiting"
-            visit = before.now.waiting_at
+            visit = before.waiting_at
             assert list(again) == [f"{visit.socket} {visit.visit}"]
         assert cast.now.messages in ([], [m for m in cast.now.messages if "set aside" in m])
         cast.close()
@@ -176,9 +176,9 @@ def test_killed_lanes_give_the_same_result(tmp_path):
         project.mkdir()
         run_until(cast_lanes, str(project), at=number)
         (run,) = (project / "casts").glob("2*Z")
-        before = open_cast(run)
-        at_work += bool(before.runner.lanes_at_work)
-        over = [name for name, lane in before.now.lanes.items() if lane.status == "accepted"]
+        opened = open_cast(run)
+        before, at_work = opened.now, at_work + bool(opened.runner.lanes_at_work)
+        over = [name for name, lane in before.lanes.items() if lane.status == "accepted"]
         cast = resume_cast(run, h.table(stream_agents(LANES)))
         if cast.status != "complete":
             assert cast.run() == "complete"
@@ -189,7 +189,7 @@ def test_killed_lanes_give_the_same_result(tmp_path):
             assert made.route == lane.now.route
             assert h.timeless(made.engine) == h.timeless(lane.now.engine)
             if name in over:
-                assert made.steps == before.now.lanes[name].now.steps
+                assert made.steps == before.lanes[name].now.steps
         cast.close()
     assert at_work, "lanes were at work at one of the moments"
 

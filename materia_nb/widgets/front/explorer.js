@@ -133,7 +133,7 @@ export function castsView({ model, el }) {
     const cast = picked();
     for (const node of [open, compare, label]) setEnabled(node, Boolean(cast?.whole), cast ? "it cannot be read" : "choose a cast first");
     setEnabled(resume, Boolean(cast?.resumes), cast ? cast.why : "choose a cast first");
-    setEnabled(fork, Boolean(cast?.forks), cast ? "it was recorded elsewhere: it can be opened read-only" : "choose a cast first");
+    setEnabled(fork, Boolean(cast?.forks), cast ? "its journal cannot be read" : "choose a cast first");
     setEnabled(remove, Boolean(cast), "choose a cast first");
     open.classList.toggle("mnb-main", Boolean(cast?.whole));
   };

@@ -56,7 +56,7 @@ type Span = [ms: number, waits: number];
 /** Rows are counted from 1; `at` is the row and `step` the cast's own step that is looked at; rows from `axis` on stand on the axis of the lanes. */
 type Timeline = {
   id: string; total: number; at: number|null; step: number|null; axis: number; tail: Step[]; span: Span; lines: [number|null, string][]; line: number|null;
-  busy: boolean; can: boolean; past: boolean; lanes?: Blocks;
+  busy: boolean; can: boolean; own: boolean; past: boolean; lanes?: Blocks;
 };
 
 // items.js

@@ -46,7 +46,7 @@ export function piecesOnAxis(axis, lane, step, no) {
 /** @param {HTMLElement} host @param {Talk} send @param {HTMLElement} controls @returns {Part} */
 export function timelinePart(host, send, controls) {
   /** @type {Timeline} */
-  let data = { id: "", total: 0, at: null, step: null, axis: 1, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false, past: false };
+  let data = { id: "", total: 0, at: null, step: null, axis: 1, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false, own: true, past: false };
   /** @type {Map<number, Step>} */
   let rows = new Map();
   /** @type {number[]|null} the rows found by the search, or null */
@@ -184,10 +184,10 @@ export function timelinePart(host, send, controls) {
       setAttr(slider, "aria-valuetext", past === null ? "the present" : past ? `step ${called(past)}` : "the start");
       show(now, data.past, fork);
       for (const control of [play, speed, slider]) control.hidden = data.total < MIN_TO_PLAY;
-      back.hidden = (data.step ?? null) === null;
+      back.hidden = !data.own || (data.step ?? null) === null;
       setEnabled(back, data.can && line_ === null, "not while a step runs");
-      setEnabled(fork, data.can && data.total > 0 && line_ === null, "not now");
-      setText(fork, (data.step ?? null) === null ? "Fork" : "Fork from here");
+      setEnabled(fork, !data.busy && data.total > 0 && line_ === null, "not now");
+      setText(fork, data.own ? ((data.step ?? null) === null ? "Fork" : "Fork from here") : "Continue here");
       setAttr(grid.node, "data-empty", sought ? "no such step" : "Steps appear here. Press Step.");
       if (sought) return void search();
       if (past) grid.active = past - 1;

@@ -1,0 +1,165 @@
+"""Read-only casts: they follow the journal that another program writes, and a fork continues them here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb import Workbench
+from materia_nb.cast import open_cast
+from materia_nb.errors import MateriaError
+from materia_nb.widgets.base import Activity
+from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.cast_slices import pill
+from other_kernel import OtherKernel
+
+IDLE = Activity()
+RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
+
+
+@pytest.fixture
+def other(tmp_path):
+    kernel = OtherKernel(tmp_path)
+    yield kernel
+    kernel.process.kill()
+    kernel.process.wait()
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Return a copy of a cast of the reference engine with its first lines, and a function that writes the next lines."""
+    path = tmp_path / "casts" / "loop-retry"
+    shutil.copytree(RECORDED / "loop-retry", path)
+    journal = path / "events.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+
+    def write(count: int, cut: int = 0) -> None:
+        text = "".join(lines[:count])
+        journal.write_text(text[: len(text) - cut])
+
+    write(len(lines) // 2)
+    return path, len(lines), write
+
+
+def test_read_only_cast_follows_another_kernel_through_failure_and_retry(other):
+    cast = open_cast(other.run_dir)
+    assert pill(cast.now, IDLE).label == f"ready at Socket-1 M · run by process {other.process.pid}"
+    assert other.does("step") == "ready"
+    assert [step.output for step in cast.steps] == ["by Socket-1"]
+    assert other.does("step") == "ready"
+    assert other.does("step") == "failed"
+    assert (cast.status, cast.failure.kind) == ("failed", "agent_error")
+    assert pill(cast.now, IDLE).label == "failed · read-only"
+    assert other.does("retry") == "complete"
+    assert (cast.status, cast.steps[-1].output) == ("complete", "by Socket-3")
+    other.ends()
+    assert cast.now.live.writer is None
+
+
+def test_hint_says_resume_only_if_no_other_program_has_the_cast_open(other):
+    cast = open_cast(other.run_dir)
+    with pytest.raises(MateriaError, match=r"cast\.fork\(\)"):
+        cast.step()
+    other.ends()
+    with pytest.raises(MateriaError, match="resume it"):
+        cast.step()
+
+
+def test_followers_hear_of_changes_that_another_kernel_makes(other):
+    cast, seen = open_cast(other.run_dir), []
+    cast.follow.changes(lambda changed: seen.append(len(changed.steps)))
+    cast.runner.refresh()
+    assert seen == [], "nothing has changed yet"
+    other.does("step")
+    cast.runner.refresh()
+    cast.runner.refresh()
+    assert seen == [1]
+
+
+def test_panel_of_a_read_only_cast_redraws_by_itself(other):
+    cast, drawn = open_cast(other.run_dir), threading.Event()
+    panel = CastPanel(cast)
+    panel.front.observe(lambda change: drawn.set() if change.new["total"] == 1 else None, "timeline")
+    assert panel.front.timeline["total"] == 0
+    other.does("step")
+    assert drawn.wait(10)
+    assert panel.front.bar["can"]["run"] is False
+    panel.close()
+
+
+def test_cast_of_the_reference_engine_is_followed_to_its_end(recorded):
+    path, count, write = recorded
+    cast = open_cast(path)
+    before = len(cast.steps)
+    assert "read-only" in pill(cast.now, IDLE).label, "nobody knows yet whether it still runs"
+    write(count - 2)
+    assert len(cast.steps) > before
+    assert pill(cast.now, IDLE).label.endswith("run by pi-materia")
+    write(count)
+    assert cast.status == "complete"
+    h.assert_same(cast, open_cast(path))
+    assert cast.route == open_cast(RECORDED / "loop-retry").route
+
+
+def test_half_written_line_changes_nothing_until_it_is_whole(recorded):
+    path, count, write = recorded
+    cast = open_cast(path)
+    steps = len(cast.steps)
+    write(count, cut=20)
+    assert len(cast.steps) >= steps
+    assert cast.status != "complete"
+    write(count)
+    assert cast.status == "complete"
+
+
+def test_vanished_directory_leaves_the_last_contents(recorded):
+    path, _, _ = recorded
+    cast = open_cast(path)
+    steps = len(cast.steps)
+    shutil.rmtree(path)
+    assert len(cast.steps) == steps
+
+
+@pytest.mark.parametrize("step", [None, 0, 1])
+def test_fork_of_a_cast_in_another_kernel_continues_from_any_step(other, step):
+    other.does("step")
+    other.does("step")
+    before = (other.run_dir / "events.jsonl").read_bytes()
+    source = open_cast(other.run_dir, h.table({"M": lambda: "from here"}))
+    fork = source.fork(step)
+    assert len(fork.steps) == (2 if step is None else step)
+    assert fork.run() == "complete"
+    assert fork.steps[-1].output == "from here"
+    assert (other.run_dir / "events.jsonl").read_bytes() == before
+    fork.close()
+
+
+@pytest.mark.parametrize("step", [None, 0, 3])
+def test_fork_of_a_cast_of_the_reference_engine_continues_from_any_step(recorded, step):
+    path, _, _ = recorded
+    source = open_cast(path)
+    fork = source.fork(step)
+    assert len(fork.steps) == (len(source.steps) if step is None else step)
+    assert fork.now.writable
+    assert (
+        json.loads((fork.run_dir / "events.jsonl").read_text().splitlines()[0])["data"]["forkedFrom"]["cast"]
+        == source.id
+    )
+    fork.close()
+
+
+def test_workbench_opens_and_forks_a_cast_that_another_kernel_runs(other, tmp_path):
+    with Workbench(tmp_path / "project") as bench:
+        bench.agent("*", lambda: "mine")
+        source = bench.open(other.run_dir)
+        other.does("step")
+        assert len(source.steps) == 1
+        fork = source.fork()
+        assert fork.run() == "complete"
+        assert [step.output for step in fork.steps] == ["by Socket-1", "mine", "mine"]
+        fork.close()
