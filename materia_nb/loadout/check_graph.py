@@ -298,7 +298,7 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
 
 
 def _suggest_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None = None) -> Fix | None:
-    """Return a fix that makes a loop consume the generator before it, or that connects the generator it names to it."""
+    """Return a fix that sets a loop's generator to the generator before it, or adds an edge from its generator."""
     likely = facts.likely_generator(loop.members)
     if likely is not None and likely != loop.source:
         step = do("set_source", loop.id, "consumes", from_=likely)

@@ -450,7 +450,7 @@ def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
 
 
 def _suggest_file(path: Path) -> str:
-    """Return advice that suggests the most similar config file in the directory of ``path``."""
+    """Return advice that names the most similar config file in the directory of ``path``."""
     folder = path.parent
     try:
         files = [file for file in folder.iterdir() if file.suffix.lower() in ENDINGS and file.exists()]

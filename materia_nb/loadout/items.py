@@ -145,7 +145,7 @@ def socket_iterator(socket: SocketFacts) -> Iterator | None:
 
 
 def socket_advance(derivation: Derivation, socket: SocketFacts) -> Advance | None:
-    """Return the advance of a socket: its own, completed from its iterator, or a derived one (R14)."""
+    """Return the advance of a socket: its own advance, completed from its iterator, else a derived advance (R14)."""
     if socket.advance is None:
         return derivation.advances.get(socket.id)
     raw, cursor, when = socket.advance, socket.advance_cursor or "?", socket.advance.get("when")

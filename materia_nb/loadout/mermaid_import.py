@@ -1,7 +1,7 @@
 """Parser for Mermaid flowcharts: nodes with their labels, and the links between the nodes.
 
-The grammar is that of Mermaid 11. Text that the parser cannot read is an error with its line; no statement is guessed or
-dropped. Styles, classes, clicks and directions do not change the graph, so they are skipped.
+It follows the grammar of Mermaid 11. Unreadable text causes an error with its line number; the parser never guesses or
+drops a statement. Styles, classes, clicks and directions do not change the graph, so they are skipped.
 """
 
 from __future__ import annotations

@@ -135,7 +135,9 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
     if problems:
         raise LoadoutError(Report(tuple(problems)), name)
     if name is None:
-        no_loadout = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", "add a loadout to loadouts")
+        no_loadout = Problem(
+            INVALID_CONFIG, "loadouts", "the config has no loadouts", "add a loadout to the field loadouts"
+        )
         raise LoadoutError(Report((no_loadout,)))
     facts = loadout_facts(document, name)
     materia: dict[str, Materia] = {}

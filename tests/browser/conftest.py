@@ -53,7 +53,7 @@ REPORT = pytest.StashKey[pytest.TestReport]()
 def chromium() -> Iterator[Browser]:
     path = find_chromium()
     if path is None or not driver_starts():
-        _skip_or_fail("no Chromium; `make test` says how to get one")
+        _skip_or_fail("Chromium is missing; `make test` explains how to install it")
     with launched(path) as browser:
         yield browser
 
@@ -104,7 +104,7 @@ def kernel(request: pytest.FixtureRequest) -> str:
     """Return the name of the kernel for the test's notebooks: the newest, unless the test runs on both."""
     name: str = getattr(request, "param", NEWEST)
     if name == OLDEST and oldest_kernel.python() is None:
-        _skip_or_fail("no environment with the oldest kernel; `make test` makes it")
+        _skip_or_fail("the environment with the oldest kernel is missing; `make test` creates it")
     return name
 
 

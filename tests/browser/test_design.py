@@ -28,7 +28,7 @@ CANVAS: Final = "document.querySelector('.mnb-canvas')"
 
 
 class Designer:
-    """A user who operates the designer; ``actions`` counts clicks, drags and typed words."""
+    """The designer, with a method for each action of a user; ``actions`` counts clicks, drags and typed words."""
 
     def __init__(self, lab: Lab, cell: int) -> None:
         self.lab, self.page, self.panel = lab, lab.page, lab.cell(cell)
@@ -166,7 +166,10 @@ def assert_expected_loadout(document: dict[str, Any]) -> None:
 
 
 def test_loadout_with_two_loops_can_be_built_by_mouse_alone(designer: Designer):
-    """In a cell 848 pixels wide all sockets are visible at once; one more is created at the end of a dropped edge."""
+    """In a cell 848 pixels wide, all sockets are visible at once.
+
+    Dropping an edge on an empty spot creates a socket.
+    """
     designer.page.set_viewport_size({"width": 1280, "height": 800})
     for number, materia in enumerate(MATERIA, 1):
         designer.add(materia, f"Socket-{number}")
@@ -238,7 +241,7 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
 
 
 def _by_finger_and_by_keys_in_a_narrow_surface(designer: Designer) -> None:
-    """At 400 pixels controls are large enough, a dropped edge asks for its target, a long touch opens the menu."""
+    """In a panel 400 pixels wide, controls are large enough, and edges and menus can be used by touch."""
     lab = designer.lab
     fingers = lab.page.context.new_cdp_session(lab.page)
     fingers.send("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 1})
@@ -299,7 +302,7 @@ FOCUSED = "(one) => one === document.activeElement"
 
 
 class KeyboardDesigner(Designer):
-    """A user who operates the designer without a mouse."""
+    """The designer, with methods that use only the keyboard."""
 
     def key(self, *keys: str) -> None:
         for one in keys:

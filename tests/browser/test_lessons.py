@@ -23,7 +23,7 @@ def places(lesson: Path) -> dict[str, int]:
 
 
 def test_verdict_on_a_guess_stays_in_the_saved_notebook(lab: Lab):
-    """A wrong guess, the right one, a double click: the question, the cells below and the record stay unchanged."""
+    """A wrong guess, a right guess and a double click change neither the question nor later cells nor stored output."""
     lesson = NOTEBOOKS / "03-loops.ipynb"
     at = places(lesson)
     lab.open(lesson)

@@ -53,7 +53,7 @@ def test_added_socket_gets_the_next_canonical_id(draft):
 
 def test_the_first_socket_is_the_entry():
     draft = Design("New", {}, config({}))
-    assert not draft.report.ok, "an unfinished loadout can be held"
+    assert not draft.report.ok, "a design can have an unfinished loadout"
     assert draft.add_socket("P") == "added Socket-1 (P) as the entry"
     assert draft.document == {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "P"}}}
     assert draft.report.ok
@@ -103,7 +103,9 @@ def test_rename_updates_a_cursor_named_after_the_socket():
     named["Socket-1"]["foreach"]["cursor"] = "Socket-1Index"
     draft = design(config(named))
     draft.rename_socket("Socket-1", "Rows")
-    assert draft.document["sockets"]["Socket-2"]["advance"]["cursor"] == "Socket-1Index", "it was spelled out"
+    assert draft.document["sockets"]["Socket-2"]["advance"]["cursor"] == "Socket-1Index", (
+        "the cursor was written explicitly"
+    )
 
 
 def test_removing_a_socket_removes_its_references_and_reports_them(draft):
@@ -155,7 +157,7 @@ def test_operations_copy_their_arguments():
     mine = {"plan": "$.context"}
     draft = design()
     draft.set_socket("Socket-4", "assign", mine)
-    mine["plan"] = "changed behind its back"
+    mine["plan"] = "the caller changed its argument later"
     assert draft.document["sockets"]["Socket-4"]["assign"] == {"plan": "$.context"}
 
 
@@ -167,7 +169,7 @@ def test_several_sockets_are_moved_or_removed_as_one_step(draft):
     words = draft.remove_sockets(["Socket-4", "Socket-3", "Socket-4"])
     assert words.startswith("removed Socket-4, with 1 exit; removed Socket-3, with 3 edges")
     assert list(draft.document["sockets"]) == ["Socket-1", "Socket-2"]
-    assert len(draft.steps) == 3, "what changes nothing is no step"
+    assert len(draft.steps) == 3, "an operation without effect is not a step"
 
 
 def test_unknown_fields_can_be_removed():
@@ -370,7 +372,7 @@ def test_r27_loop_can_be_made_from_sockets():
     }
     draft = design(config(sockets))
     assert draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1") == ("made loop items from Socket-2, Socket-3")
-    assert ("invalid-loop", "loops.items.sockets") in codes(draft), "it forms no cycle yet"
+    assert ("invalid-loop", "loops.items.sockets") in codes(draft), "the edges of the loop form no cycle yet"
     draft.add_edge("Socket-3", "Socket-2")
     assert draft.report.ok
     draft.add_exit("items", "Socket-3", "satisfied", "Socket-4")
@@ -461,9 +463,9 @@ def test_undo_and_redo_restore_documents(draft):
     assert draft.document is after
     draft.undo()
     draft.set_entry("Socket-4")
-    assert draft.undone == (), "a new step ends what was undone"
+    assert draft.undone == (), "a new step removes the undone steps"
     draft.set_entry("Socket-4")
-    assert len(draft.steps) == 2, "what changes nothing is not a step"
+    assert len(draft.steps) == 2, "an operation without effect is not a step"
 
 
 def test_autosaved_design_restores_its_undo_history(draft):
@@ -589,7 +591,7 @@ def test_undoing_everything_restores_the_original(document, operations):
     for _ in range(count):
         draft.redo()
     assert text(draft.document) == after
-    assert text(document) == original, "nothing that was given is changed in place"
+    assert text(document) == original, "the given document is not changed in place"
 
 
 @given(plain_configs, st.lists(_operation, max_size=12), json_values)

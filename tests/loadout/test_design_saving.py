@@ -147,10 +147,10 @@ def test_edited_design_is_saved_to_the_loaded_file(wb, project):
     wb.load("given.json")
     draft = wb.design()
     assert wb.loadouts.save(draft) == f"saved in {path}"
-    assert path.read_text() == before, "nothing changed, so nothing changes"
+    assert path.read_text() == before, "saving an unchanged design changes nothing"
     draft.add_edge("Socket-4", "end")
     assert "Socket-4" in wb.graph().sockets
-    assert not wb.graph().sockets["Socket-4"].edges, "what is not saved is not cast"
+    assert not wb.graph().sockets["Socket-4"].edges, "unsaved changes are not cast"
     wb.loadouts.save(draft)
     assert not draft.changed
     assert changed_lines(before, path.read_text()) == [

@@ -88,21 +88,21 @@ WRONG = {
         parallel_loadout(Socket_1={"edges": [edge("Socket-5", "satisfied")]}),
         {"Socket-1.edges[0]"},
     ),
-    "two ways from the generator": (
+    "two edges from the generator": (
         parallel_loadout(Socket_1={"edges": [edge("Socket-5", "satisfied"), edge("Socket-4")]}),
         {"Socket-1.edges[0]", "Socket-1.edges[1]"},
     ),
-    "the way ends before the loop": (parallel_loadout(Socket_5={"edges": []}), {"Socket-5.edges", "loops.L.consumes"}),
-    "a way round into the prelude": (
+    "the path ends before the loop": (parallel_loadout(Socket_5={"edges": []}), {"Socket-5.edges", "loops.L.consumes"}),
+    "an edge from outside into the prelude": (
         parallel_loadout(Socket_4={"edges": [edge("Socket-5")]}),
         {"Socket-4.edges[0]"},
     ),
-    "a way round into the loop": (parallel_loadout(Socket_4={"edges": [edge("Socket-3")]}), {"Socket-4.edges[0]"}),
+    "an edge from outside into the loop": (parallel_loadout(Socket_4={"edges": [edge("Socket-3")]}), {"Socket-4.edges[0]"}),
     "a member leads back to the prelude": (
         parallel_loadout(Socket_2={"parse": "json", "edges": [edge("Socket-5", "not_satisfied"), edge("Socket-3")]}),
         {"Socket-2.edges[0]"},
     ),
-    "a member leads out": (
+    "an edge leads out of the lanes": (
         parallel_loadout(
             Socket_2={"parse": "json", "edges": [edge("Socket-6", "not_satisfied"), edge("Socket-3")]},
             Socket_6={"materia": "Tell"},
@@ -116,7 +116,7 @@ WRONG = {
         {"loops.L.exits[1]"},
     ),
     "an exit into the lanes": (parallel_loadout({"exits": [way_out(to="Socket-5")]}), {"loops.L.exits[0]"}),
-    "a cast starts inside": ({**parallel_loadout(), "loadouts": {"T": {**parallel_loadout()["loadouts"]["T"], "entry": "Socket-5"}}}, {"entry"}),
+    "the entry is in the lanes": ({**parallel_loadout(), "loadouts": {"T": {**parallel_loadout()["loadouts"]["T"], "entry": "Socket-5"}}}, {"entry"}),
     "no loop consumes the items": (
         parallel_loadout({"consumes": None, "iterator": {"items": "state.rows"}}, Socket_3={"advance": {}}),
         {"Socket-1.edges"},

@@ -317,7 +317,9 @@ def test_price_of_cached_tokens_is_separate():
     plain, cached = Price(3.0, 15.0), Price(3.0, 15.0, 0.5)
     million = 1_000_000
     assert plain.of(million, million) == 18.0
-    assert plain.of(million, 0, million) == 3.0, "without a price of its own it costs what the rest costs"
+    assert plain.of(million, 0, million) == 3.0, "cached tokens without a price cost as much as other tokens"
     assert cached.of(million, 0, million // 2) == 1.75
-    assert cached.of(million, 0, 2 * million) == 0.5, "no more can come from a cache than was sent"
+    assert cached.of(million, 0, 2 * million) == 0.5, (
+        "the number of cached tokens cannot exceed the number of sent tokens"
+    )
     assert (cached.of(None, 1), cached.of(1, None), cached.of(0, 0)) == (None, None, 0)

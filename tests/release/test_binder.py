@@ -1,4 +1,4 @@
-"""The files in binder/ are valid for repo2docker; binder_checks.py builds an environment from them."""
+"""Tests that the files in binder/ are valid for repo2docker; binder_checks.py builds an environment from the files."""
 
 from __future__ import annotations
 

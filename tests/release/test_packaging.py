@@ -1,4 +1,4 @@
-"""The metadata for a package index: one version, and a README whose links resolve there."""
+"""Tests of the metadata for a package index: a single version, and a README whose links resolve there."""
 
 from __future__ import annotations
 

@@ -184,4 +184,4 @@ def test_only_the_publishing_job_has_publishing_permission():
     assert [job.get("needs") for job in release["jobs"].values()] == [None, "test", "build"]
     for name in ("ci.yml", "release.yml"):
         assert read(f".github/workflows/{name}")["permissions"] == {"contents": "read"}
-        assert "secrets." not in (WORKFLOWS / name).read_text(), "no token is kept"
+        assert "secrets." not in (WORKFLOWS / name).read_text(), "no token is stored"

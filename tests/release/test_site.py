@@ -77,7 +77,7 @@ def is_elsewhere(target: str) -> bool:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     missing = [name for name in ("furo", "myst_parser", "sphinx") if find_spec(name) is None]
     if missing and not os.environ.get("CI"):
-        pytest.skip(f"{' and '.join(missing)} not installed: make docs brings them")
+        pytest.skip(f"{' and '.join(missing)} not installed: make docs installs them")
     folder = tmp_path_factory.mktemp("made") / "site"
     assert make_site.main(folder) == 0, "what Sphinx says is above"
     return folder

@@ -194,7 +194,7 @@ class _Writer:
     def _new_value(self, value: JSON, indent: str, inline: bool | None = None) -> str:
         """Return the text of a new value.
 
-        The value gets one line if it fits and ``inline`` or the text's style asks for it.
+        The value is written on one line if it fits, and if ``inline`` or the style of the text requires one line.
         """
         line = self._line(value)
         one_line = self.compact if inline is None else inline
@@ -252,7 +252,7 @@ def _below_layer(config: LayeredConfig, layer: LayerName) -> Object:
 
 
 def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
-    """Return a design of an empty loadout for the project's file; raises MateriaError if the name already exists."""
+    """Return a design of a new loadout, to save in the project's file; raises MateriaError if the name exists."""
     if name in config.loadout_names:
         raise MateriaError(
             f"The loadout {name!r} already exists.",

@@ -153,7 +153,7 @@ def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             why = f"{source!r} never exhausts the list, so this exit can only be taken for an empty list"
             advice = f"set `from` to {others}" if others else f"add an advance to {source!r}"
         elif when is not None and not _overlap(condition, when):
-            why = f"{source!r} only advances when {when}, so an exit for {condition} is never taken"
+            why = f"{source!r} only advances when {when}, so its {condition} exit is never taken"
             advice = f"change the condition to {when} or always"
         else:
             continue
@@ -173,7 +173,7 @@ def _ends_early(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
             continue
         situation = "but has no edge" if when == "always" else f"when {when}, but has no edge for this result"
         message = f"{id_!r} advances {situation}, so the cast ends before the last item"
-        advice = f"add an edge for {when} back to the first member of the loop"
+        advice = f"add an edge with the condition {when} back to the first member of the loop"
         fix = suggested_fix(f"Add an edge to {first} ({when})", do("add_edge", id_, first, when)) if first else None
         yield Hint(f"{id_}.edges", message, advice, fix)
 
@@ -191,7 +191,7 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
                 f"loops.{loop.id}.exits",
                 f"no exit from {id_!r} matches {' or '.join(conditions)}, so this result of the last item ends "
                 "the cast as complete",
-                f"add an exit from {id_!r} for {' and '.join(conditions)}, or for always",
+                f"add an exit from {id_!r} with the condition {' and '.join(conditions)}, or always",
                 suggested_fix(f"Add exits to the end: {summary}", *ends),
             )
 
@@ -209,7 +209,7 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     when = advances_of(facts, loop).get(str(source), "satisfied")
     never = " and ".join(dict.fromkeys(following))
     message = f"if the list is empty, the cast ends as complete and never visits {never}"
-    advice = f'write "advance": {{"when": "{when}"}} on {source!r}, and add an exit from {source!r} for always'
+    advice = f'write "advance": {{"when": "{when}"}} on {source!r}, and add an always exit from {source!r}'
     yield Hint(f"loops.{loop.id}.exits", message, advice, _add_empty_exit(facts, loop))
 
 
@@ -242,7 +242,7 @@ def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
             yield Hint(
                 f"{id_}.edges",
                 f"no edge of {id_!r} matches {missing[0]}, so this result ends the cast as complete",
-                f'add an edge for {missing[0]}; to end the cast there, set its target to "end"',
+                f'add a {missing[0]} edge; to end the cast there, set its target to "end"',
                 safe_fix(f"Add an edge to the end ({missing[0]})", do("add_edge", id_, END, missing[0])),
             )
 

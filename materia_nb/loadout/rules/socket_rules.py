@@ -114,13 +114,13 @@ def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     if id_ not in facts.texts:
         return
     edge_text, exit_text = (
-        "an edge for {} is never taken",
-        "an exit for {} is never taken",
+        "a {} edge is never taken",
+        "a {} exit is never taken",
     )
     guards = [(f"{id_}.edges[{edge.index}].when", edge.when, edge_text) for edge in socket.edges]
     if socket.advance is not None:
         when = socket.advance.get("when")
-        guards.append((f"{id_}.advance.when", when, "an advance for {} never happens"))
+        guards.append((f"{id_}.advance.when", when, "a {} advance never happens"))
     for loop in socket.loops:
         exits = [exit_ for exit_ in loop.exits if exit_.source == id_]
         guards += [(f"loops.{loop.id}.exits[{exit_.index}].condition", exit_.condition, exit_text) for exit_ in exits]
