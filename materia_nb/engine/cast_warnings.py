@@ -40,7 +40,7 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 
 _Said: TypeAlias = frozenset[tuple[str, str]]
 
-FEWER: int = 10
+EMPTIED_FACTOR: int = 10
 """Minimum factor by which a field shrinks between a refused and the accepted answer to count as emptied."""
 
 
@@ -88,20 +88,20 @@ def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
         later = (edit for edit in session.edits if edit.step > decision.step - (edit.before.next is not None))
         return moved_by(rules, later, decision.item)
 
-    items_left = tuple(_items_left(rules, session))
+    items_left = tuple(_open_items_warning(rules, session))
     iterators = [rules.graph.sockets[decision.socket or ""].iterator for decision in items_left]
     counted_cursor = iterators[0].cursor if iterators and iterators[0] is not None else None
     return (
-        *_of_the_way(rules, decisions, item_of),
+        *_route_warnings(rules, decisions, item_of),
         *items_left,
-        *_never_worked_on(rules, session, decisions, counted_cursor),
+        *_unvisited_item_warnings(rules, session, decisions, counted_cursor),
         *_spoken(rules, session),
-        *_blind(session.state),
-        *_of_lanes(rules, session),
+        *_uncounted_usage_warnings(session.state),
+        *_lane_warnings(rules, session),
     )
 
 
-def _of_lanes(rules: Rules, session: Session) -> Iterator[CastWarning]:
+def _lane_warnings(rules: Rules, session: Session) -> Iterator[CastWarning]:
     for streams in session.streams:
         for lane in streams.lanes.values():
             for warning in find_warnings(rules, lane.session):
@@ -166,7 +166,7 @@ def emptied_fields(rules: Rules, step: StepRecord) -> Sequence[str]:
     return [
         name
         for name in needed
-        if name in value and any(_size(value[name]) * FEWER < _size(value_.get(name)) for value_ in refused)
+        if name in value and any(_size(value[name]) * EMPTIED_FACTOR < _size(value_.get(name)) for value_ in refused)
     ]
 
 
@@ -189,7 +189,7 @@ def _spoken(rules: Rules, session: Session) -> Iterator[CastWarning]:
             yield CastWarning("empty-answer", message, step.socket, step.number, step.item_key)
 
 
-def _of_the_way(
+def _route_warnings(
     rules: Rules, decisions: Iterable[Decision], item_of: Callable[[Decision], ItemId | None]
 ) -> tuple[CastWarning, ...]:
     """Return the warnings about the route of a complete cast, in one pass over its decisions.
@@ -212,7 +212,7 @@ def _of_the_way(
         renewed = rules.sockets[decision.socket].consumer_cursors
         if renewed:  # the items are new, so verdicts on the old items no longer matter
             open_verdicts = {id_: decision for id_, decision in open_verdicts.items() if not walked_by(id_, renewed)}
-        verdict = _unanswered(rules, decision)
+        verdict = _unanswered_verdict_warning(rules, decision)
         last = verdict if decision.item is None else None
         if decision.item is not None:
             item = item_of(decision)
@@ -229,7 +229,7 @@ def _of_the_way(
     return tuple(sorted(warnings, key=lambda warning: (warning.step or 0, _CODES.index(warning.code))))
 
 
-def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
+def _open_items_warning(rules: Rules, session: Session) -> Iterator[CastWarning]:
     """Yield a warning if the cast ended before the end of a list, because the last socket has no edge (R3)."""
     last = session.steps[-1].decision if session.steps else None
     if last is None or last.by != "implied end" or last.exhausted or last.socket is None:
@@ -243,7 +243,7 @@ def _items_left(rules: Rules, session: Session) -> Iterator[CastWarning]:
         yield CastWarning("items-left", message, last.socket, last.step, last.item_key)
 
 
-def _never_worked_on(
+def _unvisited_item_warnings(
     rules: Rules, session: Session, decisions: Sequence[Decision], counted_cursor: str | None
 ) -> Iterator[CastWarning]:
     """Yield a warning for each list entry that no visit worked on, in loops that were entered or edited (R46, R67).
@@ -261,13 +261,13 @@ def _never_worked_on(
             if cursor == counted_cursor:
                 continue
             for outer_item, items, is_new in _lists_walked(rules, session, walk):
-                for item, why in _unvisited(session, walk, items, outer_item, is_new or cursor in replaced):
+                for item, why in _unvisited_items(session, walk, items, outer_item, is_new or cursor in replaced):
                     within = "" if outer_item is None else f" of {outer_item.label} ({outer_item.key})"
                     message = f"{item.label} ({item.key}){within} was never worked on: {why}"
                     yield CastWarning("never-worked-on", message, entry_of(rules, walk), None, item.key)
 
 
-def _unvisited(
+def _unvisited_items(
     session: Session, walk: Walk, items: list[JSON], outer_item: Item | None, is_replaced: bool
 ) -> Iterator[tuple[Item, str]]:
     """Yield the items of a list that no visit worked on, each with the reason.
@@ -312,10 +312,10 @@ def _lists_walked(rules: Rules, session: Session, walk: Walk) -> Iterator[tuple[
             if name in outer_cursors:
                 steps_within.setdefault(of_step[:depth], []).append(step)
     for outer, steps in steps_within.items():
-        yield from _list_within(rules, session, walk, outer, steps)
+        yield from _inner_list(rules, session, walk, outer, steps)
 
 
-def _list_within(
+def _inner_list(
     rules: Rules, session: Session, walk: Walk, outer: tuple[Place, ...], steps: Sequence[StepRecord]
 ) -> Iterator[tuple[Item, list[JSON], bool]]:
     """Yield an outer item, its inner list, and True if the outer item was replaced.
@@ -373,7 +373,7 @@ def _identities(entry: JSON) -> set[str]:
     return {compact(entry)} | ({f"title {title}"} if isinstance(title, str) else set())
 
 
-def _unanswered(rules: Rules, decision: Decision) -> CastWarning | None:
+def _unanswered_verdict_warning(rules: Rules, decision: Decision) -> CastWarning | None:
     """Return a warning if an output was not satisfied and no edge, exit or person reacted to it; otherwise None."""
     if decision.result is not Result.NO or decision.by in ("person", "detour", "return", "failure"):
         return None
@@ -412,7 +412,7 @@ def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: se
         never: tuple[str, ...] = ()
         if passed.loop is not None:
             if passed.loop not in sockets_behind:
-                sockets_behind[passed.loop] = _only_behind(rules, passed.loop)
+                sockets_behind[passed.loop] = _sockets_behind_exits(rules, passed.loop)
             never = tuple(socket for socket in sockets_behind[passed.loop] if socket not in visited)
         skipped_name = f"loop {passed.loop}" if passed.loop is not None else passed.socket
         skipped = f"; {', '.join(never)} never ran" if never else ""
@@ -421,7 +421,7 @@ def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: se
     return warnings
 
 
-def _only_behind(rules: Rules, loop: str) -> tuple[str, ...]:
+def _sockets_behind_exits(rules: Rules, loop: str) -> tuple[str, ...]:
     """Return the sockets that the entry reaches only through the exits of a loop."""
     sockets_behind = _from_entry(rules) - _from_entry(rules, loop)
     return tuple(socket for socket in rules.graph.sockets if socket in sockets_behind)
@@ -436,7 +436,7 @@ def _from_entry(rules: Rules, but: str | None = None) -> set[str]:
     return reachable_from([graph.entry], targets)
 
 
-def _blind(state: CastState) -> tuple[CastWarning, ...]:
+def _uncounted_usage_warnings(state: CastState) -> tuple[CastWarning, ...]:
     """Return a warning for each kind of usage that the budget could not count (R56)."""
     missing = {bound.of: bound.missing(state.usage) for bound in BOUNDS}
     return tuple(

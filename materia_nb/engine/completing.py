@@ -113,7 +113,7 @@ def complete(
     )
     applied = Applied(assigned, fact, warnings) if assigned or fact or warnings else NOTHING_APPLIED
     events = (completed, *side_events)
-    return _go_on(rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
+    return _choose_next(rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
 
 def fail(
@@ -136,10 +136,10 @@ def fail(
     conversation.hand_over(draft, socket_rules.socket, visit.item, result, failure.message)
     draft.at = visit._replace(approval=None)
     unrouted = Unrouted(result, "", failure.message, exhausted=False, advanced=None)
-    return _go_on(rules, draft, visit, unrouted, events=events, reading=reading)
+    return _choose_next(rules, draft, visit, unrouted, events=events, reading=reading)
 
 
-def _go_on(
+def _choose_next(
     rules: Rules,
     draft: Draft,
     visit: Visit,
@@ -180,14 +180,14 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
     if reading.scope is not None:
         draft.scope = reading.scope
     if socket_rules.consumer_cursors:
-        _renew(draft, socket_rules.consumer_cursors)
+        _reset_loops(draft, socket_rules.consumer_cursors)
     item, socket = draft.at.item if draft.at else None, socket_rules.socket
     item_id = item.id if item else None
     if socket_rules.routes_failures and draft.handoffs.entries:
         conversation.forget_handoffs(draft, socket.id, item_id, *WITHOUT_OUTPUT)  # it has returned an output now (R60)
     if socket_rules.wanted.parse == "json":
         draft.last_json = reading.value
-        draft.data = _canonical(socket_rules, draft.data, reading)
+        draft.data = _data_after_output(socket_rules, draft.data, reading)
         if result is Result.YES and (draft.handoffs.entries or draft.follow_up):
             conversation.forget_refusals(draft, socket.id, item_id)
         if reading.context and reading.context.strip():
@@ -198,7 +198,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
         draft.answers = FrozenDict({**draft.answers, (socket.id, item_id): answer})
 
 
-def _canonical(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
+def _data_after_output(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
     """Return the state's data after an output, with a utility's state patch and the generated work items (R10)."""
     value, socket = reading.value, socket_rules.socket
     changed: dict[str, JSON] = {}
@@ -210,7 +210,7 @@ def _canonical(socket_rules: SocketRules, data: Mapping[str, JSON], reading: Rea
     return FrozenDict({**data, **changed}) if changed else data
 
 
-def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
+def _reset_loops(draft: Draft, cursors: tuple[str, ...]) -> None:
     """Reset the loops that consume the items of a completed generator and forget the old items (R17)."""
     draft.cursors = FrozenDict({name: 0 if name in cursors else at for name, at in draft.cursors.items()})
     if draft.within:
@@ -276,25 +276,25 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
 
 def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
     """Return the budget events, and a failure if the budget is used up (R20). A warning is issued only once (R56)."""
-    events = _blind(rules, draft, visit)
+    events = _uncounted_usage_events(rules, draft, visit)
     if (over := used_up(draft)) is not None:
         hint = "raise the budget of this cast (edit budget N), then retry --limit"
-        return (*events, ev.BudgetLimit(**_standing(draft))), Failure("budget", over, visit.socket, hint)
+        return (*events, ev.BudgetLimit(**_budget_rows(draft))), Failure("budget", over, visit.socket, hint)
     if not draft.warned and nearly_used_up(draft):
         draft.warned = True
-        events = (*events, ev.BudgetWarning(**_standing(draft)))
+        events = (*events, ev.BudgetWarning(**_budget_rows(draft)))
     return events, None
 
 
-def _standing(draft: Draft) -> dict[str, Any]:
+def _budget_rows(draft: Draft) -> dict[str, Any]:
     """Return the maximum and the current use of each limit of the budget. Tokens and cost are always included."""
-    mosts = [(bound, bound.most(draft.budget)) for bound in BOUNDS]
-    listed = [(bound, maximum) for bound, maximum in mosts if maximum is not None or bound.of in ("tokens", "cost")]
+    maxima = [(bound, bound.most(draft.budget)) for bound in BOUNDS]
+    listed = [(bound, maximum) for bound, maximum in maxima if maximum is not None or bound.of in ("tokens", "cost")]
     used = {str(bound.of): bound.used(draft.usage) for bound, _ in listed}
     return {**used, **{bound.field: maximum for bound, maximum in listed}}
 
 
-def _blind(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
+def _uncounted_usage_events(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
     """Return an event for each limited kind of usage that a turn did not report.
 
     The kinds are stored in the state, so that each kind is reported once.
@@ -324,7 +324,7 @@ def route(
     A failure that a utility reported (R48) or an exhausted limit can stop the cast instead.
     """
     socket_rules = rules.sockets[visit.socket]
-    if socket_rules.reports and (reported := _reported(socket_rules, draft, unrouted)):
+    if socket_rules.reports and (reported := _reported_failure(socket_rules, draft, unrouted)):
         if choose_edge(socket_rules, Result.FAILED, exhausted=False) is None:
             draft.unrouted = None
             decision = decision_of(visit, "failure", None, reading, applied)
@@ -339,7 +339,7 @@ def route(
         failure = count_edge(rules, draft, visit, choice.edge, choice.used, choice.limit)
     elif choice.route is not None:
         failure = count_exit(rules, draft, visit, choice.route)
-    _keep_books(rules, draft, visit, unrouted, choice)
+    _update_item_records(rules, draft, visit, unrouted, choice)
     draft.unrouted = None
     reading_or_empty = reading or NO_READING
     decision = Decision(
@@ -363,7 +363,7 @@ def route(
     return Transition(draft.done(), events, decision, None, reading)
 
 
-def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
+def _update_item_records(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
     """Store the reason for rework (R22), and remove the records of a finished item."""
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
@@ -385,7 +385,7 @@ def _keep_books(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted, ch
     draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, done)})
 
 
-def _reported(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
+def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
     """Return the failure that a utility reported, or None if an edge or exit handles the failure (R48)."""
     value = draft.last_json
     if unrouted.result is not Result.NO or not isinstance(value, dict):

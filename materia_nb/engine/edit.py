@@ -197,13 +197,13 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
         elif not same(old, new):
             short = _is_short_list(old) and _is_short_list(new)
             items = jsonpatch.make_patch({"": old}, {"": new}).patch if short else ()
-            if short and _leads_to(items, {"": old}, {"": new}):
-                yield from (_below(pointer, change) for change in items)
+            if short and _produces(items, {"": old}, {"": new}):
+                yield from (_prefixed(pointer, change) for change in items)
             else:
                 yield {"op": "replace", "path": pointer, "value": new}
 
 
-def _leads_to(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) -> bool:
+def _produces(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) -> bool:
     """Return True if a patch turns ``before`` into ``after``.
 
     A patch that moves values between nested lists may fail to.
@@ -214,7 +214,7 @@ def _leads_to(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) ->
         return False
 
 
-def _below(path: str, change: Mapping[str, JSON]) -> dict[str, JSON]:
+def _prefixed(path: str, change: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return a change with ``path`` put in front of its JSON pointers."""
     return {
         name: path + value.removeprefix("/") if name in ("path", "from") else value for name, value in change.items()
@@ -280,10 +280,10 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
         return session.forgetting()._replace(state=after, noted_before=0, spent=())
     session = session._replace(state=after)
     prompt = prompt_after(rules, after)
-    return session if prompt is None else _asking_instead(session, prompt)
+    return session if prompt is None else _with_waiting_prompt(session, prompt)
 
 
-def _asking_instead(session: Session, prompt: Prompt) -> Session:
+def _with_waiting_prompt(session: Session, prompt: Prompt) -> Session:
     """Replace the waiting prompt in the session and in its step record."""
     if prompt is session.prompt:
         return session
@@ -295,11 +295,11 @@ def _asking_instead(session: Session, prompt: Prompt) -> Session:
 def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
     if session.prompt is None:
         raise Unfit(event, "no prompt is waiting")
-    changed = _asking_instead(session, reworded(session.prompt, event.part, event.text))
+    changed = _with_waiting_prompt(session, reworded(session.prompt, event.part, event.text))
     return changed.with_latest(reworded=True) if session.steps else changed
 
 
-_OF_A_VISIT: Final = ("steps", "prompt", "wish", "spoken", "calls", "asking", "noted_before", "spent")
+_VISIT_FIELDS: Final = ("steps", "prompt", "wish", "spoken", "calls", "asking", "noted_before", "spent")
 
 
 def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
@@ -308,9 +308,9 @@ def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     last = session.edits[-1]
     then = last.visit
     if then is not None:  # the visit ended with the edit: its record and its conversation are as they were
-        session = session._replace(**{name: getattr(then, name) for name in _OF_A_VISIT})
+        session = session._replace(**{name: getattr(then, name) for name in _VISIT_FIELDS})
     session = session._replace(state=last.before, edits=session.edits[:-1])
-    return session if last.asked is None else _asking_instead(session, last.asked)
+    return session if last.asked is None else _with_waiting_prompt(session, last.asked)
 
 
 def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:

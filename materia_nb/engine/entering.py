@@ -39,7 +39,7 @@ from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END, Region
 from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, WORK_ITEMS, Result
 
-_MOST_ROUNDS: Final = 3
+_MAX_ROUNDS: Final = 3
 """Maximum number of rounds of rework that a protocol is told if the edge has no ``maxTraversals``."""
 
 
@@ -116,14 +116,14 @@ def _rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
     """
     edge = next((edge for edge in rules.sockets[visit.socket].socket.edges if edge.when in REWORK_CONDITIONS), None)
     if edge is None:
-        return 0, _MOST_ROUNDS
+        return 0, _MAX_ROUNDS
     used, limit = edge_use(rules, state, visit, edge)
     if edge.max_traversals is not None and limit is not None:
         return used, limit
     if visit.item is None:
-        return used, _MOST_ROUNDS
+        return used, _MAX_ROUNDS
     record = state.items.get(visit.item.id)
-    return (record.cycles if record else 0), _MOST_ROUNDS
+    return (record.cycles if record else 0), _MAX_ROUNDS
 
 
 def begin(

@@ -47,7 +47,7 @@ def evolve(rules: Rules, session: Session, event: Event) -> Session:
         Unfit: the event is impossible in this session.
         MateriaError: a rule refuses the event.
     """
-    if event.lane and type(event) not in _OF_LANES:
+    if event.lane and type(event) not in _LANE_EVENTS:
         return _in_lane(rules, session, event)
     return _EVOLVE[type(event)](rules, session, event)
 
@@ -199,7 +199,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         for key in (socket.id, f"materia {socket.materia.id}"):
             counts[key] = counts.get(key, 0) + 1
         turns = FrozenDict(counts)
-    return _moved(
+    return _apply(
         session,
         step,
         event.ts,
@@ -254,7 +254,7 @@ def _side_events(step: Transition, ts: int, number: int) -> tuple[MateriaEvent, 
     )
 
 
-def _moved(
+def _apply(
     session: Session,
     step: Transition,
     ts: int,
@@ -309,7 +309,7 @@ def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
         raise Unfit(event, "no visit of this socket is waiting")
     failure = Failure(event.kind, event.error, at.socket, event.hint)
     step = _carried(session, event) or recovery.fail(rules, session.state, failure)
-    return _moved(session, step, event.ts, worked=event.worked)
+    return _apply(session, step, event.ts, worked=event.worked)
 
 
 def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Session:
@@ -318,7 +318,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
         stopped = step or recovery.abort(state, event.error or "")
         if (failure := stopped.state.failure) is not None and lanes_at_work(session) is not None:
             stopped = stopped._replace(state=stopped.state._replace(failure=failure._replace(hint=streams.RETRY_LANES)))
-        latest, aborted = session.steps.latest, _moved(session, stopped, event.ts)
+        latest, aborted = session.steps.latest, _apply(session, stopped, event.ts)
         if latest is None or latest.ended is None:
             return aborted
         return aborted.with_latest(ended=latest.ended)  # a finished step keeps its time
@@ -326,7 +326,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
         next_session = _entered(session, step or entering.enter(rules, state), event)
     elif state.status == "waiting" and event.kind is not None and state.at is not None:
         failure = Failure(event.kind, event.error or "", state.at.socket, event.hint)
-        next_session = _moved(session, step or recovery.fail(rules, state, failure), event.ts, worked=event.worked)
+        next_session = _apply(session, step or recovery.fail(rules, state, failure), event.ts, worked=event.worked)
     else:  # an earlier event has changed the status already
         next_session = session if step is None else session._replace(state=step.state)
     status = next_session.state.status
@@ -335,7 +335,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Se
     return next_session
 
 
-def _again(
+def _continue_with(
     transition: Callable[[Rules, CastState], Transition],
 ) -> Callable[[Rules, Session, Event], Session]:
     """Return a function that applies a retry or a raised limit with ``transition``.
@@ -356,19 +356,19 @@ def _again(
                 session = session.with_latest(tries=record.tries + 1)
             if isinstance(event, ev.CastRetried):
                 session = session.with_latest(left=len(record.turns))
-        return _moved(session, step, event.ts)
+        return _apply(session, step, event.ts)
 
     return again
 
 
 def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Session:
     step = _carried(session, event) or recovery.by_hand(rules, session.state)
-    return _moved(session._replace(wish=None, asking=()), step, event.ts)
+    return _apply(session._replace(wish=None, asking=()), step, event.ts)
 
 
 def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
     if not event.item:  # else the edit before this event has abandoned the item
-        session = _moved(session, _carried(session, event) or recovery.skip(rules, session.state), event.ts)
+        session = _apply(session, _carried(session, event) or recovery.skip(rules, session.state), event.ts)
     return session.with_latest(skipped=event.note)
 
 
@@ -419,10 +419,10 @@ def _asks(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
 
 
 def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
-    return _in_all(session, lambda part: part._replace(allowed=frozenset(event.tools)))
+    return _in_every_session(session, lambda part: part._replace(allowed=frozenset(event.tools)))
 
 
-def _in_all(session: Session, change: Callable[[Session], Session]) -> Session:
+def _in_every_session(session: Session, change: Callable[[Session], Session]) -> Session:
     """Apply a change to the session and to all lanes, because a person's decision about tools applies to lanes too."""
     session = change(session)
     if (at_work := lanes_at_work(session)) is not None:
@@ -448,7 +448,7 @@ def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
 def _finalize(rules: Rules, session: Session, event: ev.RefinementFinal) -> Session:
     prompt = session.prompt or entering.prompt_for(rules, session.state)
     step = _carried(session, event) or outputs.finalize(rules, session.state, prompt)
-    return _moved(session, step, event.ts)
+    return _apply(session, step, event.ts)
 
 
 def _hold_answered(rules: Rules, session: Session, event: ev.HoldAnswered) -> Session:
@@ -466,7 +466,7 @@ def _resumed(rules: Rules, session: Session, text: str, approval: Approval | Non
     """Continue the turn of the held agent with a person's answer and, if the person gave it, the approval (R44)."""
     prompt = session.prompt or session.steps[-1].prompt
     assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
-    return _moved(session, outputs.answered(rules, session.state, text, prompt, approval), ts)
+    return _apply(session, outputs.answered(rules, session.state, text, prompt, approval), ts)
 
 
 def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
@@ -474,7 +474,7 @@ def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
     step = _carried(session, event) or outputs.decided(
         rules, session.state, satisfied=event.satisfied, target=event.target, artifact=artifact
     )
-    return _moved(session, step, event.ts)
+    return _apply(session, step, event.ts)
 
 
 def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
@@ -486,12 +486,12 @@ def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
         raise Unfit(event, "the pin is invalid")
-    return _in_all(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
+    return _in_every_session(session, lambda part: part._replace(pins=FrozenDict({**part.pins, event.name: pin})))
 
 
 def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
     pins = FrozenDict({name: pin for name, pin in session.pins.items() if name != event.name})
-    return _in_all(session, lambda part: part._replace(pins=pins))
+    return _in_every_session(session, lambda part: part._replace(pins=pins))
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -508,7 +508,7 @@ def _output_edited(rules: Rules, session: Session, event: ev.OutputEdited) -> Se
     edits = tuple(
         earlier_edit for earlier_edit in session.edits if earlier_edit.step < record.number
     )  # applied again by later events
-    return _moved(session, step, event.ts, turn, ending=None, edits=edits)
+    return _apply(session, step, event.ts, turn, ending=None, edits=edits)
 
 
 def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
@@ -536,7 +536,7 @@ def _blind(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
     return session._replace(state=state._replace(blind=(*state.blind, met)))
 
 
-def _nothing(_: Rules, session: Session, __: ev.Event) -> Session:
+def _unchanged(_: Rules, session: Session, __: ev.Event) -> Session:
     """Return the session unchanged, because the event repeats another event or only describes a process."""
     return session
 
@@ -548,8 +548,8 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.SocketFailed: _failed,
     ev.EvidenceMissing: lambda _, session, event: session.with_latest(missing=event.paths),
     ev.CastEnd: _end,
-    ev.CastRetried: _again(recovery.retry),
-    ev.LimitRaised: _again(recovery.raise_limit),
+    ev.CastRetried: _continue_with(recovery.retry),
+    ev.LimitRaised: _continue_with(recovery.raise_limit),
     ev.AnsweredByHand: _by_hand,
     ev.SocketSkipped: _skipped,
     ev.CastBack: _back,
@@ -559,7 +559,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.ToolsAllowed: _allowed,
     ev.AgentNote: _note,
     ev.TurnSpent: _spent,
-    ev.TurnRetried: _again(recovery.retry_turn),
+    ev.TurnRetried: _continue_with(recovery.retry_turn),
     ev.RefinementMessage: lambda _, session, event: session._replace(wish=event.text, calls=(), asking=()),
     ev.RefinementFinal: _finalize,
     ev.HoldAnswered: _hold_answered,
@@ -587,8 +587,8 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
             ev.UtilityInput,
             ev.UtilityCommand,
         ),
-        _nothing,
+        _unchanged,
     ),
 }
-_OF_LANES: Final = (ev.LaneStarted, ev.LaneEnded)
+_LANE_EVENTS: Final = (ev.LaneStarted, ev.LaneEnded)
 """Event classes about the lanes themselves, not about the work in a lane."""

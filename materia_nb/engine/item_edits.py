@@ -37,9 +37,9 @@ _Value = TypeVar("_Value")
 
 WORKED_ON: Final = "being worked on"
 
-_BEHIND: Final = ("done", "skipped")
+_FINISHED: Final = ("done", "skipped")
 
-_NAMED: Final = 5
+_MAX_LISTED: Final = 5
 """Maximum number of items that a message lists."""
 
 
@@ -93,13 +93,13 @@ def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits
         MateriaError: the item in progress would be removed (``working``), or the origins do not fit the list
         (``items``).
     """
-    work = _Work(rules, state, Draft(state), frozen(data))
+    work = _ListEditor(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
         work.edit(path, list_edits.get(".".join(path)))
     return Laid(work.draft.done(), work.data, work.lists, tuple(work.said))
 
 
-class _Work:
+class _ListEditor:
     """An edit in progress.
 
     ``draft`` is the resulting state, and ``data`` its data before the current items are shown in it.
@@ -113,7 +113,7 @@ class _Work:
 
     def edit(self, path: Path, list_edit: ListEdit | None) -> None:
         """Order the list at a path, if it changes."""
-        if self._lies_in_what_is_gone(path):
+        if self._is_in_removed_item(path):
             return
         old = _list(self.before.data, path)
         new = _list(self.draft.data if list_edit is None else self.data, path)
@@ -131,13 +131,13 @@ class _Work:
             self.data = set_path(self.data, path, items)
         self.draft.data = set_path(self.draft.data, path, items)
         self._keep_in_outer(path, items)
-        given_up = self._given_up(walk, list_edit)
+        given_up = self._abandoned_index(walk, list_edit)
         for other in self.rules.lists[path]:
             self._relocate(other, list_edit, kept_count if other == walk else None, given_up, items)
-        self._reshow(path)
-        self._say(old, new, order, list_edit, given_up)
+        self._update_shown_items(path)
+        self._report_changes(old, new, order, list_edit, given_up)
         if given_up is not None and inside:
-            self._go_on(walk)
+            self._continue_after_abandoning(walk)
 
     # -- the order -------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class _Work:
         following: list[int] = []
         for index, origin in enumerate(list_edit.origins):
             how = self._stands(walk, origin, list_edit)
-            if origin is not None and how in _BEHIND:
+            if origin is not None and how in _FINISHED:
                 finished.append((origin, index))
             elif how == WORKED_ON:
                 working.append(index)
@@ -204,7 +204,7 @@ class _Work:
             return f" at {visit.socket}"
         return f" in {walk.iterator.loop}" if walk.iterator.loop else ""
 
-    def _given_up(self, walk: Walk, list_edit: ListEdit) -> int | None:
+    def _abandoned_index(self, walk: Walk, list_edit: ListEdit) -> int | None:
         """Return the index of the item that the edit abandons, or None."""
         if not list_edit.abandon:
             return None
@@ -241,7 +241,7 @@ class _Work:
             return None if walked is None else (*walked[-1], walked[:-1])
 
         if cursor in draft.cursors:
-            reached = self._reached(walk, list_edit, items) if kept_count is None else kept_count
+            reached = self._first_unfinished(walk, list_edit, items) if kept_count is None else kept_count
             draft.cursors = FrozenDict({**draft.cursors, cursor: reached})
         draft.items = FrozenDict(_moved_keys(draft.items, moved_item))
         draft.follow_up = _moved_entries(draft.follow_up, moved_item)
@@ -265,7 +265,7 @@ class _Work:
         )
         _relocate_stop(draft, moved_item)
 
-    def _reached(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
+    def _first_unfinished(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
         """Return the index of the first item that another loop over this list has not finished.
 
         Report it if finished items after that index must be done again.
@@ -273,7 +273,7 @@ class _Work:
         how = [self._stands(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins]
         reached = next((index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how))
         repeated = [
-            item for item, standing_ in zip(items[reached:], how[reached:], strict=True) if standing_ in _BEHIND
+            item for item, standing_ in zip(items[reached:], how[reached:], strict=True) if standing_ in _FINISHED
         ]
         if repeated:
             loop = walk.iterator.loop
@@ -283,7 +283,7 @@ class _Work:
             )
         return reached
 
-    def _lies_in_what_is_gone(self, path: Path) -> bool:
+    def _is_in_removed_item(self, path: Path) -> bool:
         """Return True if the list belongs to an outer item that this edit removed."""
         hidden = self.before.shown[len(self.draft.shown) :]
         return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.walk.paths)
@@ -313,7 +313,7 @@ class _Work:
                     self.draft.data = set_path(self.draft.data, alias, value)
             return
 
-    def _reshow(self, path: Path) -> None:
+    def _update_shown_items(self, path: Path) -> None:
         """Update the items of the list that the state shows: their keys, values and removal."""
         draft, before = self.draft, self.draft.shown
         if not any(shown_item.walk.list_path == path for shown_item in before):
@@ -343,7 +343,7 @@ class _Work:
 
     # -- going on after an item was given up ---------------------------------------------------
 
-    def _go_on(self, walk: Walk) -> None:
+    def _continue_after_abandoning(self, walk: Walk) -> None:
         """Continue at the entry socket of the loop, because its current item was abandoned."""
         draft, cursor = self.draft, walk.iterator.cursor
         entry = entry_of(self.rules, walk)
@@ -359,7 +359,7 @@ class _Work:
 
     # -- words -----------------------------------------------------------------------------------
 
-    def _say(
+    def _report_changes(
         self, old: list[JSON], new: list[JSON], order: list[int], list_edit: ListEdit, given_up: int | None
     ) -> None:
         """Add the abandoned, repeated and moved items to the report for the person."""
@@ -380,9 +380,9 @@ class _Work:
             if given_index != latest:
                 moved.append(f"{_title(new[given_index])!r} is at position {index + 1}, not {given_index + 1}")
         if moved:
-            more = f", and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
+            more = f", and {len(moved) - _MAX_LISTED} more" if len(moved) > _MAX_LISTED else ""
             self.said.append(
-                f"Moved: {', '.join(moved[:_NAMED])}{more}. Finished items come first, then the item in progress."
+                f"Moved: {', '.join(moved[:_MAX_LISTED])}{more}. Finished items come first, then the item in progress."
             )
 
 
@@ -514,8 +514,8 @@ def _title(item: JSON) -> str:
 
 
 def _titles(items: Sequence[JSON]) -> str:
-    named = ", ".join(repr(_title(item)) for item in items[:_NAMED])
-    return f"{named} and {len(items) - _NAMED} more" if len(items) > _NAMED else named
+    named = ", ".join(repr(_title(item)) for item in items[:_MAX_LISTED])
+    return f"{named} and {len(items) - _MAX_LISTED} more" if len(items) > _MAX_LISTED else named
 
 
 def _is(items: Sequence[JSON]) -> str:

@@ -35,7 +35,7 @@ from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import ACCEPTED, Result
 
-_GO_ON: Final = "Continue this work where you stopped."
+_CONTINUE_WORK: Final = "Continue this work where you stopped."
 
 CORRECT_THE_UTILITY: Final = (
     "correct the utility, then retry; if you changed its definition, apply the change to this cast with edit redefine"
@@ -64,7 +64,7 @@ def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
-    text = "\n".join([_GO_ON, *([reading.reason] if reading.reason else [])])
+    text = "\n".join([_CONTINUE_WORK, *([reading.reason] if reading.reason else [])])
     resumed = next_prompt(prompt, "resume", text, form_for(rules, draft, visit, short=True))
     return Transition(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), resumed, reading)
 
@@ -158,7 +158,7 @@ def decided(
 _ANSWER_CUT: Final = "answer_cut"
 """Code of the issue for an answer that a limit cut off (R52)."""
 
-_MOST_REFUSED: Final = 2
+_MAX_REFUSED: Final = 2
 """Maximum number of requests for the same output if the protocol itself counts refusals."""
 
 
@@ -320,7 +320,7 @@ def _refused(
         events = (refused, *events)
         return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
-    if reading.action == "escalate" or (asks and visit.repairs >= _MOST_REFUSED):
+    if reading.action == "escalate" or (asks and visit.repairs >= _MAX_REFUSED):
         return held(rules, draft, visit, text, reading)
     allowed = repairs_allowed(rules, draft, visit)
     if visit.repairs >= allowed and not asks:
@@ -338,7 +338,7 @@ def _refused(
     draft.at = visit
     before = prompt or first_prompt(rules, draft.done(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
-    max_attempts = _MOST_REFUSED if asks else allowed
+    max_attempts = _MAX_REFUSED if asks else allowed
     attempt: dict[str, Any] = {"attempt": visit.repairs, "max_attempts": max_attempts, "validation_kind": kind}
     start = ev.RecoveryStart(about=of_visit, visit=visit.visit, error=summary, **attempt)
     retry = ev.RecoveryRetry(about=of_visit, visit=visit.visit, **attempt)

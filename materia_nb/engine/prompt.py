@@ -63,7 +63,7 @@ class Prompt:
         return f"<prompt of {', '.join(part.name for part in self.parts if part.text)}>"
 
 
-_GIVING_WAY: Final = (
+_SHRINK_ORDER: Final = (
     ("state", "state"),
     ("output", "previous"),
     ("handoffs", "handoffs"),
@@ -112,7 +112,7 @@ def work_prompt(
     room = PromptBudget()
     prompt = written(room)
     over = len(prompt.text) - max_chars
-    for field, name in _GIVING_WAY:
+    for field, name in _SHRINK_ORDER:
         if over <= 0:
             return prompt
         size = next(len(part.text) for part in prompt.parts if part.name == name) - NOTICE_CHARS

@@ -150,14 +150,14 @@ class PromptContext(NamedTuple):
             else:
                 lines.append(f"- {self._word(index, item)}: {_title(items[index], str(index))}")
         if last - first < len(items):
-            lines.append(self._in_all(item, len(items)))
+            lines.append(self._count_sentence(item, len(items)))
         values = tuple(("title", str(index)) for index in range(first, last) if index != position)
         return lines, "", values
 
     def _word(self, index: int, item: Item) -> str:
         return _STANDING[standing(self.state, (item.cursor, index, item.outer))]
 
-    def _in_all(self, item: Item, count: int) -> str:
+    def _count_sentence(self, item: Item, count: int) -> str:
         """Return a sentence with the number of items by status, counted without iterating over the items."""
         earlier = min(item.position, count)
         passed = sum(item_id[0] == item.cursor and item_id[2] == item.outer for item_id in self.state.passed)
@@ -215,8 +215,8 @@ class PromptContext(NamedTuple):
             return PromptPart("state", "", "your prompt contains {{stateJson}}")
         data: JSON = dict(self.state.data)
         if isinstance(selected, tuple):
-            data = _only(data, selected)
-        for path in (*self._told_elsewhere(), *self._copies(before)):
+            data = _select_paths(data, selected)
+        for path in (*self._paths_shown_elsewhere(), *self._copied_output_paths(before)):
             data = remove_path(data, path)
         if not data:
             return PromptPart("state", "", "nothing beyond the other parts")
@@ -226,7 +226,7 @@ class PromptContext(NamedTuple):
         note = "shortened" if _MARK in text else ""
         return PromptPart("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
 
-    def _told_elsewhere(self) -> Iterator[tuple[str, ...]]:
+    def _paths_shown_elsewhere(self) -> Iterator[tuple[str, ...]]:
         """Yield the paths in the state that other parts of the prompt show: the item, loop lists and handoffs."""
         yield ("context",)
         for shown_item in self.state.shown:
@@ -236,7 +236,7 @@ class PromptContext(NamedTuple):
             yield ("workItems",)
         yield from (path for path in self.socket.own.paths if path)
 
-    def _copies(self, before: Answered | None) -> Iterator[tuple[str, ...]]:
+    def _copied_output_paths(self, before: Answered | None) -> Iterator[tuple[str, ...]]:
         """Return the paths in the state that contain a copy of an output which another part of the prompt shows."""
         shown_values: list[JSON] = []
         last, state = self.previous, self.state
@@ -266,7 +266,7 @@ class PromptContext(NamedTuple):
         bound = HANDOFFS_INSIDE if self.visit.item is not None else HANDOFFS_OUTSIDE
         if limit is not True:
             bound = limit
-        chosen = self._chosen(entries, bound, min(bound, room.handoffs))
+        chosen = self._select_handoffs(entries, bound, min(bound, room.handoffs))
         lines, note = [], ""
         left_out = (
             max(len(records(self.state.handoffs, context_of(self.state.data))) - SCANNED, 0)
@@ -283,7 +283,7 @@ class PromptContext(NamedTuple):
         values = tuple([("handoff", str(entry.step)) for entry, _ in chosen])
         return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, values)
 
-    def _chosen(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
+    def _select_handoffs(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
         """Choose the handoffs to show by priority: newest, of this item, without an item, others.
 
         Return them oldest first. The newest handoff is shortened in its middle if it is longer than ``bound``. The
@@ -336,7 +336,7 @@ class PromptContext(NamedTuple):
         """Return the part about a JSON output: its verdict, and the fields that no other part contains."""
         state, note = self.state, ""
         lines = [f"{of} reported {state.last_result.noun}."] if state.last_result in YES_OR_NO else []
-        rest = self._left_of(state.last_json, last)
+        rest = self._remaining_fields(state.last_json, last)
         if rest:
             text, note = bounded(pretty(whole_floats_as_integers(rest)), room.output)
             if text:
@@ -348,7 +348,7 @@ class PromptContext(NamedTuple):
         values = tuple(("output", f"{state.last_step}.{name}") for name in rest)
         return PromptPart("previous", "\n".join(lines), note, bool(rest), values)
 
-    def _left_of(self, value: JSON, last: Socket) -> dict[str, JSON]:
+    def _remaining_fields(self, value: JSON, last: Socket) -> dict[str, JSON]:
         """Return the fields of a JSON output that no other part contains.
 
         Only sparse handoffs and utilities have such fields.
@@ -509,7 +509,7 @@ def _indented(text: str) -> str:
     return "\n".join(f"   {line}" if line else "" for line in text.splitlines())
 
 
-def _only(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
+def _select_paths(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
     """Return a copy of the state's data with only the values at the given paths."""
     selected: dict[str, JSON] = {}
     for path in paths:

@@ -401,14 +401,14 @@ def with_uses(rules: Rules, socket_rules: SocketRules, state: StateView, visit: 
     used, limit, looks = 0, None, []
     for look, edge in zip(choice.looks, socket_rules.socket.edges, strict=False):
         used, limit = edge_use(rules, state, visit, edge)
-        looks.append(_used(look, used, limit))
+        looks.append(_with_use(look, used, limit))
     if choice.edge is None:
         return choice._replace(looks=tuple(looks))
     return choice._replace(looks=tuple(looks), used=used, limit=limit)  # the last one is that edge
 
 
 @lru_cache(maxsize=4096)
-def _used(look: Look, used: int, limit: int | None) -> Look:
+def _with_use(look: Look, used: int, limit: int | None) -> Look:
     """Return a checked edge with its use and limit. The result is cached, because every step stores its checked edges."""
     return look._replace(used=used, limit=limit)
 

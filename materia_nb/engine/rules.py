@@ -21,7 +21,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, REWORK_CONDITIONS, WI
 ASKED_LATER: Final = "Do the work now and answer in any form. You will be asked for the handoff afterwards."
 """Instructions for a turn of work, whose handoff is requested in a separate turn."""
 
-_TRAIL: Final = 16
+_MIN_TRAIL: Final = 16
 """Minimum number of visited sockets to remember for messages about cycles. In a large graph the number is higher."""
 
 
@@ -199,7 +199,7 @@ class Rules:
         self.sockets: dict[str, SocketRules] = FrozenDict(
             {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
         )
-        self.trail = max(_TRAIL, len(self.sockets)) + 1
+        self.trail = max(_MIN_TRAIL, len(self.sockets)) + 1
         self.names = _names(graph)
         self.nests = any(
             not text.startswith("$") for socket_rules in self.sockets.values() for _, _, text in socket_rules.assign

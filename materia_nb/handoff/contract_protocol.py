@@ -82,7 +82,7 @@ def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Che
             *(_issues_of({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
             *(_loop(parsed) if status == "COMPLETE" else ()),
         ]
-        warnings += [*(_approval_warnings(request) if asks_approval else ()), *_unproven(parsed)]
+        warnings += [*(_approval_warnings(request) if asks_approval else ()), *_unquoted_output_warnings(parsed)]
         if not issues:
             warnings += _updates(parsed, facts)
     is_hopeless = not parsed.agent_status or status not in contract_fields.PLAN_STATUSES
@@ -223,7 +223,7 @@ def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
         yield issue_of("LOOP_STATE_INCOMPLETE", f"{rounds},metric={loop.metric}<threshold={loop.threshold}")
 
 
-def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
+def _unquoted_output_warnings(contract: contract_fields.Contract) -> Iterator[Issue]:
     """Yield a warning if commands were run but the contract does not quote their output."""
     commands, outputs = (_evidence_texts(contract, name) for name in ("commands_run", "verbatim_outputs"))
     has_run = any(text and text != "none" and not _NOT_RUN.search(text) for text in commands)

@@ -6,7 +6,7 @@ import pytest
 
 from builders import Folded, agent, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide
-from materia_nb.engine.cast_warnings import FEWER, emptied_fields, find_warnings, latest_repeats, repeats
+from materia_nb.engine.cast_warnings import EMPTIED_FACTOR, emptied_fields, find_warnings, latest_repeats, repeats
 
 
 def said(cast):
@@ -57,7 +57,7 @@ def test_step_without_an_item_is_compared_with_others_without_an_item():
 def test_answer_shorter_than_a_tenth_of_the_refused_answer_counts_as_empty():
     sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
     document = config(sockets, materia={"Q": agent()})
-    for length, fields in ((FEWER, []), (FEWER * 2, ["plan"])):
+    for length, fields in ((EMPTIED_FACTOR, []), (EMPTIED_FACTOR * 2, ["plan"])):
         cast = Folded(document).answers(say(plan="x" * length), say(satisfied=True, plan="y"))
         assert list(emptied_fields(cast.rules, cast.session.steps[-1])) == fields
 
