@@ -119,7 +119,7 @@ def test_r45_exit_for_not_satisfied_prevents_the_warning(tmp_path):
     assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.warnings == ()
 
 
-def test_r45_verdict_is_unanswered_if_the_retry_works_on_the_next_item(tmp_path):
+def test_r45_verdict_is_reported_if_the_retry_works_on_another_item(tmp_path):
     retry = ("not_satisfied", "Socket-2")
     sockets, loops = walk(retry, AGAIN, advance="always", exits=[("always", "Socket-3")])
     cast = odd(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
@@ -290,7 +290,7 @@ def test_r67_list_that_is_empty_on_a_later_entry_is_an_empty_loop(tmp_path):
     assert [(one.code, one.socket) for one in cast.now.warnings] == [("empty-loop", "Socket-2")]
 
 
-def test_r67_entries_inserted_before_the_cursor_are_never_worked_on(tmp_path):
+def test_r67_entries_inserted_before_the_cursor_are_reported(tmp_path):
     cast = entered_twice(tmp_path, [{"title": "a"}, {"title": "b"}], [{"title": "a", "n": 1}, {"title": "c"}])
     assert [(one.code, one.socket, one.item) for one in cast.now.warnings] == [("never-worked-on", "Socket-2", "1")]
     assert "c (1) was never worked on: the list was replaced after its loop had passed this position" in str(
@@ -316,7 +316,7 @@ def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_warning(firs
         assert cast.state["rows"] or "empty-loop" in {one.code for one in cast.now.warnings}
 
 
-def test_r67_items_ahead_of_the_cursor_of_a_loop_that_was_left_are_never_worked_on(tmp_path):
+def test_r67_items_after_the_cursor_of_a_left_loop_are_reported(tmp_path):
     """An ordinary edge leaves the loop after the first of three items."""
     sockets, loops = walk(("satisfied", "Socket-4"), AGAIN, advance="always", exits=[])
     plan = {"workItems": h.items("a", "b", "c")}
@@ -328,7 +328,7 @@ def test_r67_items_ahead_of_the_cursor_of_a_loop_that_was_left_are_never_worked_
     assert "b (WI-2) was never worked on: the cast ended before" in str(cast.now.warnings[0])
 
 
-def test_r67_items_that_were_added_after_the_loop_was_left_are_never_worked_on(tmp_path):
+def test_r67_items_added_after_leaving_the_loop_are_reported(tmp_path):
     sockets, loops = walk(AGAIN, advance="always", exits=[("always", "Socket-3")])
     sockets["Socket-3"] = h.at("G", ("always", "Socket-4"), parse="json", assign={"workItems": "$.workItems"})
     answers = [PLAN, h.YES, h.YES, {"workItems": h.items("a", "b", "later")}, "x"]

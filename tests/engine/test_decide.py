@@ -82,7 +82,7 @@ def test_decision_about_other_tool_calls_is_refused(asking):
     assert refused(asking, decide.finalize) == "asking"
 
 
-def test_asking_again_resets_allowed_tools_and_decided_calls(asking):
+def test_resume_revokes_allowed_tools_and_decisions_about_calls(asking):
     asking.do(approvals.decide_calls, "always", "", None).do(approvals.ask_again)
     assert asking.session.allowed == frozenset()
     assert [call.decided for call in asking.session.asking] == [None, None]
@@ -118,7 +118,7 @@ def test_question_of_an_agent_can_be_answered_but_not_with_a_blank_text():
     assert "the second one" in resumed
 
 
-def test_resumed_agent_is_reminded_of_what_it_waits_for():
+def test_resumed_agent_is_reminded_of_its_question():
     cast = held(agent_status__plan_status="IN_PROGRESS", agent_status__next_action="WAIT FOR THE BUILD")
     (part,) = [one for one in cast.session.prompt.parts if one.name == "resume"]
     assert cast.types[-1] == "socket_continued"
@@ -180,7 +180,7 @@ def test_skipping_a_visit_requires_a_note_and_reports_the_next_socket():
     assert (cast.events[-1].next, cast.session.steps[-1].skipped) == ("B", "not now")
 
 
-def test_item_can_be_skipped_where_the_cast_stopped_in_it():
+def test_item_at_which_the_cast_stopped_can_be_skipped():
     cast = Folded(retry_loop()).answers(items("a", "b")).do(decide.enter)
     cast.do(decide.fail, Failure("agent_error", "x", "Build"), 0).do(decide.skip_item, "too hard")
     assert [one.type for one in cast.events[-2:]] == [ev.StateEdited.type, ev.SocketSkipped.type]
@@ -194,7 +194,7 @@ def test_item_can_be_skipped_where_the_cast_stopped_in_it():
     assert refused(behind, decide.skip_item, "too hard") == "no_item"
 
 
-def test_edited_prompt_of_an_interrupted_turn_waits_again():
+def test_editing_the_prompt_of_an_interrupted_turn_retries_the_turn():
     cast = Folded(CHAIN).do(decide.enter)
     cast.do(decide.edit_prompt, "task", "do it well")
     assert cast.session.prompt.instruction == "do it well"

@@ -103,7 +103,7 @@ def test_stored_transition_is_used_only_for_the_state_it_was_computed_from():
         (ev.Pinned(name="A", kind="nothing", to="x"), "the pin is invalid"),
     ],
 )
-def test_event_that_cannot_follow_is_refused(event, why):
+def test_event_that_is_impossible_in_the_session_is_refused(event, why):
     cast = Folded(CHAIN)
     with pytest.raises(Unfit, match=why) as caught:
         evolve.evolve(cast.rules, cast.session, event)
@@ -121,7 +121,7 @@ def test_event_that_cannot_follow_is_refused(event, why):
         (ev.CastBack(step=2), "step 2 does not exist"),
     ],
 )
-def test_an_event_that_does_not_fit_what_waits_is_refused(event, why):
+def test_event_about_another_visit_than_the_waiting_one_is_refused(event, why):
     cast = Folded(CHAIN).do(decide.enter)
     with pytest.raises(Unfit, match=why):
         evolve.evolve(cast.rules, cast.session, event)
@@ -146,7 +146,7 @@ def test_end_event_of_a_running_cast_is_refused():
         evolve.evolve(over.rules, over.session, ev.CastEnd(ok=False, kind="budget"))
 
 
-def test_past_session_contains_nothing_of_later_steps():
+def test_session_after_an_earlier_step_contains_no_later_steps():
     cast = Folded(CHAIN)
     fresh = evolve.session_after(cast.rules, cast.session, cast.session.steps)
     assert (fresh.state, fresh.pins) == (cast.session.start, {})
@@ -194,7 +194,7 @@ def test_tool_result_replaces_its_pending_call():
     assert [one.result for one in cast.session.steps[-1].calls] == ["done", None, None], "the visit keeps both turns"
 
 
-def test_retry_of_a_limit_keeps_turns_but_retry_from_the_start_drops_them():
+def test_raising_a_limit_keeps_turns_but_a_retry_drops_them():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}))
     cast.answers("bad").do(decide.raise_limit)
     assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (0, 2)

@@ -77,7 +77,7 @@ def test_r16_text_socket_takes_only_an_always_exit():
     assert exiting([S, N, A], YES, text=True).at == "Any"
 
 
-def test_r16_exits_of_another_member_are_ignored():
+def test_r16_exits_of_other_sockets_in_the_loop_are_ignored():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Check")),
@@ -88,7 +88,7 @@ def test_r16_exits_of_another_member_are_ignored():
     assert play.at == "complete"
 
 
-def test_r16_exits_of_all_loops_that_list_the_socket_are_tried_in_order():
+def test_r16_exits_of_all_loops_around_a_socket_are_checked_in_order():
     sockets = {"Rows": at("U", edge("Do")), "Do": asks(edge("Do"), advance={}), **TARGETS}
     loops = {
         "One": {
@@ -192,7 +192,7 @@ def test_r16_cycle_of_empty_loops_is_followed_once_and_ends_the_cast(size):
     assert [event.type for event in play.entered.events] == ["cast_end"]
 
 
-def test_r16_an_exhausted_foreach_that_is_entered_again_is_empty():
+def test_r16_exhausted_foreach_counts_as_empty_on_the_next_entry():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": at("P", edge("Walk"), foreach={"items": "rows"}, advance={}),
@@ -236,7 +236,7 @@ def test_r15_advance_is_derived_from_exits(conditions, when):
     )
 
 
-def test_r15_an_authored_advance_on_the_cursor_is_kept():
+def test_r15_written_advance_is_not_replaced_by_a_derived_advance():
     play = derived([exit_route("Check", S, "Good")], YES, advance={"when": "not_satisfied"})
     assert (play.decision.advance.derived, play.decision.advance.moved, play.at) == (False, False, "Build")
 

@@ -407,7 +407,7 @@ def test_r46_reopened_item_starts_over(at_c):
     assert built(at_c) == ["A", "B", "A", "B", "C"]
 
 
-def test_r45_r46_items_added_too_late_are_reported(tmp_path):
+def test_r45_r46_items_added_after_their_loop_are_reported(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"ab")})}
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run(until="Socket-4")

@@ -48,7 +48,7 @@ def test_r12_foreach_shows_its_item_as_item_by_default():
         ({"items": "rows"}, {}),
     ],
 )
-def test_r12_aliases_may_be_named_and_dotted(foreach, also):
+def test_r12_alias_can_be_a_dotted_path(foreach, also):
     data = walking(foreach).data
     assert data == {"rows": ["a", "b", "c"], "item": "a", "currentWorkItem": "a"} | also
 
@@ -336,7 +336,7 @@ def test_target_without_an_item_is_outside_all_items():
     assert [lies_in(item, one) for item in (None, one, inner, ("rows", 1, ()))] == [False, True, True, False]
 
 
-def test_the_decision_of_a_step_says_whether_its_item_is_done():
+def test_decision_records_if_the_item_of_the_step_is_done():
     play = Play(retry_loop(), items("one", "two"))
     given = ("built", NO, "built", YES, "built")
     assert [play.answer(one).decision.done for one in given] == [False, False, False, True, False]

@@ -29,7 +29,7 @@ def test_r18_edge_with_max_n_can_be_taken_n_times(most):
     assert play.decision.chosen[6:] == (most, most)
 
 
-def test_r18_each_item_has_its_own_budget():
+def test_r18_edge_uses_are_counted_separately_for_each_item():
     play = rounds(Play(retry_loop(2), items("one", "two")), 2).go("built", YES)
     assert play.visit.item.key == "WI-2"
     assert rounds(play, 2).at == "Build"
@@ -37,7 +37,7 @@ def test_r18_each_item_has_its_own_budget():
     assert "WI-2" in play.state.failure.message
 
 
-def test_r18_parallel_edges_to_one_target_have_separate_budgets():
+def test_r18_edges_to_the_same_target_are_counted_separately():
     sockets = {
         "Ask": asks(edge("Back", "satisfied", 1), edge("Back", "not_satisfied", 2)),
         "Back": at("P", edge("Ask")),
@@ -50,7 +50,7 @@ def test_r18_parallel_edges_to_one_target_have_separate_budgets():
     assert again.at == "edge_traversals_exhausted"
 
 
-def test_r18_inside_an_item_edges_without_a_budget_are_not_counted():
+def test_r18_inside_an_item_edges_without_max_traversals_are_not_counted():
     document = retry_loop(limits={"maxEdgeTraversals": 1, "maxNoAdvanceCycles": 50})
     assert rounds(Play(document, items("one")), 30).at == "Build"
 
@@ -216,7 +216,7 @@ def test_r18_retry_allowance_belongs_to_its_item():
     assert rounds(play, 1).at == "edge_traversals_exhausted"
 
 
-def test_r18_retry_of_no_advance_cycles_enters_the_refused_socket():
+def test_r18_retry_after_too_many_cycles_enters_the_refused_socket():
     play = rounds(Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one")), 2)
     assert play.at == "no_advance_cycles_exhausted"
     play.raise_limit()

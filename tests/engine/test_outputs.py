@@ -68,7 +68,7 @@ def kept_of(items):
     return kept
 
 
-def test_handoffs_are_not_stored_with_each_state():
+def test_states_share_the_list_of_handoffs():
     assert kept_of(320) < 2.5 * kept_of(160)
 
 
@@ -156,7 +156,7 @@ def test_another_branch_continues_from_a_state_that_was_not_stored(long):
     ],
     ids=["edit", "budget", "undo"],
 )
-def test_edits_during_a_wait_are_kept(tmp_path, touch):
+def test_edit_made_while_a_socket_waits_is_part_of_its_state(tmp_path, touch):
     cast = h.start(tmp_path, h.loop_config(), answers)
     cast.step()
     cast.step(ask=False)

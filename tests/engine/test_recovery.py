@@ -83,7 +83,7 @@ def test_retry_after_the_last_repair_asks_again_with_the_issues():
     assert step.prompt.begins, "whoever answers may not have seen the first turn"
 
 
-def test_aborted_visit_can_be_asked_again_but_not_between_visits():
+def test_turn_can_be_retried_after_an_abort_only_during_a_visit():
     play = Play(CHAIN)
     inside = recovery.abort(play.state, "enough")
     assert inside.state.failure.again
@@ -92,7 +92,7 @@ def test_aborted_visit_can_be_asked_again_but_not_between_visits():
     assert not between.state.failure.again
 
 
-def test_changed_budget_can_warn_again():
+def test_budget_warning_can_repeat_after_a_budget_change():
     play = Play(config({"A": at("Q")}, materia={"Q": agent()}))
     state = recovery.set_budget(play.state._replace(warned=True), max_tokens=10)
     assert (state.budget.max_tokens, state.warned) == (10, False)

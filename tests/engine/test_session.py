@@ -47,7 +47,7 @@ def test_undecided_tool_calls_wait_for_a_person():
     assert cast.do(approvals.decide_calls, "once", "", None).due == ["agent"]
 
 
-def test_held_cast_waits_for_a_person_and_stopped_cast_for_nothing():
+def test_held_cast_waits_for_a_person_and_stopped_cast_has_no_pending_action():
     cast = Folded(CHAIN).do(decide.enter).do(decide.abort, "enough")
     assert cast.due == []
 
@@ -71,7 +71,7 @@ def test_accepted_output_of_a_failed_step_is_not_overwritten():
     assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.again-2.md"
 
 
-def test_earlier_readers_of_steps_do_not_see_new_steps():
+def test_shorter_step_sequences_do_not_contain_later_steps():
     cast = Folded(CHAIN).answers("a")
     before = cast.session.steps
     cast.answers("b")
@@ -85,7 +85,7 @@ def test_earlier_readers_of_steps_do_not_see_new_steps():
         before.latest = after.latest
 
 
-def test_files_of_a_step_are_those_after_it():
+def test_files_after_a_step_are_its_saved_commit():
     session = Folded(CHAIN).session._replace(files="now")
     assert [files_after(session, number) for number in (0, 1)] == ["now", "now"], "nothing ran yet"
     first, second = Folded(CHAIN).answers("a", "b").session.steps
@@ -97,7 +97,7 @@ def test_files_of_a_step_are_those_after_it():
     ]
 
 
-def test_two_branches_of_the_same_steps_stay_separate():
+def test_sequences_that_extend_the_same_steps_stay_separate():
     cast = Folded(CHAIN).answers("a")
     start = cast.session
     one = cast.answers("b").session.steps

@@ -238,7 +238,7 @@ def test_r4_a_utility_assigns_by_its_materia_and_an_agent_by_its_socket():
     assert (data["u"], data["a"], "no" in data) == (1, "c", False)
 
 
-def test_r4_a_generators_items_stay_the_items_whatever_it_assigns():
+def test_r4_assignments_do_not_replace_a_generators_work_items():
     materia = {"X": utility(generator=True, assign={"workItems": "$.other", "o": "$.other"})}
     data = after([items("a", other=[1])], at("X"), materia=materia).data
     assert (data["workItems"][0]["title"], data["o"]) == ("a", [1])
@@ -255,7 +255,7 @@ def test_step_does_not_change_the_previous_state():
     assert step.state.data == {"deep": {"list": "new"}}
 
 
-def test_transitions_refuse_a_state_they_cannot_follow():
+def test_transition_is_refused_in_a_state_with_another_status():
     play = Play(config({"A": at("P")}))
     with pytest.raises(MateriaError, match="waiting"):
         entering.enter(play.rules, play.state)

@@ -190,7 +190,7 @@ def test_r20_raised_budget_lets_the_cast_continue():
     assert (play.at, play.visit.mode) == ("Next", "repair")
 
 
-def test_r20_retry_after_the_budget_keeps_exhaustion_and_follow_up():
+def test_r20_retry_after_a_budget_stop_keeps_the_exhausted_list_and_follow_up():
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(say(satisfied=False, context="redo"), 10)
     play.state = recovery.set_budget(play.state, max_tokens=None)

@@ -439,7 +439,7 @@ def test_r44_a_request_without_an_exact_command_cannot_be_approved(command):
     assert read(asked).needs == "direction"
 
 
-def test_r44_a_person_sees_that_the_agent_made_up_the_id():
+def test_r44_reason_for_a_person_reports_a_made_up_approval_id():
     request = {**REQUEST, "approval_id": "P-" + "0" * 32}
     asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
     assert "the agent made up the id P-000" in read(asked).reason

@@ -247,5 +247,5 @@ def test_r5_an_object_in_plain_prose_is_always_found(before, value, after):
         '```json {"a": 1}```',
     ],
 )
-def test_r35_fenced_object_may_begin_on_the_line_of_the_tag(text):
+def test_r35_fenced_object_can_begin_on_the_line_with_the_fence_tag(text):
     assert found(text) == ({"a": 1}, "fence")

@@ -75,7 +75,7 @@ def test_reading_the_same_text_twice_gives_equal_results(name):
 
 
 @pytest.mark.parametrize("name, value", [("envelope", ENVELOPE), ("agent-contract", CONTRACT)])
-def test_accepted_nesting_can_be_traversed_from_a_deep_stack(name, value):
+def test_deepest_accepted_value_can_be_traversed_on_a_deep_stack(name, value):
     leaf = "1e400]" + "]" * (MAX_DEPTH - 3)
     text = json.dumps(value)[:-1] + ', "update_contracts": [' + "[" * (MAX_DEPTH - 3) + leaf + "}"
 
