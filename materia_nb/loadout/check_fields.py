@@ -179,7 +179,7 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
     _hint_fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
         message = "stopAtLimit: false has no effect, since a maximum always stops the cast"
-        findings.hint(NO_EFFECT, "budget.stopAtLimit", message, "remove maxTokens for a cast without a maximum")
+        findings.hint(NO_EFFECT, "budget.stopAtLimit", message, "remove maxTokens to cast without a maximum")
     names, definitions = parts_to_check(document, loadout)
     for name in names:
         findings.loadout = name

@@ -307,7 +307,7 @@ def _max_lanes(facts: LoadoutFacts, loop: LoopFacts) -> int:
 
 
 def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
-    """Report the problems of the regions of the parallel generators of a loadout."""
+    """Report the problems of a loadout's regions, which are the lanes of its parallel generators."""
     owners: dict[str, str] = {}
     regions = regions_of(facts)
     for generator in _generators(facts):

@@ -246,7 +246,7 @@ class Assignment(TwoSpellings):
 
 
 class SocketLimits(Model):
-    """Limits of a socket that only other engines apply."""
+    """Limits of a socket. Only other engines apply these limits."""
 
     noun = "the limits of a socket"
     code = INVALID_SOCKET

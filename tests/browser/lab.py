@@ -63,7 +63,7 @@ class Output:
     kind: str
     """``stream``, ``display_data``, ``execute_result`` or ``error``."""
     data: dict[str, Any] = field(default_factory=dict)
-    """MIME type to value; for a stream ``text/plain``."""
+    """Values by MIME type; the text of a stream has the type ``text/plain``."""
     error: str = ""
     """``NameError: ...`` for an error, else empty."""
     traceback: str = ""

@@ -52,7 +52,7 @@ CELLS: Final = (
 
 
 def answering(url: str) -> None:
-    """Wait until the server accepts connections, which may be later than the output of its address."""
+    """Wait until the server accepts connections; it may print its address before that."""
     host, port = url.removeprefix("http://").split(":")
     until, again = time.monotonic() + START_SECONDS, threading.Event()
     while True:

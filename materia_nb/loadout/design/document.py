@@ -98,9 +98,9 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         "an object with a column and a row for each socket",
     ),
 }
-"""For each annotation of a parameter: a check, and the expected type in words.
+"""Checks of arguments by the annotation of the parameter, each with the expected type in words.
 
-Operations check other types themselves.
+Operations check arguments of other types themselves.
 """
 
 

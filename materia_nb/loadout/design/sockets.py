@@ -1,4 +1,4 @@
-"""Operations on sockets and their materia, and copying of sockets with the edges between them."""
+"""Operations on sockets and their materia, including copies of sockets with the edges between them."""
 
 from __future__ import annotations
 

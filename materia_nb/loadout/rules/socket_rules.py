@@ -222,7 +222,7 @@ def _fields_without_effect(facts: LoadoutFacts, socket: SocketFacts) -> Iterator
 
 
 def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield the fields without effect at a utility, each with the reason and advice."""
+    """Yield the fields of a utility's socket that have no effect, each with the reason and advice."""
     raw, definition = socket.raw, socket.materia.raw
     for field in ("parse", "assign"):
         if raw.get(field) is not None and raw[field] != definition.get(field):
@@ -239,7 +239,7 @@ def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]
 
 
 def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield the fields without effect at an agent, each with the reason and advice."""
+    """Yield the fields of an agent's socket that have no effect, each with the reason and advice."""
     raw, id_, text = socket.raw, socket.id, socket.id in facts.texts
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
     if as_object(raw.get("assignment")) and not own.includes_assignment:
