@@ -25,7 +25,7 @@ _CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
 
 
 def run_abandonable(work: Callable[[], T], stop: threading.Event | None) -> T:
-    """Run ``work`` in a separate thread and return its result, unless a :class:`Stop` abandons it first.
+    """Run ``work`` in a separate thread and return its result. A :class:`Stop` can abandon the work.
 
     ``work`` runs in the current thread if this is the main thread, where Ctrl-C can interrupt it. The current thread is
     also used if ``stop`` is not a :class:`Stop`, and on platforms without threads.
@@ -316,7 +316,8 @@ async def run_in_thread(work: Callable[[], T], stop: Stop) -> T:
     """Run blocking work in a thread, so that the current event loop can run coroutine agents meanwhile.
 
     Raises:
-        asyncio.CancelledError: the call was cancelled; by then ``stop`` has been set, and the thread has ended.
+        asyncio.CancelledError: the call was cancelled. ``stop`` is set and the thread has ended before the error is
+            raised.
     """
     future: Future[T] = Future()
     loop = asyncio.get_running_loop()

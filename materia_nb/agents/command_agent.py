@@ -47,7 +47,7 @@ class ProgramAnswer(NamedTuple):
         usage: the tokens and the cost; None if the program does not report them (R56).
         session: the conversation that the program can continue, or "".
         error: the failure in the program's own words, or "".
-        unread: the reason why no answer was found although the program reported no error, or "".
+        no_answer: the reason why no answer was found although the program reported no error, or "".
         cut: the limit that cut the answer off, or "" (R52).
     """
 
@@ -141,7 +141,7 @@ class JsonOutput:
         cut = _CUT_LIMIT if _CUT_REASONS.intersection(map(str, _all_matches(self.finish, value)[-1:])) else ""
         answer = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(sessions, ""), cut=cut)
         if failures:
-            message = text or "it reported an unnamed error" if failures[-1] is True else _as_text(failures[-1])
+            message = text or "it reported an unknown error" if failures[-1] is True else _as_text(failures[-1])
             return answer._replace(error=message)
         if answers:
             return answer
@@ -274,7 +274,7 @@ class CommandAgent:
 
     @contextmanager
     def _complete_command(self, turn: Turn) -> Iterator[tuple[str, ...]]:
-        """Yield the command for a turn; the file with the answer's schema exists until the program has ended."""
+        """Yield the complete command for a turn. A file with the schema of the answer exists while the block runs."""
         argv = self.command(turn)
         if _SCHEMA_FILE not in argv:
             yield argv
@@ -373,7 +373,7 @@ _HINTS: Final = {
     "agent_not_started": "install it; %materia doctor lists the known programs that are installed",
     "agent_timeout": "increase timeout_s of the agent",
 }
-"""Hints on failures of a program, by kind."""
+"""Hints for failures of a program, by kind of the failure."""
 
 
 def _json_at_end(stderr: str) -> str:
@@ -439,7 +439,7 @@ _Scope: TypeAlias = Literal["none", "readOnly", "coding"]
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One program, as ``presets.toml`` describes it.
+    """A program, as described in ``presets.toml``.
 
     Attributes:
         name: the name of the preset, which follows ``command:`` in the setting of an agent.

@@ -338,10 +338,10 @@ def can_think(agent: Agent) -> bool:
 
 
 def reply_from(value: object, who: object) -> Reply:
-    """Convert the result of a person's code to a reply: it can be a reply, text, or an object to send as JSON.
+    """Convert a value that user code returned to a reply: a reply, text, or an object to send as JSON.
 
     Raises:
-        AgentError: the result has another type, or JSON cannot represent it. ``who`` names its source.
+        AgentError: the value has another type, or JSON cannot represent it. ``who`` names the source of the value.
     """
     if isinstance(value, Reply):
         return value
@@ -472,7 +472,7 @@ class SplitReply(NamedTuple):
 
 
 def split_thinking(text: str, tags: tuple[str, str] = THINKING_TAGS) -> SplitReply:
-    """Separate the thinking before an answer from the answer.
+    """Split a text into the thinking at its beginning and the answer.
 
     Thinking is a block at the beginning between ``tags``, or in ``think``, ``thinking`` or ``reasoning`` tags of any case, or
     an analysis channel before the final one. The opening tag may be missing, since some servers put it into the prompt: then

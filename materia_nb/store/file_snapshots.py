@@ -437,7 +437,7 @@ def _check_settings(git_dir: Path, arguments: Sequence[str]) -> None:
             raise MateriaError(
                 "The settings of the Git directory of file snapshots were changed, so it is not read.",
                 where=str(git_dir / "config"),
-                hint="undo your changes to this file, or remove the Git directory",
+                hint="undo the changes to this file",
                 kind="files",
             )
 

@@ -75,7 +75,7 @@ _RESUME_HINT: Final = "free disk space or make the directory writable, then resu
 
 @contextlib.contextmanager
 def before_first_record() -> Iterator[None]:
-    """Change the hint of a disk error in the block: the cast must be started again, because nothing is recorded yet."""
+    """Replace the hint of a disk error in the block, because nothing is recorded and a cast cannot be resumed."""
     try:
         yield
     except DiskError as error:

@@ -73,7 +73,7 @@ class Contents(NamedTuple):
         lines: the events. To save memory, the last function that needs the events empties the list.
         end: the length of the part that was read and has only complete lines, in bytes.
         torn: the content of an incomplete last line; empty if the last line is complete.
-        unended: True if the last line is complete except for its line break.
+        lacks_line_break: True if the last line is complete except for its line break.
         link: the link of the last line, which the link of the next line depends on.
         reached: True if the journal contains the line that was the last line when the manifest was written, or if there
             is no manifest.

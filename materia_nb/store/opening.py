@@ -538,7 +538,7 @@ def damage_messages(contents: Contents) -> list[str]:
     if contents.broken is not None:
         steps = _intact_steps(contents.lines, contents.broken)
         upto = f"up to step {steps}" if steps else "before the first step"
-        changed = f"The journal was changed: line {contents.broken + 1} is not as it was written"
+        changed = f"The journal was changed: line {contents.broken + 1} is not the original line"
         return [f"{changed}, or an earlier line is missing. The journal is intact {upto}; the rest may be wrong."]
     return [] if contents.reached else [END_IS_MISSING]
 

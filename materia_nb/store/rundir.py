@@ -102,7 +102,7 @@ class RunDir:
             raise MateriaError(
                 "The cast would write outside of its run directory, or through a link in it.",
                 where=f"{self._root}/{folder}"[:500],
-                hint="do not trust this run directory, or remove the link",
+                hint="remove the link if you trust this run directory",
                 kind="bad_artifact",
             )
 

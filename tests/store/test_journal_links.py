@@ -97,7 +97,7 @@ def test_modified_output_is_reported_on_open_and_blocks_a_resume(recorded, chang
     folder = changed([line.replace(b"built 2", b"BUILT 2") if n == place else line for n, line in enumerate(lines)])
     opened = open_cast(folder)
     (message,) = opened.now.messages
-    assert f"line {place + 1} is not as it was written" in message
+    assert f"line {place + 1} is not the original line" in message
     assert f"intact up to step {verify(RunDir(folder)).steps}" in message
     assert len(opened.steps) == 8, "all that was recorded is shown"
     with pytest.raises(MateriaError, match="changed") as caught:
