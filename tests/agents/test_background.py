@@ -19,30 +19,30 @@ def loop():
 
 
 def test_notifications_arrive_in_order_before_the_result(loop):
-    heard = []
-    inbox = LoopInbox(lambda thing: heard.append((thing, threading.get_ident())))
+    events = []
+    inbox = LoopInbox(lambda thing: events.append((thing, threading.get_ident())))
 
-    async def talk():
+    async def report_events():
         for number in range(50):
             inbox.tell(number)
             await asyncio.sleep(0)
         return "done"
 
-    assert loop.run(talk(), inbox=inbox) == "done"
-    assert heard == [(number, threading.get_ident()) for number in range(50)]
+    assert loop.run(report_events(), inbox=inbox) == "done"
+    assert events == [(number, threading.get_ident()) for number in range(50)]
 
 
 def test_notifications_before_a_failure_arrive(loop):
-    heard = []
-    inbox = LoopInbox(heard.append)
+    events = []
+    inbox = LoopInbox(events.append)
 
-    async def talk():
+    async def report_events():
         inbox.tell("last words")
         raise ValueError("no more")
 
     with pytest.raises(ValueError, match="no more"):
-        loop.run(talk(), inbox=inbox)
-    assert heard == ["last words"]
+        loop.run(report_events(), inbox=inbox)
+    assert events == ["last words"]
 
 
 def test_failing_listener_ends_the_call(loop):
@@ -53,7 +53,7 @@ def test_failing_listener_ends_the_call(loop):
 
     inbox = LoopInbox(take)
 
-    async def talk():
+    async def report_events():
         try:
             inbox.tell("something")
             await asyncio.Event().wait()
@@ -61,7 +61,7 @@ def test_failing_listener_ends_the_call(loop):
             ended.set()
 
     with pytest.raises(OSError, match="disk is full"):
-        loop.run(talk(), inbox=inbox)
+        loop.run(report_events(), inbox=inbox)
     assert ended.is_set()
 
 
@@ -69,11 +69,11 @@ def test_stop_is_noticed_during_many_notifications(loop):
     stop = threading.Event()
     inbox = LoopInbox(lambda _: stop.set())
 
-    async def talk():
+    async def report_events():
         while True:
             inbox.tell("and")
             await asyncio.sleep(0)
 
     with pytest.raises(AgentError) as caught:
-        loop.run(talk(), stop, inbox)
+        loop.run(report_events(), stop, inbox)
     assert caught.value.kind == "interrupted"

@@ -301,7 +301,7 @@ class TestAbandonedCalls:
         assert isinstance(came[0].__cause__, KeyError)
 
     def test_late_answer_of_an_abandoned_blocking_agent_is_ignored(self):
-        begun, go_on, over, heard = (threading.Event(), threading.Event(), threading.Event(), [])
+        begun, go_on, over, events = (threading.Event(), threading.Event(), threading.Event(), [])
 
         def held(turn):
             begun.set()
@@ -311,7 +311,7 @@ class TestAbandonedCalls:
             return "late"
 
         stop = Stop()
-        thread, came = self.ask_in_a_thread(held, dataclasses.replace(TURN, stop=stop, tell=heard.append))
+        thread, came = self.ask_in_a_thread(held, dataclasses.replace(TURN, stop=stop, tell=events.append))
         assert begun.wait(30)
         stop.set()
         assert not came, "a stop alone waits for it"
@@ -320,7 +320,7 @@ class TestAbandonedCalls:
         assert came[0].kind == "interrupted"
         go_on.set()
         assert over.wait(30)
-        assert heard == []
+        assert events == []
         stop.clear()
         assert not stop.left
 
@@ -335,13 +335,13 @@ class Asynchronous:
 
 
 def test_answer_method_may_be_a_coroutine():
-    heard = []
+    events = []
     agent = agent_from(Asynchronous())
     turn = dataclasses.replace(
-        TURN, tell=lambda told: heard.append((told, threading.current_thread() is threading.main_thread()))
+        TURN, tell=lambda told: events.append((told, threading.current_thread() is threading.main_thread()))
     )
     assert (agent.name, agent.answer(turn).text) == ("my own", "again from True")
-    assert heard == [("told", True)]
+    assert events == [("told", True)]
 
 
 def test_agents_are_set_like_items_of_a_mapping():

@@ -78,15 +78,15 @@ def test_reply_has_text_tokens_and_origin():
 
 
 def test_streamed_text_is_reported_on_the_calling_thread():
-    heard, threads = Heard(), set()
+    events, threads = Heard(), set()
 
     def tell(thing):
-        heard.append(thing)
+        events.append(thing)
         threads.add(threading.get_ident())
 
     with serving(says("a", "b", "c")) as server:
         agent(server).answer(turn(tell=tell))
-    assert heard == [TextEvent("a", fresh=True), TextEvent("b"), TextEvent("c")]
+    assert events == [TextEvent("a", fresh=True), TextEvent("b"), TextEvent("c")]
     assert threads == {threading.get_ident()}
 
 
@@ -126,19 +126,19 @@ def test_settings_and_thinking_reach_the_server():
 
 
 def test_unknown_thinking_level_is_reported_and_ignored():
-    heard = Heard()
+    events = Heard()
     with serving(says("x")) as server:
-        agent(server).answer(turn(heard, thinking="hihg"))
-    assert heard.notes == ["The thinking level 'hihg' does not exist; did you mean 'high'?"]
+        agent(server).answer(turn(events, thinking="hihg"))
+    assert events.notes == ["The thinking level 'hihg' does not exist; did you mean 'high'?"]
     assert "reasoning_effort" not in server.asked[0]
 
 
 def test_answer_that_reaches_the_token_limit_is_reported():
-    heard = Heard()
+    events = Heard()
     with serving(says("half an ans", finish="length")) as server:
-        reply = agent(server).answer(turn(heard))
+        reply = agent(server).answer(turn(events))
     assert (reply.text, reply.meta["finish"]) == ("half an ans", "length")
-    assert "cut off at its maximum number of tokens" in heard.notes[0]
+    assert "cut off at its maximum number of tokens" in events.notes[0]
 
 
 def test_turn_continued_after_its_calls_does_not_need_stored_thinking(monkeypatch, tmp_path):
@@ -283,10 +283,10 @@ def test_conversation_contains_the_tool_calls_of_each_answer():
 
 def test_tools_of_the_materia_run_and_are_reported(tmp_path):
     (tmp_path / "a.txt").write_text("what it says")
-    heard = Heard()
+    events = Heard()
     with serving(calls(("read", {"path": "a.txt"}), said="I look."), says("done", tokens=(20, 1))) as server:
-        reply = agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
-    (done,) = heard.calls
+        reply = agent(server).answer(turn(events, tools="readOnly", project=tmp_path))
+    (done,) = events.calls
     assert (done.tool, done.args, done.ok, done.round, done.said) == (
         "read",
         {"path": "a.txt"},
@@ -297,26 +297,26 @@ def test_tools_of_the_materia_run_and_are_reported(tmp_path):
     assert "what it says" in done.result
     assert done.seconds > 0
     assert reply.usage == Usage(20, 1, None)
-    assert heard.spent == [Usage(10, 5, None)]
+    assert events.spent == [Usage(10, 5, None)]
     assert (reply.text, reply.meta["rounds"]) == ("done", 1)
     assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["read", "grep", "find", "ls"]
     assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]
-    assert [type(one) for one in heard] == [TextEvent, UsageEvent, CallEvent, TextEvent]
-    assert heard[3].fresh
+    assert [type(one) for one in events] == [TextEvent, UsageEvent, CallEvent, TextEvent]
+    assert events[3].fresh
 
 
 def test_calls_of_one_answer_belong_to_the_same_round(tmp_path):
-    heard = Heard()
+    events = Heard()
     with serving(calls(("ls", {}), ("find", {"pattern": "*"})), calls(("ls", {})), says("done")) as server:
-        agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
-    assert [(one.tool, one.round) for one in heard.calls] == [("ls", 1), ("find", 1), ("ls", 2)]
+        agent(server).answer(turn(events, tools="readOnly", project=tmp_path))
+    assert [(one.tool, one.round) for one in events.calls] == [("ls", 1), ("find", 1), ("ls", 2)]
 
 
 def test_duplicate_call_id_is_replaced(tmp_path):
-    heard = Heard()
+    events = Heard()
     with serving(calls(("ls", {}), ids=["x"]), calls(("ls", {}), ids=["x"]), says("done")) as server:
-        agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
-    assert [one.id for one in heard.calls] == ["x", "x-2"]
+        agent(server).answer(turn(events, tools="readOnly", project=tmp_path))
+    assert [one.id for one in events.calls] == ["x", "x-2"]
     told = server.messages()
     assert [one["tool_calls"][0]["id"] for one in told if one.get("tool_calls")] == ["x", "x-2"]
     assert [one["tool_call_id"] for one in told if one["role"] == "tool"] == ["x", "x-2"]
@@ -338,10 +338,10 @@ def test_duplicate_call_id_is_replaced(tmp_path):
     ],
 )
 def test_invalid_call_is_answered_with_its_error(tmp_path, asked, told):
-    heard = Heard()
+    events = Heard()
     with serving(calls(asked), says("sorry")) as server:
-        assert agent(server).answer(turn(heard, tools="readOnly", project=tmp_path)).text == "sorry"
-    (done,) = heard.calls
+        assert agent(server).answer(turn(events, tools="readOnly", project=tmp_path)).text == "sorry"
+    (done,) = events.calls
     assert not done.ok
     assert told in done.result
     assert not (tmp_path / "made").exists()
@@ -349,33 +349,33 @@ def test_invalid_call_is_answered_with_its_error(tmp_path, asked, told):
 
 
 def test_unknown_tool_is_reported_once_and_other_tools_are_offered(tmp_path):
-    heard = Heard()
+    events = Heard()
     with serving(calls(("ls", {})), says("x")) as server:
-        agent(server).answer(turn(heard, tools=("raed", "ls"), project=tmp_path))
-    assert heard.notes == ["Build names unknown tools: raed; did you mean 'read'?"]
+        agent(server).answer(turn(events, tools=("raed", "ls"), project=tmp_path))
+    assert events.notes == ["Build names unknown tools: raed; did you mean 'read'?"]
     assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["ls"]
 
 
 def test_endless_tool_calls_are_stopped(tmp_path):
-    heard = Heard()
+    events = Heard()
     with serving(*[calls(("ls", {})) for _ in range(4)]) as server:
         made = agent(server)
         made.most_rounds = 3
-        error = failed(made, turn(heard, tools="readOnly", project=tmp_path))
+        error = failed(made, turn(events, tools="readOnly", project=tmp_path))
     assert error.kind == "too_many_calls"
-    assert len(heard.calls) == 3
-    assert heard.spent == [Usage(10, 5, None)] * 4
+    assert len(events.calls) == 3
+    assert events.spent == [Usage(10, 5, None)] * 4
 
 
 def test_retried_turn_has_a_fresh_limit_of_tool_rounds(tmp_path):
-    heard = Heard()
+    events = Heard()
     with serving(*[calls(("ls", {})) for _ in range(5)], says("done")) as server:
         made = agent(server)
         made.most_rounds = 2
-        assert failed(made, turn(heard, tools="readOnly", project=tmp_path)).kind == "too_many_calls"
-        again = turn(heard, tools="readOnly", project=tmp_path, calls=tuple(heard.calls))
+        assert failed(made, turn(events, tools="readOnly", project=tmp_path)).kind == "too_many_calls"
+        again = turn(events, tools="readOnly", project=tmp_path, calls=tuple(events.calls))
         assert made.answer(again).text == "done"
-    assert [one.round for one in heard.calls] == [1, 2, 3, 4]
+    assert [one.round for one in events.calls] == [1, 2, 3, 4]
 
 
 def test_usage_of_an_answer_is_reported_before_its_tools_run(tmp_path):
@@ -405,29 +405,29 @@ def _thinks(exchange):
 @pytest.mark.parametrize("answer", [says(*["x" * 50] * 30), calls(("read", {"path": "z" * 1500})), _thinks])
 def test_overlong_answer_fails_the_turn(tmp_path, monkeypatch, answer):
     monkeypatch.setattr(requests, "MAX_ANSWER_CHARS", 1_000)
-    heard = Heard()
+    events = Heard()
     with serving(answer, says("x" * 1_000)) as server:
         made = agent(server)
-        error = failed(made, turn(heard, tools="readOnly", project=tmp_path))
+        error = failed(made, turn(events, tools="readOnly", project=tmp_path))
         assert len(server.asked) == 1, "it is not tried again"
         assert made.answer(turn()).text == "x" * 1_000
     assert error.kind == "agent_reply_too_long"
-    assert len("".join(heard.said)) <= 1_000
-    assert heard.calls == []
+    assert len("".join(events.said)) <= 1_000
+    assert events.calls == []
 
 
 def test_only_the_first_of_too_many_calls_run(tmp_path):
-    heard = Heard()
+    events = Heard()
     many = calls(*[("ls", {})] * (MAX_CALLS + 20))
     with serving(many, says("x"), calls(*[("ls", {})] * MAX_CALLS), says("x")) as server:
-        agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
-        last = heard.calls[0]
+        agent(server).answer(turn(events, tools="readOnly", project=tmp_path))
+        last = events.calls[0]
         assert (last.ok, "has 84 calls" in last.result, "were not run" in last.result) == (
             False,
             True,
             True,
         )
-        assert [one.ok for one in heard.calls[1:]] == [True] * MAX_CALLS
+        assert [one.ok for one in events.calls[1:]] == [True] * MAX_CALLS
         told = server.messages()
         assert len(told[-MAX_CALLS - 2]["tool_calls"]) == MAX_CALLS + 1
         assert last.result in told[-1]["content"]
@@ -437,12 +437,12 @@ def test_only_the_first_of_too_many_calls_run(tmp_path):
 
 
 def test_overlong_arguments_are_neither_run_nor_stored(tmp_path):
-    heard = Heard()
+    events = Heard()
     content = "z" * MAX_ARGUMENTS_CHARS
     with serving(calls(("write", {"path": "a", "content": content})), says("x")) as server:
-        agent(server).answer(turn(heard, tools="coding", project=tmp_path, allowed=frozenset({"write"})))
+        agent(server).answer(turn(events, tools="coding", project=tmp_path, allowed=frozenset({"write"})))
         assert len(json.dumps(server.asked[-1])) < 10_000
-    (call,) = heard.calls
+    (call,) = events.calls
     assert (call.ok, "at most 1,048,576 characters" in call.result) == (False, True)
     assert (list(call.args), len(call.args[INVALID_ARGUMENTS]) < 2_000) == ([INVALID_ARGUMENTS], True)
     assert list(tmp_path.iterdir()) == []
@@ -452,22 +452,22 @@ def test_overlong_arguments_are_neither_run_nor_stored(tmp_path):
 
 
 def test_changing_call_waits_for_approval_while_other_calls_run(tmp_path):
-    heard = Heard()
+    events = Heard()
     script = (calls(("bash", {"command": "touch made"}), ("ls", {}), said="Both."), says("done"))
     with serving(*script) as server:
         made = agent(server)
-        asking = made.answer(turn(heard, tools="coding", project=tmp_path))
+        asking = made.answer(turn(events, tools="coding", project=tmp_path))
         assert isinstance(asking, NeedsApproval)
-        (wanted,) = asking.calls
-        assert (wanted.tool, wanted.args, wanted.result) == ("bash", {"command": "touch made"}, None)
-        assert [one.tool for one in heard.calls] == ["ls"]
-        assert heard.spent == [Usage(10, 5, None)]
+        (expected,) = asking.calls
+        assert (expected.tool, expected.args, expected.result) == ("bash", {"command": "touch made"}, None)
+        assert [one.tool for one in events.calls] == ["ls"]
+        assert events.spent == [Usage(10, 5, None)]
         assert not (tmp_path / "made").exists()
         assert len(server.asked) == 1
 
-        decided = ToolCall(**{**_fields(wanted), "decided": "once"})
+        decided = ToolCall(**{**_fields(expected), "decided": "once"})
         again = Heard()
-        reply = made.answer(turn(again, tools="coding", project=tmp_path, calls=(*heard.calls, decided)))
+        reply = made.answer(turn(again, tools="coding", project=tmp_path, calls=(*events.calls, decided)))
     assert (tmp_path / "made").exists()
     assert reply.text == "done"
     assert reply.usage == Usage(10, 5, None), "what was told as spent does not count twice"
@@ -475,7 +475,7 @@ def test_changing_call_waits_for_approval_while_other_calls_run(tmp_path):
     told = server.messages()
     assert [one["role"] for one in told] == ["user", "assistant", "tool", "tool"]
     assert told[1]["content"] == "Both."
-    assert {one["id"] for one in told[1]["tool_calls"]} == {wanted.id, heard.calls[0].id}
+    assert {one["id"] for one in told[1]["tool_calls"]} == {expected.id, events.calls[0].id}
 
 
 def _fields(one: ToolCall) -> dict:
@@ -483,14 +483,14 @@ def _fields(one: ToolCall) -> dict:
 
 
 def test_model_is_told_about_a_denied_call_and_the_reason(tmp_path):
-    heard = Heard()
+    events = Heard()
     denied = call(1, "bash", decided="denied", args={"command": "touch made"})
     reasoned = call(2, "bash", "Not on a Sunday.", decided="denied", args={"command": "touch made"}, ok=False)
     with serving(says("then not")) as server:
-        reply = agent(server).answer(turn(heard, tools="coding", project=tmp_path, calls=(denied, reasoned)))
+        reply = agent(server).answer(turn(events, tools="coding", project=tmp_path, calls=(denied, reasoned)))
     assert reply.text == "then not"
     assert not (tmp_path / "made").exists()
-    assert [(one.id, one.ok) for one in heard.calls] == [("c1", False)]
+    assert [(one.id, one.ok) for one in events.calls] == [("c1", False)]
     results = [one["content"] for one in server.messages() if one["role"] == "tool"]
     assert "denied this call" in results[0]
     assert "Not on a Sunday." in results[1]
@@ -534,16 +534,16 @@ def test_approved_write_can_have_any_content(tmp_path):
 def test_approval_lets_its_exact_command_run_once(tmp_path):
     command = "echo x >> made"
     approval = Approval("P-" + "0" * 32, command, 2.0**60)
-    heard = Heard()
+    events = Heard()
     script = (calls(("bash", {"command": command})), calls(("bash", {"command": command})))
     with serving(*script) as server:
         made = agent(server)
         fields = {"tools": "coding", "project": tmp_path, "approval": approval}
-        asking = made.answer(turn(heard, **fields))
+        asking = made.answer(turn(events, **fields))
         assert isinstance(asking, NeedsApproval)
         assert (tmp_path / "made").read_text() == "x\n"
         # Going on with the same turn does not bring the approval back.
-        assert isinstance(made.answer(turn(Heard(), calls=(*heard.calls, *asking.calls), **fields)), NeedsApproval)
+        assert isinstance(made.answer(turn(Heard(), calls=(*events.calls, *asking.calls), **fields)), NeedsApproval)
     assert (tmp_path / "made").read_text() == "x\n"
 
 
@@ -576,11 +576,11 @@ def test_approval_does_not_cover_a_different_command(tmp_path, other):
 
 
 def test_interrupted_turn_continues_after_its_finished_calls(tmp_path):
-    heard = Heard()
+    events = Heard()
     before = (call(1, "ls", "a", round=1), call(2, "ls", "b", round=2))
     with serving(calls(("ls", {})), says("done")) as server:
-        reply = agent(server).answer(turn(heard, tools="readOnly", project=tmp_path, calls=before))
-    assert [(one.tool, one.round) for one in heard.calls] == [("ls", 3)]
+        reply = agent(server).answer(turn(events, tools="readOnly", project=tmp_path, calls=before))
+    assert [(one.tool, one.round) for one in events.calls] == [("ls", 3)]
     assert reply.meta["rounds"] == 3
     assert [one["role"] for one in server.messages(0)] == ["user", "assistant", "tool", "assistant", "tool"]
 
@@ -661,34 +661,34 @@ def test_schema_incompatible_with_tools_is_omitted(tmp_path):
 
 def test_stop_cancels_the_request_and_reports_usage():
     slow, stop = Slow(), threading.Event()
-    heard = Heard()
+    events = Heard()
 
     def tell(thing):
-        heard.append(thing)
+        events.append(thing)
         stop.set()
 
     with serving(slow) as server:
         error = failed(agent(server), turn(tell=tell, stop=stop))
         assert slow.gone.wait(LONG_S), "the connection is closed"
     assert error.kind == "interrupted"
-    assert heard.said == ["so far"]
+    assert events.said == ["so far"]
 
 
 def test_stop_interrupts_the_wait_before_a_retry():
-    stop, heard = threading.Event(), Heard()
+    stop, events = threading.Event(), Heard()
 
     def tell(thing):
-        heard.append(thing)
+        events.append(thing)
         stop.set()
 
     with serving(refuses(503, "down", retry_after="300")) as server:
         error = failed(agent(server), turn(tell=tell, stop=stop))
     assert error.kind == "interrupted"
-    assert heard.notes == ["503 from openai:tiny; trying again in 3e+02 s (2 of 4)"]
+    assert events.notes == ["503 from openai:tiny; trying again in 3e+02 s (2 of 4)"]
 
 
 def test_stop_ends_a_running_command(tmp_path):
-    stop, heard = threading.Event(), Heard()
+    stop, events = threading.Event(), Heard()
     command = "echo $$ > pid; exec sleep 600"
 
     def watch():
@@ -701,15 +701,15 @@ def test_stop_ends_a_running_command(tmp_path):
     with serving(calls(("bash", {"command": command}))) as server:
         error = failed(
             agent(server),
-            turn(heard, tools="coding", project=tmp_path, stop=stop, allowed=frozenset({"bash"})),
+            turn(events, tools="coding", project=tmp_path, stop=stop, allowed=frozenset({"bash"})),
         )
     assert error.kind == "interrupted"
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
-    (done,) = heard.calls
+    (done,) = events.calls
     assert not done.ok
     assert "it may have run in part" in done.result
-    assert heard.spent == [Usage(10, 5, None)]
+    assert events.spent == [Usage(10, 5, None)]
 
 
 CHILD = """

@@ -124,7 +124,7 @@ KINDS = {
     "key_refused_in_a_200_reply": "bad_key",
     "other_protocol": "bad_request",
 }
-TRIED_AGAIN = {
+RETRIED_FAILURES = {
     "error_in_a_200_reply",
     "error_without_a_code",
     "error_text",
@@ -147,7 +147,7 @@ def test_each_failure_has_a_kind_a_message_and_a_hint(way):
     assert what in error.what
     assert hint in error.hint
     assert "\n" not in error.what
-    tries = 2 if way in TRIED_AGAIN else 1
+    tries = 2 if way in RETRIED_FAILURES else 1
     assert len(server.asked) == tries
     assert len(heard.notes) == tries - 1
     assert ("in 2 tries" in error.what) == (tries == 2)
@@ -299,9 +299,9 @@ def test_too_long_retry_after_fails_the_turn_without_a_retry():
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("says_so, tries", [("true", 2), ("false", 1)])
-def test_should_retry_header_of_the_provider_decides_about_a_retry(says_so, tries):
-    with serving(refuses(500, "Oops", x_should_retry=says_so), says("there")) as server:
+@pytest.mark.parametrize("has_reason, tries", [("true", 2), ("false", 1)])
+def test_should_retry_header_of_the_provider_decides_about_a_retry(has_reason, tries):
+    with serving(refuses(500, "Oops", x_should_retry=has_reason), says("there")) as server:
         made = agent(server, attempts=2)
         if tries == 2:
             assert made.answer(turn()).text == "there"

@@ -22,7 +22,7 @@ TURNS = 1 + 2 * ITEMS + 1
 CASTER = Path(model_caster.__file__)
 
 
-class Paid(ModelServer):
+class CountingServer(ModelServer):
     """A model server that counts requests; at chosen requests it kills or interrupts the client during the stream."""
 
     def __init__(self, hits: dict[int, signal.Signals]) -> None:
@@ -60,7 +60,7 @@ def reply_to(asked: str) -> str:
     return f"did: {asked}"
 
 
-def caster(server: Paid, project: Path) -> subprocess.Popen[str]:
+def caster(server: CountingServer, project: Path) -> subprocess.Popen[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     return subprocess.Popen(
         [sys.executable, str(CASTER), server.url, str(project)],
@@ -75,7 +75,7 @@ def test_long_cast_completes_despite_repeated_interrupts_and_kills(tmp_path):
     at = sorted(chance.sample(range(1, TURNS + INTERRUPTS), INTERRUPTS))
     killed = set(chance.sample(at, 2))
     hits = {number: signal.SIGKILL if number in killed else signal.SIGINT for number in at}
-    with Paid(hits) as server:
+    with CountingServer(hits) as server:
         for _ in range(len(killed) + 1):
             server.caster = process = caster(server, tmp_path)
             _, said = process.communicate(timeout=120)

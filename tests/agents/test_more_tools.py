@@ -152,12 +152,12 @@ def test_function_tool_is_called_and_recorded(tmp_path):
 
 
 def test_mcp_server_answers_a_model(tmp_path):
-    heard = Heard()
+    events = Heard()
     more = MoreTools(servers={"time": {**TIME, "allow": ["convert_time"]}})
     noon = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
     with serving(calls(("time_convert_time", noon)), says("At nine.")) as server:
-        reply = agent(server).answer(turn(heard, tools=("time.*",), project=tmp_path, more_tools=more))
-    (done,) = heard.calls
+        reply = agent(server).answer(turn(events, tools=("time.*",), project=tmp_path, more_tools=more))
+    (done,) = events.calls
     assert (done.tool, done.ok) == ("time.convert_time", True)
     assert "21:00:00+09:00" in done.result
     assert {one["function"]["name"] for one in server.asked[0]["tools"]} == {
@@ -165,30 +165,30 @@ def test_mcp_server_answers_a_model(tmp_path):
         "time_convert_time",
     }
     assert reply.text == "At nine."
-    assert not heard.notes
+    assert not events.notes
 
 
 def test_server_tool_with_an_invalid_name_is_reported_and_omitted(tmp_path):
-    heard = Heard()
+    events = Heard()
     with serving(says("done")) as server:
         agent(server).answer(
-            turn(heard, tools=("own.*",), project=tmp_path, more_tools=MoreTools(servers={"own": SPEC}))
+            turn(events, tools=("own.*",), project=tmp_path, more_tools=MoreTools(servers={"own": SPEC}))
         )
-    assert heard.notes == ["the tool two words of own is skipped: its name is not a valid tool name"]
+    assert events.notes == ["the tool two words of own is skipped: its name is not a valid tool name"]
     assert len(server.asked[0]["tools"]) == 8
 
 
 def test_server_calls_need_approval_unless_configured(tmp_path):
     more = MoreTools(servers={"own": {**SPEC, "allow": ["count"]}})
-    heard = Heard()
+    events = Heard()
     args = {"path": str(tmp_path / "made"), "text": "x"}
     names = ("own.count", "own.append")
     with serving(calls(("own_count", {}), ("own_append", args)), says("done")) as server:
         made = agent(server)
-        asking = made.answer(turn(heard, tools=names, project=tmp_path, more_tools=more))
+        asking = made.answer(turn(events, tools=names, project=tmp_path, more_tools=more))
     assert isinstance(asking, NeedsApproval)
     assert [one.tool for one in asking.calls] == ["own.append"]
-    assert [(one.tool, one.result) for one in heard.calls] == [("own.count", "now 1")]
+    assert [(one.tool, one.result) for one in events.calls] == [("own.count", "now 1")]
     assert not (tmp_path / "made").exists()
 
 

@@ -15,7 +15,7 @@ from materia_nb.agents import AgentError, agent_from
 from materia_nb.agents.command_agent import PRESETS, PresetAgent, preset_agent
 from materia_nb.magics.magic import candidates
 
-TELL = "import json, sys; print(json.dumps({'args': sys.argv[1:], 'stdin': sys.stdin.read()}))"
+PRINT_ARGUMENTS = "import json, sys; print(json.dumps({'args': sys.argv[1:], 'stdin': sys.stdin.read()}))"
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def programs(tmp_path, monkeypatch):
     folder.mkdir()
     for preset in PRESETS.values():
         program = folder / preset.argv[0]
-        program.write_text(f"#!{sys.executable} -S\n{TELL}\n")
+        program.write_text(f"#!{sys.executable} -S\n{PRINT_ARGUMENTS}\n")
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
     return folder
@@ -36,7 +36,7 @@ def turn(tmp_path):
     return h.work_turn(tmp_path, "build it", tools="coding")
 
 
-def called(text, turn):
+def ask_stand_in(text, turn):
     """Ask a stand-in and return the arguments that it prints."""
     agent = agent_from(text)
     agent.reads = None
@@ -45,12 +45,12 @@ def called(text, turn):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(programs, turn, name):
-    told = called(f"command:{name}:some/model:8b", turn)
+    told = ask_stand_in(f"command:{name}:some/model:8b", turn)
     assert told["stdin"] == "build it"
     assert "some/model:8b" in told["args"]
     assert "build it" not in told["args"]
     assert "{model}" not in told["args"]
-    assert called(f"command:{name}", turn)["args"] == list(preset_agent(f"command:{name}").command(turn)[1:])
+    assert ask_stand_in(f"command:{name}", turn)["args"] == list(preset_agent(f"command:{name}").command(turn)[1:])
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
     ],
 )
 def test_preset_inserts_the_model_argument_in_the_right_position(programs, turn, name, args):
-    assert called(f"command:{name}", dataclasses.replace(turn, model="m"))["args"] == args
+    assert ask_stand_in(f"command:{name}", dataclasses.replace(turn, model="m"))["args"] == args
 
 
 def test_model_of_the_agent_takes_precedence_over_the_model_of_the_materia(programs, turn):
     asked = dataclasses.replace(turn, model="theirs")
-    assert called("command:llm:mine", asked)["args"][1] == "mine"
-    assert called("command:llm", asked)["args"][1] == "theirs"
+    assert ask_stand_in("command:llm:mine", asked)["args"][1] == "mine"
+    assert ask_stand_in("command:llm", asked)["args"][1] == "theirs"
 
 
 def test_reply_records_the_program_and_its_number_of_arguments(programs, turn):

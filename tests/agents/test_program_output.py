@@ -315,8 +315,8 @@ class TestProgramArguments:
             meta=first.meta,
         )
         agent.answer(later)
-        (_, asked), (arguments, told) = calls()
-        assert (asked, told) == ("write the page", "as JSON")
+        (_, asked), (arguments, messages) = calls()
+        assert (asked, messages) == ("write the page", "as JSON")
         assert arguments[arguments.index(option) + 1] == SESSIONS[name]
 
     @pytest.mark.parametrize(
@@ -331,9 +331,9 @@ class TestProgramArguments:
             meta=meta,
         )
         preset_agent("command:claude").answer(later)
-        ((arguments, told),) = calls()
+        ((arguments, messages),) = calls()
         assert "--resume" not in arguments
-        assert told.startswith("## User\n\ndo")
+        assert messages.startswith("## User\n\ndo")
 
     def test_session_survives_a_resume(self, stand_in, tmp_path):
         calls = stand_in("claude", printed("claude"))

@@ -21,17 +21,17 @@ from model_server import calls, says, serving
 
 THOUGHT = '\nIs it done? {"satisfied": false} would be wrong.\n'
 ANSWER = '{"satisfied": true, "context": "fine"}'
-WHOLE = f"<think>{THOUGHT}</think>\n\n{ANSWER}"
+WHOLE_TEXT = f"<think>{THOUGHT}</think>\n\n{ANSWER}"
 CHUNKINGS = {
-    "one piece": [WHOLE],
+    "one piece": [WHOLE_TEXT],
     "tags alone": ["<think>", THOUGHT, "</think>", "\n\n", ANSWER],
     "tags cut": ["\n<thi", f"nk>{THOUGHT[:9]}", f"{THOUGHT[9:]}</", "think>\n", ANSWER],
     "only the first tag alone": ["<think>", f"{THOUGHT}</thi", f"nk>\n\n{ANSWER}"],
-    "every character": list(WHOLE),
+    "every character": list(WHOLE_TEXT),
 }
 
 
-def judged(materia=None, **more):
+def judged_loadout(materia=None, **more):
     """Return a loadout with a judge, whose verdict decides whether the cast continues with another round."""
     sockets = {
         "Judge": {
@@ -52,7 +52,7 @@ def judged(materia=None, **more):
 @pytest.mark.parametrize("way", CHUNKINGS)
 def test_verdict_inside_thinking_is_ignored(way, tmp_path):
     with serving(says(*CHUNKINGS[way])) as server:
-        cast = h.start(tmp_path, judged(), agent(server))
+        cast = h.start(tmp_path, judged_loadout(), agent(server))
         assert cast.run() == "complete"
     step = cast.steps.at(1)
     assert [one.socket for one in cast.steps] == ["Judge"]
@@ -72,7 +72,7 @@ def test_text_without_the_thinking_is_passed_to_the_next_agent(tmp_path):
 
 def thinks(tmp_path, **config):
     with serving(says(*CHUNKINGS["every character"])) as server:
-        cast = h.start(tmp_path, judged(**config), agent(server))
+        cast = h.start(tmp_path, judged_loadout(**config), agent(server))
         assert cast.run() == "complete"
     return cast
 
@@ -84,7 +84,7 @@ def test_thinking_of_a_turn_is_preserved_by_open_resume_fork_and_replay(tmp_path
     again = resume_cast(cast.run_dir)
     assert again.steps.at(1).thinking == THOUGHT.strip()
     assert again.fork().steps.at(1).thinking == THOUGHT.strip()
-    replayed = h.start(tmp_path, judged(), exports.agent_of(exports.recording_of(again.now), "recording"))
+    replayed = h.start(tmp_path, judged_loadout(), exports.agent_of(exports.recording_of(again.now), "recording"))
     replayed.run()
     assert replayed.steps.at(1).thinking == THOUGHT.strip()
 
@@ -125,7 +125,7 @@ def test_thinking_fields_of_a_provider_are_stored_separately_from_the_output(tmp
         exchange.end()
 
     with serving(answer) as server:
-        cast = h.start(tmp_path, judged(), agent(server))
+        cast = h.start(tmp_path, judged_loadout(), agent(server))
         assert cast.run() == "complete"
     assert (cast.steps.at(1).output, cast.steps.at(1).thinking) == (ANSWER, "let me see")
 
@@ -143,8 +143,8 @@ def test_text_next_to_a_call_contains_no_thinking(tmp_path):
 
 
 def test_thinking_of_a_program_is_separated_from_its_output(tmp_path):
-    code = f"print({WHOLE!r})"
-    cast = h.start(tmp_path, judged(), CommandAgent([sys.executable, "-I", "-S", "-c", code]))
+    code = f"print({WHOLE_TEXT!r})"
+    cast = h.start(tmp_path, judged_loadout(), CommandAgent([sys.executable, "-I", "-S", "-c", code]))
     assert cast.run() == "complete"
     assert (cast.steps.at(1).output, cast.steps.at(1).thinking) == (ANSWER, THOUGHT.strip())
 
@@ -215,7 +215,7 @@ def test_long_text_is_separated_quickly(unit):
 
 def test_thinking_in_the_text_of_a_function_agent_is_separated(tmp_path):
     draft = 'The draft {"satisfied": false} is wrong.\n</think>\n\n{"satisfied": true}'
-    cast = h.start(tmp_path, judged(), lambda _: draft)
+    cast = h.start(tmp_path, judged_loadout(), lambda _: draft)
     cast.run()
     step = cast.steps.at(1)
     assert (step.decision.satisfied, step.output) == (True, '{"satisfied": true}')
@@ -235,7 +235,7 @@ def test_a_function_without_a_model_can_return_any_text(tmp_path):
 def test_repair_prompt_and_failure_name_truncation_as_the_first_issue(tmp_path):
     half = says('{"satisfied": tr', finish="length")
     with serving(half, half) as server:
-        cast = h.start(tmp_path, judged(), agent(server, settings={"max_tokens": 25}))
+        cast = h.start(tmp_path, judged_loadout(), agent(server, settings={"max_tokens": 25}))
         assert cast.run() == "failed"
         asked = server.messages()[-1]["content"]
     first, *_ = cast.failure.refused[0]
@@ -253,7 +253,7 @@ def test_repair_prompt_and_failure_name_truncation_as_the_first_issue(tmp_path):
 
 def test_unclosed_thinking_counts_as_truncated(tmp_path):
     with serving(says("<think>and then {", '"satisfied": true}'), says(ANSWER)) as server:
-        cast = h.start(tmp_path, judged(), agent(server))
+        cast = h.start(tmp_path, judged_loadout(), agent(server))
         assert cast.run() == "complete"
     refused, taken = cast.steps.at(1).turns
     assert refused.reading.issues[0].code == "answer_cut"
@@ -274,7 +274,7 @@ def test_empty_answer_after_thinking_is_refused(tmp_path):
     assert cast.failure.refused[0][0].code == "answer_cut"
 
 
-@pytest.mark.parametrize("document, text", [(judged(), ANSWER), (h.one_config(), "half a sent")])
+@pytest.mark.parametrize("document, text", [(judged_loadout(), ANSWER), (h.one_config(), "half a sent")])
 def test_usable_truncated_answer_is_accepted_with_a_warning(tmp_path, document, text):
     with serving(says(text, finish="length")) as server:
         cast = h.start(tmp_path, document, agent(server))

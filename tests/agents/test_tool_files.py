@@ -300,8 +300,8 @@ def test_edit_has_the_same_result_with_any_line_endings(tmp_path_factory, lines,
     ok = Toolbox(folder).call("edit", args).ok
     places = [n for n in range(len(plain)) if old_text and plain.startswith(old_text, n)]
     assert ok == (old_text != new_text and (len(places) == 1 or (every and len(places) > 1)))
-    wanted = plain.replace(old_text, new_text) if ok else plain
-    assert (folder / "a.txt").read_bytes() == wanted.replace("\n", end).encode()
+    expected = plain.replace(old_text, new_text) if ok else plain
+    assert (folder / "a.txt").read_bytes() == expected.replace("\n", end).encode()
 
 
 @given(

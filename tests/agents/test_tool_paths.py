@@ -168,7 +168,7 @@ def test_searches_do_not_follow_links_out_of_the_project(places):
 # -- exchanged between the look and the opening -----------------------------------------
 
 
-def exchange(monkeypatch, name: str, path: Path, new: Path | None) -> list[str]:
+def replace_before_open(monkeypatch, name: str, path: Path, new: Path | None) -> list[str]:
     """Replace ``path`` by a link to ``new`` (or a pipe) just before ``name`` is opened."""
     opened, really = [], os.open
 
@@ -191,7 +191,7 @@ def exchange(monkeypatch, name: str, path: Path, new: Path | None) -> list[str]:
 def test_file_replaced_during_access_is_refused(places, monkeypatch, tool, pipe):
     project, outside = places
     new = None if pipe else outside / "secret.txt"
-    opened = exchange(monkeypatch, "x.txt", project / "a" / "x.txt", new)
+    opened = replace_before_open(monkeypatch, "x.txt", project / "a" / "x.txt", new)
     result = Toolbox(project).call(tool, {**TOOLS[tool], "path": "a/x.txt"})
     assert opened
     assert not result.ok
@@ -205,7 +205,7 @@ def test_folder_replaced_by_a_link_is_refused(places, monkeypatch, tool):
     (project / "b" / "c").mkdir(parents=True)
     (project / "b" / "secret.txt").write_text("a canary in the project")
     before = tree(outside)
-    opened = exchange(monkeypatch, "b", project / "b", outside)
+    opened = replace_before_open(monkeypatch, "b", project / "b", outside)
     result = Toolbox(project).call(tool, {**TOOLS[tool], "path": "b/secret.txt"})
     assert opened
     assert not result.ok

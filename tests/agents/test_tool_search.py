@@ -36,7 +36,7 @@ def box(project):
     return Toolbox(project)
 
 
-def found(box, tool, pattern, **more):
+def find_paths(box, tool, pattern, **more):
     result = box.call(tool, {"pattern": pattern, **more})
     assert result.ok, result.text
     return result.text.split("\n")
@@ -64,17 +64,17 @@ def found(box, tool, pattern, **more):
     ],
 )
 def test_find_lists_matching_paths(box, pattern, paths):
-    assert found(box, "find", pattern) == paths
+    assert find_paths(box, "find", pattern) == paths
 
 
 def test_find_in_a_folder_returns_project_paths(box):
-    assert found(box, "find", "*.py", path="src") == ["src/c.py", "src/deep/d.py"]
-    assert found(box, "find", "deep/*", path="src") == ["src/deep/d.py"]
+    assert find_paths(box, "find", "*.py", path="src") == ["src/c.py", "src/deep/d.py"]
+    assert find_paths(box, "find", "deep/*", path="src") == ["src/deep/d.py"]
 
 
 def test_skipped_folders_can_be_searched_explicitly(box):
-    assert found(box, "find", "*", path=".git") == [".git/config"]
-    assert found(box, "grep", "class", path="node_modules/x/y.py") == ["node_modules/x/y.py:1: class Y:"]
+    assert find_paths(box, "find", "*", path=".git") == [".git/config"]
+    assert find_paths(box, "grep", "class", path="node_modules/x/y.py") == ["node_modules/x/y.py:1: class Y:"]
 
 
 SEGMENT = st.sampled_from(["a", "b", "ab", "*", "**", "a*", "?"])
@@ -85,14 +85,14 @@ SEGMENT = st.sampled_from(["a", "b", "ab", "*", "**", "a*", "?"])
     names=st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=6),
 )
 def test_globs_match_as_in_a_recursive_reference_implementation(globs, names):
-    def fits(globs, names):
+    def matches_glob(globs, names):
         if not globs:
             return not names
         if globs[0] == "**":
-            return fits(globs[1:], names) or bool(names and fits(globs, names[1:]))
-        return bool(names) and search.glob_test(globs[0])(names[:1]) and fits(globs[1:], names[1:])
+            return matches_glob(globs[1:], names) or bool(names and matches_glob(globs, names[1:]))
+        return bool(names) and search.glob_test(globs[0])(names[:1]) and matches_glob(globs[1:], names[1:])
 
-    assert search.glob_test("/".join(globs))(names) == fits(globs, names)
+    assert search.glob_test("/".join(globs))(names) == matches_glob(globs, names)
 
 
 def test_globs_with_many_stars_match_quickly():
@@ -103,17 +103,17 @@ def test_globs_with_many_stars_match_quickly():
 
 
 def test_grep_lists_matching_lines(box):
-    assert found(box, "grep", r"^class \w+:$") == [
+    assert find_paths(box, "grep", r"^class \w+:$") == [
         "b.py:1: class B:",
         ".hidden/z.py:1: class Z:",
         "src/deep/d.py:1: class D:",
     ]
-    assert found(box, "grep", "class a") == ["a.txt:2: class a"]
-    assert found(box, "grep", "class a", ignore_case=True) == ["a.txt:1: Class A", "a.txt:2: class a"]
-    assert found(box, "grep", "import", glob="*.py", path="src") == ["src/c.py:1: import b"]
-    assert found(box, "grep", "import", glob="") == ["src/c.py:1: import b"]
-    assert found(box, "grep", "import", glob="*.txt") == ["(nothing matches)"]
-    assert found(box, "grep", "class", path="a.txt") == ["a.txt:2: class a"]
+    assert find_paths(box, "grep", "class a") == ["a.txt:2: class a"]
+    assert find_paths(box, "grep", "class a", ignore_case=True) == ["a.txt:1: Class A", "a.txt:2: class a"]
+    assert find_paths(box, "grep", "import", glob="*.py", path="src") == ["src/c.py:1: import b"]
+    assert find_paths(box, "grep", "import", glob="") == ["src/c.py:1: import b"]
+    assert find_paths(box, "grep", "import", glob="*.txt") == ["(nothing matches)"]
+    assert find_paths(box, "grep", "class", path="a.txt") == ["a.txt:2: class a"]
 
 
 def test_invalid_regular_expression_is_explained(box):
@@ -127,12 +127,12 @@ def test_binary_files_are_counted_and_skipped(box, project):
     with (project / "huge").open("wb") as file:
         file.write(b"class\n")
         file.truncate(1 << 40)
-    assert found(box, "grep", "class [B]")[-1] == "(2 binary files were skipped)"
+    assert find_paths(box, "grep", "class [B]")[-1] == "(2 binary files were skipped)"
 
 
 def test_match_in_a_long_line_is_shown_with_context(box, project):
     (project / "long.txt").write_text("x" * 200_000 + " needle " + "y" * 200_000 + "\nneedle\n")
-    first, second = found(box, "grep", "needle")
+    first, second = find_paths(box, "grep", "needle")
     assert "x needle y" in first
     assert len(first) < 400
     assert first.startswith("long.txt:1: …")
@@ -141,10 +141,10 @@ def test_match_in_a_long_line_is_shown_with_context(box, project):
 
 def test_excess_matches_are_counted(box, project):
     (project / "many.txt").write_text("needle\n" * 10_000)
-    lines = found(box, "grep", "needle")
+    lines = find_paths(box, "grep", "needle")
     assert (len(lines), lines[-1]) == (501, "(there are more results: use a narrower pattern or path)")
     (project / "many.txt").write_text(f"needle {'x' * 250}\n" * 400)
-    text = "\n".join(found(box, "grep", "needle"))
+    text = "\n".join(find_paths(box, "grep", "needle"))
     assert len(text) <= MAX_RESULT_CHARS
     assert text.endswith("(there are more results: use a narrower pattern or path)")
 
@@ -153,7 +153,7 @@ def test_files_that_cannot_be_read_are_counted(box, project):
     (project / "b.py").chmod(0)
     if os.access(project / "b.py", os.R_OK):
         pytest.skip("root reads everything")
-    assert found(box, "grep", "import")[-1] == "(1 files or directories could not be read)"
+    assert find_paths(box, "grep", "import")[-1] == "(1 files or directories could not be read)"
 
 
 def test_very_deep_tree_is_searched(box, project, monkeypatch):
@@ -161,7 +161,7 @@ def test_very_deep_tree_is_searched(box, project, monkeypatch):
     for _ in range(200):
         os.mkdir("d")  # noqa: PTH102 - a path that long has no name
         os.chdir("d")
-    assert len(found(box, "find", "d")) < 100
+    assert len(find_paths(box, "find", "d")) < 100
 
 
 # -- without end ------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_search_runs_no_code_of_the_project(box, project, monkeypatch):
         (project / f"{name}.py").write_text("open('ran', 'w').close(); raise SystemExit(9)")
     monkeypatch.setenv("PYTHONPATH", str(project))
     monkeypatch.setenv("PYTHONSTARTUP", str(project / "re.py"))
-    assert found(box, "find", "b.py") == ["b.py"]
+    assert find_paths(box, "find", "b.py") == ["b.py"]
     assert not (project / "ran").exists()
 
 

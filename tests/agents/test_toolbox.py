@@ -19,7 +19,7 @@ from materia_nb.agents.tools import (
 from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.loadout.topology import TOOL_SCOPES
 
-LOOKING = ["read", "grep", "find", "ls"]
+READ_ONLY = ["read", "grep", "find", "ls"]
 CHANGING = ["bash", "edit", "write"]
 
 
@@ -39,8 +39,8 @@ def names(scope):
 
 def test_each_tool_scope_contains_its_tools():
     assert names("none") == ([], [])
-    assert names("readOnly") == (LOOKING, [])
-    assert names("coding") == ([*LOOKING, *CHANGING], [])
+    assert names("readOnly") == (READ_ONLY, [])
+    assert names("coding") == ([*READ_ONLY, *CHANGING], [])
 
 
 def test_every_tool_scope_of_the_config_is_known():

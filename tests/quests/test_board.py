@@ -115,7 +115,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize(
-    "content, told",
+    "content, messages",
     [
         (b'{"version": 1, "quests": [', "not JSON"),
         (b"", "not JSON"),
@@ -131,7 +131,7 @@ OUTSIDE = {
         (b"[" * 100_000, "not JSON"),
     ],
 )
-def test_damaged_board_is_one_clear_error_and_not_overwritten(board, content, told):
+def test_damaged_board_is_one_clear_error_and_not_overwritten(board, content, messages):
     board.path.parent.mkdir(parents=True)
     content = content if isinstance(content, bytes) else content.encode()
     board.path.write_bytes(content)
@@ -144,7 +144,7 @@ def test_damaged_board_is_one_clear_error_and_not_overwritten(board, content, to
         with pytest.raises(MateriaError) as caught:
             act()
         assert caught.value.kind == "bad_quests"
-        assert told in caught.value.what
+        assert messages in caught.value.what
         assert caught.value.where == str(board.path)
     assert board.path.read_bytes() == content
 
@@ -403,7 +403,7 @@ def test_quest_verb_shows_and_changes_the_board(shell, board):
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, messages",
     [
         ("quest ad x", "did you mean 'add'"),
         ("quest run many", "whole number"),
@@ -414,11 +414,11 @@ def test_quest_verb_shows_and_changes_the_board(shell, board):
         ("quest add", "request is missing"),
     ],
 )
-def test_invalid_line_shows_the_usage(shell, board, text, told):
+def test_invalid_line_shows_the_usage(shell, board, text, messages):
     add(board, "a")
     with pytest.raises(MateriaError) as caught:
         line(shell, text)
-    assert told in str(caught.value)
+    assert messages in str(caught.value)
 
 
 def test_completion_offers_quest_actions(wb):

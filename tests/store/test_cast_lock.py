@@ -27,7 +27,7 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def elsewhere(tmp_path):
+def other_process(tmp_path):
     """Start another process that holds the lock of tmp_path until its stdin ends."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -40,19 +40,19 @@ def elsewhere(tmp_path):
         pipe.close()
 
 
-def test_lock_error_names_the_other_process(tmp_path, elsewhere):
+def test_lock_error_names_the_other_process(tmp_path, other_process):
     with pytest.raises(MateriaError, match="is being written by process") as caught:
         CastLock(tmp_path)
     assert caught.value.kind == "locked"
-    assert f"process {elsewhere.pid} on " in caught.value.what
+    assert f"process {other_process.pid} on " in caught.value.what
     assert "read-only" in caught.value.hint
-    assert lock_owner(tmp_path).startswith(f"process {elsewhere.pid} on ")
+    assert lock_owner(tmp_path).startswith(f"process {other_process.pid} on ")
 
 
 @pytest.mark.parametrize("how", ["kill", "end"])
-def test_ended_process_releases_its_lock(tmp_path, elsewhere, how):
-    elsewhere.kill() if how == "kill" else elsewhere.stdin.close()
-    elsewhere.wait(60)
+def test_ended_process_releases_its_lock(tmp_path, other_process, how):
+    other_process.kill() if how == "kill" else other_process.stdin.close()
+    other_process.wait(60)
     assert lock_owner(tmp_path) is None
     CastLock(tmp_path).release()
 

@@ -88,8 +88,8 @@ def test_casts_are_listed_newest_first_regardless_of_their_names(tmp_path, root)
     root.mkdir()
     for name in ("loop-retry", "foreach-advance"):
         shutil.copytree(RECORDED / name, root / name)
-    mine = [h.start(tmp_path, h.chain_config(1), request=str(n)).id for n in range(3)]
-    starts = {name: h.lines_of(root / name)[0]["ts"] for name in ("loop-retry", "foreach-advance", *mine)}
+    own_entry = [h.start(tmp_path, h.chain_config(1), request=str(n)).id for n in range(3)]
+    starts = {name: h.lines_of(root / name)[0]["ts"] for name in ("loop-retry", "foreach-advance", *own_entry)}
     assert [entry.id for entry in list_casts(root)] == sorted(
         starts, key=lambda name: (starts[name], name), reverse=True
     ), "casts of one millisecond go by their ids"
@@ -168,8 +168,8 @@ def test_damaged_run_directories_are_listed_as_broken(tmp_path, root, how):
     broken.mkdir(parents=True)
     BROKEN[how](broken)
     cast = h.start(tmp_path, h.chain_config(1))
-    mine, other = list_casts(root)
-    assert (mine.id, mine.status) == (cast.id, "ready")
+    own_entry, other = list_casts(root)
+    assert (own_entry.id, own_entry.status) == (cast.id, "ready")
     assert (other.id, other.status) == (broken.name, "broken")
     assert other.problem
     assert find_cast(root, "latest") == cast.run_dir.resolve()
@@ -256,8 +256,8 @@ def test_casts_are_filtered_by_all_criteria(tmp_path):
         entry("c", loadout="U", status="complete", warnings=("odd", "late")),
     ]
 
-    def ids(**wanted):
-        return "".join(one.id for one in catalogue.filter_casts(entries, **wanted))
+    def ids(**expected):
+        return "".join(one.id for one in catalogue.filter_casts(entries, **expected))
 
     assert ids() == "abc"
     assert ids(tag="x") == "ab"

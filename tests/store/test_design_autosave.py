@@ -21,7 +21,7 @@ KILLS = int(os.environ.get("MATERIA_DRAFT_KILLS", "25"))
 MATERIA = ("Plan", "Build", "Eval", "Maintain")
 
 
-def some_act(wb: Workbench, design: Design, chance: random.Random) -> None:
+def apply_random_operation(wb: Workbench, design: Design, chance: random.Random) -> None:
     """Apply one random operation of a user to a design; a refused operation changes nothing."""
     ids = [*design.document.get("sockets", {}), "Socket-1"]
     one, other = chance.choice(ids), chance.choice(ids)
@@ -48,17 +48,17 @@ def state(design: Design) -> str:
     return json.dumps([design.document, sorted(design.definitions.items())])
 
 
-def begun(project) -> tuple[Workbench, Design]:
+def start_design(project) -> tuple[Workbench, Design]:
     wb = Workbench(project)
     return wb, wb.design("Mine", new=True)
 
 
-def designs_for_ever(project, seed: int, told: int) -> None:
+def edit_until_killed(project, seed: int, told: int) -> None:
     """Apply operations one after another in the child process, and acknowledge each with a byte."""
-    wb, design = begun(project)
+    wb, design = start_design(project)
     chance = random.Random(seed)
     while True:
-        some_act(wb, design, chance)
+        apply_random_operation(wb, design, chance)
         os.write(told, b".")
 
 
@@ -70,7 +70,7 @@ def test_killed_kernel_loses_no_step_of_a_design(tmp_path):
         project.mkdir()
         mirror.mkdir()
         hears, told = os.pipe()
-        child = forked.Process(target=designs_for_ever, args=(project, seed, told))
+        child = forked.Process(target=edit_until_killed, args=(project, seed, told))
         child.start()
         os.close(told)
         acts = 0
@@ -85,12 +85,12 @@ def test_killed_kernel_loses_no_step_of_a_design(tmp_path):
         os.close(hears)
         child.join()
 
-        wb, design = begun(mirror)
+        wb, design = start_design(mirror)
         chance = random.Random(seed)
         for _ in range(acts):
-            some_act(wb, design, chance)
+            apply_random_operation(wb, design, chance)
         expected = [state(design)]
-        some_act(wb, design, chance)  # the one that it was killed in may have been kept
+        apply_random_operation(wb, design, chance)  # the one that it was killed in may have been kept
         expected.append(state(design))
         again = Workbench(project)
         found = again.loadouts.drafts("Mine")
@@ -102,9 +102,9 @@ def test_killed_kernel_loses_no_step_of_a_design(tmp_path):
 
 
 @pytest.fixture
-def left(project):
+def closed_draft(project):
     """Return a closed draft with three steps, of which one is undone, and its file."""
-    _, design = begun(project)
+    _, design = start_design(project)
     for materia in ("Plan", "Build", "Eval", "Maintain"):
         design.add_socket(materia)
     design.undo()
@@ -113,24 +113,24 @@ def left(project):
     return path
 
 
-def test_autosave_restores_steps_and_undone_steps(project, left):
+def test_autosave_restores_steps_and_undone_steps(project, closed_draft):
     wb = Workbench(project)
     [draft] = wb.loadouts.drafts()
     assert (draft.name, len(draft.steps)) == ("Mine", 3)
     assert str(draft).endswith("(3 steps)")
     design = wb.design("Mine", draft=True)
     assert [*design.document["sockets"]] == ["Socket-1", "Socket-2", "Socket-3"]
-    assert not left.exists()
+    assert not closed_draft.exists()
     design.redo()
     assert design.document["sockets"]["Socket-4"] == {"materia": "Maintain"}
     for _ in range(4):
         design.undo()
     assert design.document == {}
-    assert not [*left.parent.iterdir()], "nothing is left that is not saved"
+    assert not [*closed_draft.parent.iterdir()], "nothing is left that is not saved"
 
 
 def test_undone_steps_are_dropped_by_a_new_step(project):
-    _, design = begun(project)
+    _, design = start_design(project)
     design.add_socket("Plan")
     design.undo()
     design.add_socket("Build")
@@ -140,20 +140,20 @@ def test_undone_steps_are_dropped_by_a_new_step(project):
     assert draft.undone == ()
 
 
-def test_only_closed_autosaves_are_offered(project, left):
+def test_only_closed_autosaves_are_offered(project, closed_draft):
     first, second = Workbench(project), Workbench(project)
     design = first.design("Mine", draft=True)
     assert second.loadouts.drafts() == ()
     with pytest.raises(MateriaError, match="Mine has no draft"):
         second.design("Mine", draft=True)
     assert first.loadouts.save(design).startswith("saved in ")
-    assert not [*left.parent.iterdir()]
+    assert not [*closed_draft.parent.iterdir()]
 
 
-def test_torn_last_step_is_dropped_and_earlier_steps_are_restored(project, left):
-    lines = left.read_bytes().splitlines(keepends=True)
+def test_torn_last_step_is_dropped_and_earlier_steps_are_restored(project, closed_draft):
+    lines = closed_draft.read_bytes().splitlines(keepends=True)
     for torn in (b"".join(lines[:3]) + lines[3][:20], b"".join(lines[:3]), b"".join([*lines[:3], lines[4]])):
-        left.write_bytes(torn)
+        closed_draft.write_bytes(torn)
         [draft] = drafts_in(project / ".pi" / "pi-materia")
         assert [step.summary for step in draft.steps] == [
             "added Socket-1 (Plan) as the entry",
@@ -164,22 +164,22 @@ def test_torn_last_step_is_dropped_and_earlier_steps_are_restored(project, left)
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}\n", b"\xff\xfe", b'{"format": "materia-nb draft 1"}', b"[" * 100_000]
 )
-def test_damaged_autosaves_are_skipped(project, left, content):
-    left.write_bytes(content)
+def test_damaged_autosaves_are_skipped(project, closed_draft, content):
+    closed_draft.write_bytes(content)
     assert Workbench(project).loadouts.drafts() == ()
 
 
-def test_links_are_not_followed(project, left, tmp_path):
+def test_links_are_not_followed(project, closed_draft, tmp_path):
     elsewhere = tmp_path / "elsewhere"
-    left.parent.rename(elsewhere)
-    left.parent.symlink_to(elsewhere)
-    wb, design = begun(project)
+    closed_draft.parent.rename(elsewhere)
+    closed_draft.parent.symlink_to(elsewhere)
+    wb, design = start_design(project)
     assert wb.loadouts.drafts() == ()
     design.add_socket("Plan")
     assert "is a link" in design.draft_error
     assert "is a link" in repr(design)
-    assert [one.name for one in elsewhere.iterdir()] == [left.name]
-    left.parent.unlink()
+    assert [one.name for one in elsewhere.iterdir()] == [closed_draft.name]
+    closed_draft.parent.unlink()
     design.add_socket("Build")
     assert design.draft_error == "", "it is tried again with the next act, with all acts"
     design.save_draft = None
@@ -188,7 +188,7 @@ def test_links_are_not_followed(project, left, tmp_path):
 
 
 def test_autosave_reports_a_file_changed_meanwhile(project):
-    wb, design = begun(project)
+    wb, design = start_design(project)
     design.add_socket("Plan")
     wb.loadouts.save(design)
     design.add_socket("Build")
@@ -235,7 +235,7 @@ def test_clock_going_back_does_not_remove_the_newest_autosave(project, monkeypat
     now = [1_700_000_000.0]
     monkeypatch.setattr("materia_nb.store.design_autosave.time.time", lambda: now[0])
     for number in range(1, 9):
-        _, design = begun(project)
+        _, design = start_design(project)
         for _ in range(number):
             design.add_socket("Plan")
         design.save_draft = None  # as a kernel leaves it that ends

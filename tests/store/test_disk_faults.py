@@ -159,7 +159,7 @@ def test_file_size_limit_gives_one_error(tmp_path):
 # -- interrupts at every point of a step -----------------------------------------------------
 
 
-class Interrupted:
+class InterruptedCall:
     """Raises KeyboardInterrupt just before or just after the n-th call of a function."""
 
     def __init__(self, real, at, *, after):
@@ -196,7 +196,7 @@ def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, func
     cast.follow.changes(lambda c: calls.append(len(c.steps)))
     with monkeypatch.context() as patched:
         real = getattr(owner, name)
-        stub = Interrupted(real, at, after=after)
+        stub = InterruptedCall(real, at, after=after)
         patched.setattr(owner, name, stub if owner is not journal_module.Journal else partialmethod(stub))
         with contextlib.suppress(KeyboardInterrupt):
             cast.run()
@@ -262,12 +262,12 @@ def test_a_real_interrupt_leaves_the_socket_waiting(tmp_path, utility):
 # -- what the journal names is gone ------------------------------------------------------------
 
 
-LONG = "x" * 70_000
+LONG_OUTPUT = "x" * 70_000
 """An output that is too long for the journal."""
 
 
 def test_cast_with_a_lost_output_is_shown_but_not_resumed(tmp_path):
-    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG_OUTPUT))
     cast.run(steps=4)
     cast.close()
     output = cast.run_dir / "sockets/Socket-2/1-WI-1.md"
@@ -289,7 +289,7 @@ def test_cast_with_a_lost_output_is_shown_but_not_resumed(tmp_path):
 
 
 def test_r43_modified_long_output_is_detected(tmp_path):
-    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG_OUTPUT))
     cast.run(steps=4)
     cast.close()
     output = cast.run_dir / "sockets/Socket-2/1-WI-1.md"
@@ -318,7 +318,7 @@ def test_r43_journal_alone_rebuilds_cast_and_artifacts(tmp_path):
 
 
 def test_cast_with_a_lost_plan_shows_its_route_and_items(tmp_path):
-    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG_OUTPUT))
     cast.run()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()
     opened = open_cast(cast.run_dir)
@@ -328,7 +328,7 @@ def test_cast_with_a_lost_plan_shows_its_route_and_items(tmp_path):
 
 
 def test_cost_of_opening_a_cast_with_a_lost_plan_does_not_grow_with_its_length(tmp_path):
-    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(20, long=LONG))
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(20, long=LONG_OUTPUT))
     cast.run()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()
     live, opened = cast.now.engine, open_cast(cast.run_dir).now.engine

@@ -76,7 +76,7 @@ def test_line_is_appended_after_a_torn_line(tmp_path):
 
 
 @pytest.fixture
-def left(tmp_path):
+def waiting_cast(tmp_path):
     """Return a cast that waits before its last socket, with every kind of file that a run creates."""
     cast = h.start(tmp_path, h.chain_config(3, artifacts="all") | {"artifacts": "all"}, lambda visit: "x" * 70_000)
     cast.run(steps=2)
@@ -100,14 +100,14 @@ PROJECT = {
     "recording.json": lambda wb, path: wb.agents.recorded(path),
 }
 """Functions that read files of a project, by file."""
-LEFT_OUT = {
+IGNORED_FILES = {
     "drafts/Ask.0123abcd.jsonl": lambda wb, path: not wb.loadouts.drafts(),
     ".materia-shipped-utilities.json": lambda wb, path: {copy.status for copy in copies(path.parent)} == {"not there"},
 }  # fmt: skip
 """Functions that ignore an unreadable file instead of raising an error."""
 
 
-def put_no_file(path, kind):
+def create_unreadable(path, kind):
     """Create something at ``path`` that cannot be read to its end."""
     path.unlink(missing_ok=True)
     if kind == "pipe":
@@ -118,7 +118,7 @@ def put_no_file(path, kind):
         path.symlink_to("/dev/zero" if kind == "device" else path)
 
 
-def ends_of(*acts):
+def results_of(*acts):
     """Return the result of each call, or the MateriaError that it raised, within half a minute."""
     ends = []
 
@@ -141,10 +141,12 @@ KINDS = pytest.mark.parametrize("kind", ["pipe", "device", "folder", "circle"])
 
 @KINDS
 @pytest.mark.parametrize("name", NAMES)
-def test_pipes_in_a_run_directory_do_not_block(left, name, kind):
-    put_no_file(left / name, kind)
-    (entry,), opened, resumed = ends_of(
-        lambda: list_casts(left.parent), lambda: open_cast(left), lambda: resume_cast(left).close()
+def test_pipes_in_a_run_directory_do_not_block(waiting_cast, name, kind):
+    create_unreadable(waiting_cast / name, kind)
+    (entry,), opened, resumed = results_of(
+        lambda: list_casts(waiting_cast.parent),
+        lambda: open_cast(waiting_cast),
+        lambda: resume_cast(waiting_cast).close(),
     )
     needed = {"events.jsonl", "config.resolved.json", "cast.lock", "sockets/Socket-1/1.md"}
     assert isinstance(resumed, MateriaError) == (name in needed or (name, kind) == ("manifest.json", "folder"))
@@ -154,28 +156,28 @@ def test_pipes_in_a_run_directory_do_not_block(left, name, kind):
 
 
 @KINDS
-@pytest.mark.parametrize("name", [*PROJECT, *LEFT_OUT])
+@pytest.mark.parametrize("name", [*PROJECT, *IGNORED_FILES])
 def test_pipes_in_a_project_do_not_block(tmp_path, name, kind):
     path = (tmp_path if name.startswith(".pi") else Workbench(tmp_path).casts.root) / name
     path.parent.mkdir(parents=True)
-    put_no_file(path, kind)
-    (end,) = ends_of(lambda: (PROJECT | LEFT_OUT)[name](Workbench(tmp_path), path))
-    if name in LEFT_OUT:
+    create_unreadable(path, kind)
+    (end,) = results_of(lambda: (PROJECT | IGNORED_FILES)[name](Workbench(tmp_path), path))
+    if name in IGNORED_FILES:
         assert end is True
     else:
         assert name in str(end)
         assert any(why in str(end) for why in ("not a plain file", "link", "not a plain", "a directory", "Is a dir"))
 
 
-def test_torn_journal_behind_a_link_is_not_repaired(left, tmp_path):
+def test_torn_journal_behind_a_link_is_not_repaired(waiting_cast, tmp_path):
     target = tmp_path / "precious"
-    journal = left / "events.jsonl"
+    journal = waiting_cast / "events.jsonl"
     target.write_bytes(journal.read_bytes() + b'{"ts": 1')
     journal.unlink()
     journal.symlink_to(target)
     before = target.read_bytes()
     with pytest.raises(MateriaError):
-        resume_cast(left)
+        resume_cast(waiting_cast)
     assert target.read_bytes() == before
     assert list(tmp_path.rglob("events.torn*")) == []
 
@@ -188,7 +190,7 @@ def open_files():
 
 
 @pytest.fixture
-def few_handles():
+def limited_handles():
     """Limit the process to 30 more handles than are open."""
     gc.collect()  # what earlier tests have left open closes now, and not while this one counts
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -198,11 +200,11 @@ def few_handles():
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
-MANY = int(os.environ.get("MATERIA_MANY_CASTS", "60"))
+CAST_COUNT = int(os.environ.get("MATERIA_MANY_CASTS", "60"))
 """Number of casts to create; 2,000 for a manual run."""
 
 
-def test_finished_casts_use_no_open_files(few_handles, tmp_path):
+def test_finished_casts_use_no_open_files(limited_handles, tmp_path):
     wb = Workbench(project=tmp_path)
     wb.load(h.one_config())
     wb.agents.set("*", lambda: "done")
@@ -210,7 +212,7 @@ def test_finished_casts_use_no_open_files(few_handles, tmp_path):
     casts = [wb.cast(f"number {number}") for number in range(2)]
     for cast in casts:
         cast.run()
-    for number in range(MANY):
+    for number in range(CAST_COUNT):
         cast = wb.cast(f"another {number}")
         assert cast.run() == "complete"
     assert open_files() == before
@@ -220,7 +222,7 @@ def test_finished_casts_use_no_open_files(few_handles, tmp_path):
     assert casts[0].now.writable
 
 
-def test_too_many_open_files_is_a_specific_error(few_handles, tmp_path):
+def test_too_many_open_files_is_a_specific_error(limited_handles, tmp_path):
     held = []
     with pytest.raises(MateriaError, match="too many files are open") as caught:
         held.extend(h.start(tmp_path, h.one_config(), lambda: "done") for _ in range(40))
@@ -281,16 +283,16 @@ def test_forked_process_cannot_write_to_the_journal(tmp_path):
 
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt, MateriaError, OSError])
-def test_failed_resume_releases_its_lock(left, what):
+def test_failed_resume_releases_its_lock(waiting_cast, what):
     """A resume fails at each line of its code, while the traceback is referenced.
 
     Afterwards the cast can be resumed.
     """
-    (left / "manifest.json").unlink()
-    at, lines, wanted = 0, [0], [0]
+    (waiting_cast / "manifest.json").unlink()
+    at, lines, expected = 0, [0], [0]
     while at <= lines[0]:
         at += 1
-        lines[0], wanted[0] = 0, at
+        lines[0], expected[0] = 0, at
 
         def trace(frame, event, arg):
             if frame.f_code is not runner_factory.resume_runner.__code__:
@@ -299,7 +301,7 @@ def test_failed_resume_releases_its_lock(left, what):
             def line(frame, event, arg):
                 if event == "line":
                     lines[0] += 1
-                    if lines[0] == wanted[0]:
+                    if lines[0] == expected[0]:
                         raise what("at a line")
                 return line
 
@@ -308,13 +310,13 @@ def test_failed_resume_releases_its_lock(left, what):
         sys.settrace(trace)
         held = None
         try:
-            resume_cast(left, h.table(lambda: "x")).close()
+            resume_cast(waiting_cast, h.table(lambda: "x")).close()
         except what as error:
             held = error
         finally:
             sys.settrace(None)
         assert held is not None or lines[0] < at
-        resume_cast(left, h.table(lambda: "x")).close()
+        resume_cast(waiting_cast, h.table(lambda: "x")).close()
     assert at > 20
 
 

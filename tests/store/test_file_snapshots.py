@@ -57,7 +57,7 @@ def act(folder, choose):
         pass
 
 
-def seen(folder):
+def folder_contents(folder):
     """Return the kind, executable bit and content of everything in a folder, except casts and Git directories."""
     found = {}
     for path in folder.rglob("*"):
@@ -84,7 +84,7 @@ def start(project, document, agents, files="not ignored"):
     return Cast(start_runner(h.plan(project, document, files=files), "x", h.table(agents)))
 
 
-def of_git(project):
+def repository_files(project):
     """Return all files of a repository, byte for byte, with their modification times."""
     return {
         path.relative_to(project): (path.read_bytes(), path.stat().st_mtime_ns)
@@ -99,31 +99,31 @@ def test_snapshots_restore_files_of_every_step_without_touching_git(tmp_path, se
     project = repository(tmp_path / "p")
     (project / ".gitattributes").write_text("* text=auto eol=lf ident\n")
     git(project, "config", "core.autocrlf", "input")
-    before, then = of_git(project), []
+    before, then = repository_files(project), []
 
     def agent(turn):
         for _ in range(choose.randrange(4)):
             act(turn.project, choose)
-        then.append(seen(turn.project))
+        then.append(folder_contents(turn.project))
         return "x"
 
-    then.append(seen(project))
+    then.append(folder_contents(project))
     cast = start(project, h.chain_config(6), agent)
     cast.run()
     cast.close()
     cast = resume_cast(cast.run_dir)
-    assert of_git(project) == before
+    assert repository_files(project) == before
     for number in choose.sample(range(7), 4):
         fork = cast.fork(number)
-        assert seen(fork.runner.base) == then[number]
+        assert folder_contents(fork.runner.base) == then[number]
         fork.close()
     for number in sorted(choose.sample(range(6), 2), reverse=True):
         cast.back(number, files=True)
-        assert seen(project) == then[number]
-    assert of_git(project) == before
+        assert folder_contents(project) == then[number]
+    assert repository_files(project) == before
 
 
-def writer(*files):
+def writing_agent(*files):
     """Return an agent that writes one of the given files at each turn."""
     left = list(files)
 
@@ -136,7 +136,7 @@ def writer(*files):
 
 
 def test_step_lists_only_its_own_changes(tmp_path):
-    cast = start(tmp_path, h.chain_config(3), writer(("a", "1\n"), ("b", "1\n"), ("a", "1\n2\n")))
+    cast = start(tmp_path, h.chain_config(3), writing_agent(("a", "1\n"), ("b", "1\n"), ("a", "1\n2\n")))
     cast.step()
     (tmp_path / "mine").write_text("of the person\n")
     cast.run()
@@ -185,40 +185,40 @@ def test_ignored_files_are_excluded_unless_configured(tmp_path, word, kept):
 
 def test_going_back_does_not_overwrite_unsaved_files(tmp_path):
     project = repository(tmp_path / "p")
-    cast = start(project, h.chain_config(2), writer(("out.log", "kept\n"), (".gitignore", "*.log\n")))
+    cast = start(project, h.chain_config(2), writing_agent(("out.log", "kept\n"), (".gitignore", "*.log\n")))
     cast.run()
     (project / "out.log").write_text("never kept\n")
-    before = seen(project)
+    before = folder_contents(project)
     with pytest.raises(MateriaError) as refused:
         cast.back(1, files=True)
-    assert (refused.value.kind, seen(project), len(cast.steps)) == ("in_the_way", before, 2)
+    assert (refused.value.kind, folder_contents(project), len(cast.steps)) == ("in_the_way", before, 2)
     (project / "out.log").unlink()
     cast.back(1, files=True)
     assert (project / "out.log").read_text() == "kept\n"
 
 
 def test_current_files_are_saved_before_going_back(tmp_path):
-    cast = start(tmp_path, h.chain_config(2), writer(("a", "1\n"), ("a", "2\n")))
+    cast = start(tmp_path, h.chain_config(2), writing_agent(("a", "1\n"), ("a", "2\n")))
     cast.run()
     (tmp_path / "mine").write_text("of the person\n")
     cast.back(1, files=True)
-    assert set(seen(tmp_path)) == {"a"}
+    assert set(folder_contents(tmp_path)) == {"a"}
     lines = [line for line in (cast.run_dir / "events.jsonl").read_text().splitlines() if '"files_kept"' in line]
     commit = lines[-2].split('"commit":"')[1][:40]
     assert content(cast.runner.file_snapshots().git_dir, commit, "mine") == b"of the person\n"
 
 
 def test_fork_works_in_its_own_folder(tmp_path):
-    cast = start(tmp_path, h.chain_config(3), writer(("a", "1\n"), ("a", "2\n"), ("a", "3\n")))
+    cast = start(tmp_path, h.chain_config(3), writing_agent(("a", "1\n"), ("a", "2\n"), ("a", "3\n")))
     cast.run(steps=2)
     fork = cast.fork(1)
-    fork.agents.set("*", writer(("a", "fork\n"), ("b", "fork\n")))
+    fork.agents.set("*", writing_agent(("a", "fork\n"), ("b", "fork\n")))
     fork.run()
     assert (tmp_path / "a").read_text() == "2\n"
     assert (fork.runner.base / "a").read_text() == "fork\n"
     assert fork.fork().runner.base != fork.runner.base
     again = resume_cast(cast.run_dir.parent / fork.id) if fork.close() is None else None
-    assert seen(again.runner.base) == seen(fork.runner.base)
+    assert folder_contents(again.runner.base) == folder_contents(fork.runner.base)
 
 
 def test_casts_share_stored_files(tmp_path):
@@ -240,16 +240,16 @@ def test_nested_repository_is_stored_without_its_git_directory(tmp_path):
 
 def test_oversized_file_is_excluded_and_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(file_snapshots, "MAX_FILE_BYTES", 10)
-    cast = start(tmp_path, h.chain_config(2), writer(("long", "x" * 11), ("short", "x")))
+    cast = start(tmp_path, h.chain_config(2), writing_agent(("long", "x" * 11), ("short", "x")))
     cast.run()
     assert '"leftOut":["long"]' in (cast.run_dir / "events.jsonl").read_text()
     cast.back(1, files=True)
-    assert set(seen(tmp_path)) == {"long"}
+    assert set(folder_contents(tmp_path)) == {"long"}
 
 
 def test_too_many_files_are_refused_at_start_and_reported_later(tmp_path, monkeypatch):
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 1)
-    cast = start(tmp_path, h.chain_config(2), writer(("a", "1"), ("b", "1")))
+    cast = start(tmp_path, h.chain_config(2), writing_agent(("a", "1"), ("b", "1")))
     cast.run()
     assert cast.status == "complete"
     assert any("too large for file snapshots" in one for one in cast.now.messages)
@@ -289,7 +289,7 @@ def test_git_settings_of_the_user_run_no_program(tmp_path):
     for key in ("core.fsmonitor", "core.hooksPath", "filter.f.clean", "core.sshCommand"):
         git(project, "config", key, f"touch {ran}; false")
     (project / ".gitattributes").write_text("* filter=f\n")
-    cast = start(project, h.chain_config(1), writer(("a", "1")))
+    cast = start(project, h.chain_config(1), writing_agent(("a", "1")))
     cast.run()
     cast.back(0, files=True)
     assert not ran.exists()
@@ -324,7 +324,7 @@ def test_accepted_attempt_brings_its_files(tmp_path):
 def test_rows_of_a_sweep_have_separate_files(tmp_path):
     repository(tmp_path)
     (tmp_path / "a").write_text("before\n")
-    before, seen_by = of_git(tmp_path), []
+    before, seen_by = repository_files(tmp_path), []
 
     def agent(turn):
         seen_by.append((turn.project / "a").read_text())
@@ -336,11 +336,11 @@ def test_rows_of_a_sweep_have_separate_files(tmp_path):
         made = bench.sweep(requests=["one", "two"], repeat=2, agents={"*": agent})
         assert [row.ends for row in made] == ["complete"] * 4
     assert (seen_by, (tmp_path / "a").read_text()) == (["before\n"] * 4, "before\n")
-    assert of_git(tmp_path) == before
+    assert repository_files(tmp_path) == before
 
 
 def test_foreign_git_directory_runs_no_program(tmp_path):
-    cast = start(tmp_path, h.chain_config(1), writer(("a", "1\n")))
+    cast = start(tmp_path, h.chain_config(1), writing_agent(("a", "1\n")))
     cast.run()
     config = cast.runner.file_snapshots().git_dir / "config"
     config.write_text(config.read_text() + f'[core]\n\tfsmonitor = "touch {tmp_path}/ran; false"\n')
@@ -351,9 +351,9 @@ def test_foreign_git_directory_runs_no_program(tmp_path):
 
 def test_git_in_a_fork_does_not_change_the_repository_of_the_user(tmp_path):
     project = repository(tmp_path / "p")
-    cast = start(project, h.chain_config(2), writer(("a", "1\n"), ("a", "2\n")))
+    cast = start(project, h.chain_config(2), writing_agent(("a", "1\n"), ("a", "2\n")))
     cast.run()
-    before, fork = of_git(project), cast.fork(1)
+    before, fork = repository_files(project), cast.fork(1)
     folder = fork.runner.base
     assert (git(folder, "rev-parse", "--show-toplevel"), git(folder, "status", "--porcelain")) == (
         str(folder),
@@ -361,7 +361,7 @@ def test_git_in_a_fork_does_not_change_the_repository_of_the_user(tmp_path):
     )
     (folder / "a").write_text("3\n")
     git(folder, "commit", "--quiet", "--all", "-m", "of the fork")
-    assert of_git(project) == before
+    assert repository_files(project) == before
     fork.agents.set("*", lambda _: "x")
     fork.run()
     assert git(folder, "log", "--format=%s", "-1") == "of the fork"
@@ -382,7 +382,7 @@ def files_of_steps(cast, steps):
     listed = []
     for number in range(steps + 1):
         fork = cast.fork(number)
-        listed.append(sorted(seen(fork.runner.base)))
+        listed.append(sorted(folder_contents(fork.runner.base)))
         fork.close()
     return listed
 
@@ -425,14 +425,14 @@ def test_snapshot_stores_the_content_it_hashed(tmp_path):
                     (project / name).write_bytes(variant)
                     stop.wait(0.0002)
 
-    writer, commit = threading.Thread(target=write), None
-    writer.start()
+    writing_agent, commit = threading.Thread(target=write), None
+    writing_agent.start()
     try:
         for _ in range(40):
             commit = snapshots.take(commit).commit
     finally:
         stop.set()
-        writer.join()
+        writing_agent.join()
     assert file_snapshots.git(snapshots.git_dir, "fsck", "--strict", "--no-dangling") == b""
     for text in ("one", "two", "one"):  # contents that were there before are there again
         (project / "short").write_text(text)
@@ -443,7 +443,7 @@ def test_snapshot_stores_the_content_it_hashed(tmp_path):
 
 @pytest.mark.parametrize("name", ["tab\there", "line\nend", '"quoted"', "-n", "ä", " "])
 def test_file_names_may_contain_any_character(tmp_path, name):
-    cast = start(tmp_path, h.chain_config(2), writer((name, "1\n"), (name, "1\n2\n")))
+    cast = start(tmp_path, h.chain_config(2), writing_agent((name, "1\n"), (name, "1\n2\n")))
     cast.run()
     assert [(change.path, change.added) for change in cast.files.changes(2)] == [(name, 1)]
 
@@ -451,14 +451,14 @@ def test_file_names_may_contain_any_character(tmp_path, name):
 def test_git_variables_of_a_hook_do_not_reach_the_snapshots(tmp_path, monkeypatch):
     for variable in ("GIT_QUARANTINE_PATH", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"):
         monkeypatch.setenv(variable, str(tmp_path / "of the hook"))
-    cast = start(tmp_path, h.chain_config(1), writer(("a", "1\n")))
+    cast = start(tmp_path, h.chain_config(1), writing_agent(("a", "1\n")))
     cast.run()
     assert not cast.now.messages
     assert list(tree_of(cast)) == [b"a"]
 
 
 def test_restored_file_keeps_its_permissions(tmp_path):
-    cast = start(tmp_path, h.chain_config(2), writer(("secret", "1\n"), ("secret", "2\n")))
+    cast = start(tmp_path, h.chain_config(2), writing_agent(("secret", "1\n"), ("secret", "2\n")))
     cast.run(steps=1)
     (tmp_path / "secret").chmod(0o600)
     cast.run()

@@ -23,7 +23,7 @@ def edit_journal(path, change):
 
 
 @pytest.fixture
-def begun(tmp_path):
+def waiting_run(tmp_path):
     """Return the run directory of a cast that waits at its first item."""
     cast = h.start(tmp_path, h.loop_config(), {"Plan": h.loop_agents(long="x" * 70_000)["Plan"]})
     cast.run()
@@ -37,70 +37,70 @@ def everything_in(folder):
 
 
 @pytest.mark.parametrize("key", ["../../../escaped", "/tmp/escaped", "a/../b", "..", "", 7, "x" * 300])
-def test_item_key_that_is_a_path_is_refused(begun, key):
+def test_item_key_that_is_a_path_is_refused(waiting_run, key):
     def change(line):
         if "itemKey" in line["data"]:
             line["data"]["itemKey"] = key
 
-    edit_journal(begun, change)
+    edit_journal(waiting_run, change)
     with pytest.raises(MateriaError) as caught:
-        resume_cast(begun)
+        resume_cast(waiting_run)
     assert caught.value.kind == "damaged_journal"
-    assert open_cast(begun).steps, "it can be looked at"
+    assert open_cast(waiting_run).steps, "it can be looked at"
 
 
 @pytest.mark.parametrize("name", ["sockets", "sockets/Socket-2"])
-def test_nothing_is_written_through_a_link(tmp_path, begun, name):
+def test_nothing_is_written_through_a_link(tmp_path, waiting_run, name):
     outside = tmp_path / "outside"
-    shutil.rmtree(begun / name, ignore_errors=True)
+    shutil.rmtree(waiting_run / name, ignore_errors=True)
     if name == "sockets":
-        shutil.copytree(begun / name, outside) if (begun / name).exists() else outside.mkdir()
+        shutil.copytree(waiting_run / name, outside) if (waiting_run / name).exists() else outside.mkdir()
         (outside / "Socket-1").mkdir()
         (outside / "Socket-1" / "1.md").write_text(h.loop_agents(long="x" * 70_000)["Plan"]())
     else:
         outside.mkdir()
-    (begun / name).symlink_to(outside)
+    (waiting_run / name).symlink_to(outside)
     before = everything_in(outside)
     with pytest.raises(MateriaError, match=r"through a link|outside the run directory"):
-        resume_cast(begun).reply("built")
+        resume_cast(waiting_run).reply("built")
     assert everything_in(outside) == before
 
 
-def test_linked_files_are_not_written_through(tmp_path, begun):
+def test_linked_files_are_not_written_through(tmp_path, waiting_run):
     target = tmp_path / "precious"
     target.write_text("precious")
-    folder = begun / "sockets" / "Socket-2"
+    folder = waiting_run / "sockets" / "Socket-2"
     folder.mkdir()
     (folder / "1-WI-1.md").symlink_to(target)
-    resume_cast(begun).reply("built")
+    resume_cast(waiting_run).reply("built")
     assert target.read_text() == "precious"
     assert not (folder / "1-WI-1.md").is_symlink(), "it was replaced"
 
 
 @pytest.mark.parametrize("name", ["cast.lock", "events.jsonl"])
-def test_linked_lock_or_journal_is_not_written_through(tmp_path, begun, name):
+def test_linked_lock_or_journal_is_not_written_through(tmp_path, waiting_run, name):
     target = tmp_path / "precious"
-    (begun / name).rename(target)
-    (begun / name).symlink_to(target)
+    (waiting_run / name).rename(target)
+    (waiting_run / name).symlink_to(target)
     before = target.read_bytes()
     with pytest.raises(MateriaError, match="it is a link"):
-        resume_cast(begun)
+        resume_cast(waiting_run)
     assert target.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["events.jsonl", "config.resolved.json", "cast.lock", "sockets/Socket-1/1.md"])
 @pytest.mark.parametrize("kind", ["pipe", "endless"])
-def test_pipes_and_devices_do_not_block(begun, name, kind):
-    (begun / name).unlink()
+def test_pipes_and_devices_do_not_block(waiting_run, name, kind):
+    (waiting_run / name).unlink()
     if kind == "pipe":
-        os.mkfifo(begun / name)
+        os.mkfifo(waiting_run / name)
     else:
-        (begun / name).symlink_to("/dev/zero")
+        (waiting_run / name).symlink_to("/dev/zero")
     done = []
 
     def resume():
         with pytest.raises(MateriaError):
-            resume_cast(begun)
+            resume_cast(waiting_run)
         done.append(True)
 
     thread = threading.Thread(target=resume, daemon=True)
@@ -141,7 +141,7 @@ def test_fork_contains_no_links_or_pipes(tmp_path):
 # -- consent ------------------------------------------------------------------------------
 
 
-class Runs:
+class CommandRequester:
     """An agent that asks for approval to run a command, and records the answer."""
 
     name = "runs"
@@ -157,9 +157,9 @@ class Runs:
 
 
 @pytest.fixture
-def allowed(tmp_path):
+def approved_cast(tmp_path):
     """Return a cast with an approved command that has not run yet, and a tool that is approved permanently."""
-    cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), Runs())
+    cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), CommandRequester())
     cast.run()
     with pytest.raises(KeyboardInterrupt):
         cast.approvals.approve(always=True)
@@ -167,8 +167,8 @@ def allowed(tmp_path):
     return cast.run_dir
 
 
-def test_approval_survives_a_resume_in_the_same_directory(allowed):
-    cast = resume_cast(allowed)
+def test_approval_survives_a_resume_in_the_same_directory(approved_cast):
+    cast = resume_cast(approved_cast)
     assert cast.approvals.allowed == {"bash"}
     assert [call.decided for call in cast.approvals.due] == ["always"]
 
@@ -178,17 +178,17 @@ def test_approval_survives_a_resume_in_the_same_directory(allowed):
     [{"directory": "/elsewhere"}, {"host": "another"}, {"user": 4711}, None],
     ids=["directory", "host", "user", "not said"],
 )
-def test_approval_from_another_directory_is_requested_again(allowed, change):
+def test_approval_from_another_directory_is_requested_again(approved_cast, change):
     def foreign(line):
         if line["type"] == "cast_start":
             line["data"]["place"] = change and {**line["data"]["place"], **change}
 
-    edit_journal(allowed, foreign)
-    cast = resume_cast(allowed, h.table(Runs()))
+    edit_journal(approved_cast, foreign)
+    cast = resume_cast(approved_cast, h.table(CommandRequester()))
     assert cast.approvals.allowed == frozenset()
     assert [call.decided for call in cast.approvals.asking] == [None]
     assert "they need approval again" in cast.now.messages[-1]
-    assert open_cast(allowed).approvals.asking == cast.approvals.asking, "the journal says so too"
+    assert open_cast(approved_cast).approvals.asking == cast.approvals.asking, "the journal says so too"
     with pytest.raises(KeyboardInterrupt):
         cast.approvals.approve()
     assert [call.decided for call in cast.approvals.due] == ["once"]

@@ -134,7 +134,7 @@ def test_sync_setting_flushes_to_disk(tmp_path, monkeypatch, sync):
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
+def waiting_cast(tmp_path_factory):
     """Return a cast that waits before its fourth socket, and its earlier states."""
     root = tmp_path_factory.mktemp("torn")
     cast = h.WatchedCast(start_runner(h.plan(root, h.chain_config(4)), "é🜁", h.table(lambda visit: f"ü{visit}")))
@@ -143,16 +143,16 @@ def recorded(tmp_path_factory):
     return cast
 
 
-def test_torn_last_line_is_moved_to_a_separate_file(recorded, tmp_path):
-    content = (recorded.run_dir / "events.jsonl").read_bytes()
+def test_torn_last_line_is_moved_to_a_separate_file(waiting_cast, tmp_path):
+    content = (waiting_cast.run_dir / "events.jsonl").read_bytes()
     ends = [0, *[n + 1 for n, byte in enumerate(content) if byte == 10]]
-    seen = dict(recorded.seen)
+    seen = dict(waiting_cast.seen)
     around = {end + n for end in ends[-3:] for n in range(-3, 4)}
     inside = {n for n, byte in enumerate(content) if byte & 0xC0 == 0x80}  # a letter of several bytes is torn
     cuts = {*range(ends[-3], len(content), 7), *around, *inside}
     for cut in sorted(cut for cut in cuts if ends[-3] <= cut < len(content)):
         folder = tmp_path / "run"
-        shutil.copytree(recorded.run_dir, folder)
+        shutil.copytree(waiting_cast.run_dir, folder)
         (folder / "events.jsonl").write_bytes(content[:cut])
         (folder / "manifest.json").unlink()  # it tore after the last pause
         whole = max(n for n, end in enumerate(ends) if end <= cut or content[:cut] == content[: end - 1])
@@ -187,9 +187,9 @@ def test_two_torn_lines_at_the_same_offset_are_both_preserved(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [b"not json\n", b"[1]\n", b'{"type": 3}\n', b"\0\0\0\n", b'{"ts":1,"type":"x"\n'])
-def test_error_names_a_damaged_line_in_the_middle_of_the_journal(recorded, tmp_path, bad):
+def test_error_names_a_damaged_line_in_the_middle_of_the_journal(waiting_cast, tmp_path, bad):
     folder = tmp_path / "run"
-    shutil.copytree(recorded.run_dir, folder)
+    shutil.copytree(waiting_cast.run_dir, folder)
     lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "events.jsonl").write_bytes(b"".join([*lines[:2], bad, *lines[2:]]))
     for read in (open_cast, resume_cast):
@@ -202,21 +202,21 @@ def test_error_names_a_damaged_line_in_the_middle_of_the_journal(recorded, tmp_p
         resume_cast(folder)
 
 
-def test_blank_lines_and_other_line_ends_are_accepted(recorded, tmp_path):
+def test_blank_lines_and_other_line_ends_are_accepted(waiting_cast, tmp_path):
     folder = tmp_path / "run"
-    shutil.copytree(recorded.run_dir, folder)
+    shutil.copytree(waiting_cast.run_dir, folder)
     content = (folder / "events.jsonl").read_bytes()
     (folder / "events.jsonl").write_bytes(content.replace(b"\n", b"\r\n\r\n") + b"\n \n")
-    h.assert_same(open_cast(folder), recorded)
+    h.assert_same(open_cast(folder), waiting_cast)
     cast = resume_cast(folder, h.table(lambda: "x"))
     assert cast.now.messages == []
     assert cast.run() == "complete"
 
 
 @pytest.mark.parametrize("content", [b"", b'{"ts":1,"type":"cast_st'])
-def test_cast_that_never_began_can_be_shown_but_not_resumed(recorded, tmp_path, content):
+def test_cast_that_never_began_can_be_shown_but_not_resumed(waiting_cast, tmp_path, content):
     folder = tmp_path / "run"
-    shutil.copytree(recorded.run_dir, folder)
+    shutil.copytree(waiting_cast.run_dir, folder)
     (folder / "events.jsonl").write_bytes(content)
     cast = open_cast(folder)
     assert "does not say how the cast began" in cast.now.messages[0]

@@ -15,12 +15,12 @@ from materia_nb.errors import MateriaError
 from materia_nb.store.opening import verify
 from materia_nb.store.rundir import RunDir
 
-MANY = int(os.environ.get("MATERIA_FLIPS", "60"))
+CHANGE_COUNT = int(os.environ.get("MATERIA_FLIPS", "60"))
 """Number of random changes of each kind; 10,000 for a manual run."""
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
+def finished_cast(tmp_path_factory):
     """Return the lines of a finished cast, and its directory."""
     cast = h.start(tmp_path_factory.mktemp("links"), h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run()
@@ -29,13 +29,13 @@ def recorded(tmp_path_factory):
 
 
 @pytest.fixture
-def changed(recorded, tmp_path):
+def changed_copy(finished_cast, tmp_path):
     """Return a copy of the directory with other lines in its journal."""
 
     def make(lines, *, manifest=True):
         folder = tmp_path / "run"
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(recorded[1], folder)
+        shutil.copytree(finished_cast[1], folder)
         (folder / "events.jsonl").write_bytes(b"".join(lines))
         if not manifest:
             (folder / "manifest.json").unlink()
@@ -44,23 +44,23 @@ def changed(recorded, tmp_path):
     return make
 
 
-def test_unmodified_cast_passes_verification(recorded):
-    found = verify(RunDir(recorded[1]))
-    assert (found.good, found.steps, found.lines) == (True, 8, len(recorded[0]))
-    assert repr(found) == f"Intact up to step 8 ({len(recorded[0])} lines)."
-    assert verify(open_cast(recorded[1]).runner.files) == found
+def test_unmodified_cast_passes_verification(finished_cast):
+    found = verify(RunDir(finished_cast[1]))
+    assert (found.good, found.steps, found.lines) == (True, 8, len(finished_cast[0]))
+    assert repr(found) == f"Intact up to step 8 ({len(finished_cast[0])} lines)."
+    assert verify(open_cast(finished_cast[1]).runner.files) == found
 
 
-def test_flipped_bit_is_detected(recorded, changed):
-    lines, _ = recorded
+def test_flipped_bit_is_detected(finished_cast, changed_copy):
+    lines, _ = finished_cast
     content, dice, silent = b"".join(lines), random.Random(63), []
-    for _ in range(MANY):
+    for _ in range(CHANGE_COUNT):
         place, bit = dice.randrange(len(content)), 1 << dice.randrange(8)
-        folder = changed([content[:place], bytes([content[place] ^ bit]), content[place + 1 :]])
+        folder = changed_copy([content[:place], bytes([content[place] ^ bit]), content[place + 1 :]])
         found = verify(RunDir(folder))
         line = content[:place].count(b"\n")
         # A line break that became another blank takes nothing away; what JSON says is the same.
-        if found.good and json_lines(folder) != json_lines(recorded[1]):
+        if found.good and json_lines(folder) != json_lines(finished_cast[1]):
             silent.append((place, bit))
         assert found.good or found.lines <= line + 1
     assert silent == []
@@ -73,10 +73,10 @@ def json_lines(folder):
         return None
 
 
-def test_removed_added_or_swapped_lines_are_detected(recorded, changed):
-    lines, _ = recorded
+def test_removed_added_or_swapped_lines_are_detected(finished_cast, changed_copy):
+    lines, _ = finished_cast
     dice = random.Random(64)
-    for _ in range(MANY):
+    for _ in range(CHANGE_COUNT):
         one, other = sorted(dice.sample(range(len(lines)), 2))
         kind = dice.choice(["out", "twice", "exchanged"])
         made = list(lines)
@@ -86,15 +86,17 @@ def test_removed_added_or_swapped_lines_are_detected(recorded, changed):
             made.insert(other, made[one])
         else:
             made[one], made[other] = made[other], made[one]
-        found = verify(RunDir(changed(made)))
+        found = verify(RunDir(changed_copy(made)))
         assert not found.good, (kind, one, other)
         assert found.lines == (other if kind == "twice" else one), (kind, one, other)
 
 
-def test_modified_output_is_reported_on_open_and_blocks_a_resume(recorded, changed):
-    lines, _ = recorded
+def test_modified_output_is_reported_on_open_and_blocks_a_resume(finished_cast, changed_copy):
+    lines, _ = finished_cast
     place = next(n for n, line in enumerate(lines) if b"built 2" in line)
-    folder = changed([line.replace(b"built 2", b"BUILT 2") if n == place else line for n, line in enumerate(lines)])
+    folder = changed_copy(
+        [line.replace(b"built 2", b"BUILT 2") if n == place else line for n, line in enumerate(lines)]
+    )
     opened = open_cast(folder)
     (message,) = opened.now.messages
     assert f"line {place + 1} is not the original line" in message
@@ -107,14 +109,14 @@ def test_modified_output_is_reported_on_open_and_blocks_a_resume(recorded, chang
         f"{folder / 'events.jsonl'}:{place + 1}",
     )
     # What the error says to do helps.
-    cut = resume_cast(changed(lines[:place], manifest=False), h.table(h.loop_agents(2, refuse=[1])))
+    cut = resume_cast(changed_copy(lines[:place], manifest=False), h.table(h.loop_agents(2, refuse=[1])))
     assert cut.run() == "complete"
     assert verify(cut.runner.files).good
 
 
-def test_removed_end_of_a_journal_is_distinguished_from_a_torn_last_line(recorded, changed):
-    lines, _ = recorded
-    shorter = changed(lines[:-3])
+def test_removed_end_of_a_journal_is_distinguished_from_a_torn_last_line(finished_cast, changed_copy):
+    lines, _ = finished_cast
+    shorter = changed_copy(lines[:-3])
     found = verify(RunDir(shorter))
     assert (found.good, found.torn) == (False, False)
     assert "end of the journal is missing" in found.problems[0]
@@ -124,16 +126,17 @@ def test_removed_end_of_a_journal_is_distinguished_from_a_torn_last_line(recorde
     assert gone_on.run() == "complete"
     assert verify(gone_on.runner.files).good, "what was found is told once"
     gone_on.close()
-    torn = verify(RunDir(changed([*lines[:-1], lines[-1][:-9]], manifest=False)))
+    torn = verify(RunDir(changed_copy([*lines[:-1], lines[-1][:-9]], manifest=False)))
     assert (torn.good, torn.torn, torn.lines) == (True, True, len(lines) - 1)
     assert "torn" in repr(torn)
 
 
-def test_journal_without_links_continues_with_links(recorded, changed):
+def test_journal_without_links_continues_with_links(finished_cast, changed_copy):
     early = [
-        json.dumps({k: v for k, v in json.loads(line).items() if k != "link"}).encode() + b"\n" for line in recorded[0]
+        json.dumps({k: v for k, v in json.loads(line).items() if k != "link"}).encode() + b"\n"
+        for line in finished_cast[0]
     ]
-    folder = changed(early[:-4], manifest=False)
+    folder = changed_copy(early[:-4], manifest=False)
     assert not verify(RunDir(folder)).linked
     assert open_cast(folder).now.messages == []
     cast = resume_cast(folder, h.table(h.loop_agents(2, refuse=[1])))
@@ -141,7 +144,7 @@ def test_journal_without_links_continues_with_links(recorded, changed):
     cast.close()
     assert verify(RunDir(folder)).good
     lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
-    broken = verify(RunDir(changed([lines[0], *lines[2:]])))  # the links vouch for what came before them, too
+    broken = verify(RunDir(changed_copy([lines[0], *lines[2:]])))  # the links vouch for what came before them, too
     assert not broken.good
 
 
@@ -155,8 +158,8 @@ def test_long_outputs_are_also_verified(tmp_path, bench):
     assert "SHA-256" in found.problems[0]
 
 
-def test_verify_magic_checks_casts_that_cannot_be_opened(recorded, changed, shell):
-    folder = changed([*recorded[0][:4], b"no event\n", *recorded[0][4:]])
+def test_verify_magic_checks_casts_that_cannot_be_opened(finished_cast, changed_copy, shell):
+    folder = changed_copy([*finished_cast[0][:4], b"no event\n", *finished_cast[0][4:]])
     with pytest.raises(MateriaError, match="damaged"):
         open_cast(folder)
     told = str(shell.run_line_magic("materia", f"doctor {folder}"))

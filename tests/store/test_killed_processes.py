@@ -84,7 +84,7 @@ def agents(project: Path) -> dict[str, object]:
     return dict.fromkeys(("Plan", "Build", "Check", "Tell"), noted)
 
 
-def cast_it(project: str, _: object = None) -> None:
+def run_cast(project: str, _: object = None) -> None:
     """Run a cast in the child process."""
     root = Path(project)
     runs = sorted((root / "casts").glob("2*Z"))
@@ -96,7 +96,7 @@ def cast_it(project: str, _: object = None) -> None:
         h.start(root, document(), agents(root)).run()
 
 
-def cast_lanes(project: str) -> None:
+def run_lanes(project: str) -> None:
     """Run a cast with lanes in the child process."""
     h.start(Path(project), streams_config(3), stream_agents(LANES)).run()
 
@@ -105,12 +105,12 @@ def cast_lanes(project: str) -> None:
 def undisturbed(tmp_path_factory):
     """Return a cast that was not killed, the number of requests per visit, and the moments of its process."""
     project = tmp_path_factory.mktemp("whole")
-    names = run_until(cast_it, str(project))
+    names = run_until(run_cast, str(project))
     (run,) = (project / "casts").glob("2*Z")
     return open_cast(run), Counter((project / "ran.txt").read_text().splitlines()), names
 
 
-def begun(names: list[str]) -> int:
+def first_moment(names: list[str]) -> int:
     """Return the number of the first moment at which the journal contains a line."""
     return names.index("wrote 1 lines")
 
@@ -118,10 +118,10 @@ def begun(names: list[str]) -> int:
 @needs_fork
 def test_killed_casts_have_the_same_result_as_undisturbed_casts(undisturbed, tmp_path):
     whole, ran, names = undisturbed
-    for number in spread(names, KILLS, first=begun(names)):
+    for number in spread(names, KILLS, first=first_moment(names)):
         project = tmp_path / str(number)
         project.mkdir()
-        reached = run_until(cast_it, str(project), at=number)
+        reached = run_until(run_cast, str(project), at=number)
         assert reached == names[: number + 1], "a cast passes the same moments each time"
         (run,) = (project / "casts").glob("2*Z")
         recorded = read_journal(run / "events.jsonl")
@@ -153,7 +153,7 @@ def test_killed_casts_have_the_same_result_as_undisturbed_casts(undisturbed, tmp
 def test_repeatedly_killed_cast_completes(undisturbed, tmp_path, at):
     whole, ran, _ = undisturbed
     kills = 0
-    while sum(name.startswith("wrote") for name in run_until(cast_it, str(tmp_path), at=at, of="wrote")) > at:
+    while sum(name.startswith("wrote") for name in run_until(run_cast, str(tmp_path), at=at, of="wrote")) > at:
         kills += 1
     (run,) = (tmp_path / "casts").glob("2*Z")
     cast = open_cast(run)
@@ -167,14 +167,14 @@ def test_repeatedly_killed_cast_completes(undisturbed, tmp_path, at):
 @needs_fork
 def test_killed_lanes_give_the_same_result(tmp_path):
     """Each lane continues after its last line, and finished lanes stay finished."""
-    names = run_until(cast_lanes, str(tmp_path))
+    names = run_until(run_lanes, str(tmp_path))
     (run,) = (tmp_path / "casts").glob("2*Z")
     whole = open_cast(run)
     at_work = 0
-    for number in spread(names, KILLS, first=begun(names)):
+    for number in spread(names, KILLS, first=first_moment(names)):
         project = tmp_path / str(number)
         project.mkdir()
-        run_until(cast_lanes, str(project), at=number)
+        run_until(run_lanes, str(project), at=number)
         (run,) = (project / "casts").glob("2*Z")
         opened = open_cast(run)
         before, at_work = opened.now, at_work + bool(opened.runner.lanes_at_work)
@@ -234,7 +234,7 @@ def test_each_step_keeps_its_files_after_kills(tmp_path):
     assert len(set(expected)) == 7
     names = run_until(cast_with_files, repository(tmp_path / "dry"))
     wrong = []
-    for number in spread(names, KILLS, first=begun(names)):
+    for number in spread(names, KILLS, first=first_moment(names)):
         project = repository(tmp_path / str(number))
         of_person = contents(project / ".git")
         reached = run_until(cast_with_files, project, at=number)
@@ -247,7 +247,7 @@ def test_each_step_keeps_its_files_after_kills(tmp_path):
             wrong.append((number, reached[-1]))
         # every content of the file of a person is there, or in a snapshot
         noted = {name.split()[1] for name in reached if name.startswith("noted")}
-        assert noted <= kept_contents(cast, project / "mine")
+        assert noted <= snapshot_contents(cast, project / "mine")
         cast.back(1, files=True)
         assert (project / "latest").read_text() == "1\n" * 200
         assert contents(project / ".git") == of_person
@@ -269,7 +269,7 @@ def tree_without(cast: Cast, tree: str, name: str) -> str:
     return git(git_dir, "mktree", stdin=b"".join(kept)).decode().strip()
 
 
-def kept_contents(cast: Cast, path: Path) -> set[str]:
+def snapshot_contents(cast: Cast, path: Path) -> set[str]:
     """Return the current content of a file of repeated lines, and its content in each snapshot of a cast."""
     lines = read_journal(cast.run_dir / "events.jsonl").lines
     commits = {line.data["commit"] for line in lines if line.data.get("commit")}
@@ -305,14 +305,14 @@ def test_nothing_is_lost_by_kills_during_resume_and_fork(tmp_path):
     cast = h.start(tmp_path / "begun", h.chain_config(4), answer)
     cast.run(steps=2)
     cast.close()
-    begun = cast.run_dir
-    lines = read_journal(begun / "events.jsonl").lines
+    first_moment = cast.run_dir
+    lines = read_journal(first_moment / "events.jsonl").lines
     outputs = [step.output for step in cast.steps]
-    shutil.copytree(begun, tmp_path / "undisturbed" / begun.name)
-    names = run_until(resume_and_fork, tmp_path / "undisturbed" / begun.name)
+    shutil.copytree(first_moment, tmp_path / "undisturbed" / first_moment.name)
+    names = run_until(resume_and_fork, tmp_path / "undisturbed" / first_moment.name)
     for number in spread(names, KILLS):
-        run = tmp_path / "casts" / begun.name
-        shutil.copytree(begun, run)
+        run = tmp_path / "casts" / first_moment.name
+        shutil.copytree(first_moment, run)
         reached = run_until(resume_and_fork, run, at=number)
         # What it said it had done is there, and at most what it was at besides.
         assert read_journal(run / "events.jsonl").lines[: len(lines)] == lines

@@ -120,8 +120,10 @@ def test_r59_failed_turn_is_shown(name, copied):
 
     edit(path, fail)
     message = open_cast(path).now.messages
-    told = [one for one in message if "a turn failed, and the agent was asked again (Pi agent turn failed" in one]
-    assert len(told) == 1
+    matching_messages = [
+        one for one in message if "a turn failed, and the agent was asked again (Pi agent turn failed" in one
+    ]
+    assert len(matching_messages) == 1
     assert len([one for one in message if "was refused" in one]) == (0 if name == "parse-repair-then-ok" else 3)
 
 

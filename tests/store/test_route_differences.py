@@ -11,46 +11,46 @@ from materia_nb.engine.cast_warnings import our_reason, our_route
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 
 
-def ours(cast, *, enters=False, error=""):
+def our_cast(cast, *, enters=False, error=""):
     step = entering.enter(cast.rules, cast.state) if enters else None
     return our_route(cast.session, step), our_reason(cast.session, step, error)
 
 
 def test_reason_names_the_entry_or_the_unanswered_socket():
     cast = Folded(CHAIN)
-    assert ours(cast) == ("continues to A", "the entry socket of the loadout comes first")
+    assert our_cast(cast) == ("continues to A", "the entry socket of the loadout comes first")
     cast.do(decide.enter)
-    assert ours(cast) == ("still waits for an output of A", "the socket has not answered yet")
+    assert our_cast(cast) == ("still waits for an output of A", "the socket has not answered yet")
 
 
 def test_matching_edge_is_named_with_its_reason():
     cast = Folded(CHAIN).answers("a")
-    way, why = ours(cast, enters=True)
-    assert (way, ours(cast)[0]) == ("continues to B", "continues to B")
+    way, why = our_cast(cast, enters=True)
+    assert (way, our_cast(cast)[0]) == ("continues to B", "continues to B")
     assert why == "the edge of A to B is the first that matches: always matches"
 
 
 def test_cast_ends_where_nothing_matches():
     cast = Folded(config({"A": asks(edge("A", "not_satisfied"))})).answers(say(satisfied=True))
-    assert ours(cast, enters=True) == ("ends", "A has no matching edge or exit, so end follows")
+    assert our_cast(cast, enters=True) == ("ends", "A has no matching edge or exit, so end follows")
 
 
 def test_recorded_failure_and_abort_have_the_wording_of_this_engine():
     document = config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0})
     cast = Folded(document).answers("not json")
-    assert ours(cast) == ("fails (repair_exhausted)", cast.state.failure.message)
+    assert our_cast(cast) == ("fails (repair_exhausted)", cast.state.failure.message)
     stopped = Folded(CHAIN).do(decide.abort, "enough")
-    assert ours(stopped) == ("is aborted", "enough")
+    assert our_cast(stopped) == ("is aborted", "enough")
 
 
 def test_reason_names_the_socket_with_an_unusable_output():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).answers("not json")
-    assert ours(cast)[1].startswith("the output of A cannot be used: ")
+    assert our_cast(cast)[1].startswith("the output of A cannot be used: ")
 
 
 def test_reason_names_skipped_sockets():
     cast = Folded(retry_loop()).answers(items())
-    way, why = ours(cast, enters=True)
+    way, why = our_cast(cast, enters=True)
     assert way == "ends"
     assert why.endswith("; skipped because no item is left: Build")
 
@@ -65,12 +65,12 @@ def test_reason_names_skipped_sockets():
 )
 def test_limit_counted_differently_is_explained(most, error, why):
     cast = Folded(config({"A": at("P", edge("A", most=most))})).answers("a")
-    assert ours(cast, error=error)[1].startswith(why)
+    assert our_cast(cast, error=error)[1].startswith(why)
 
 
 @pytest.mark.parametrize("most, why", [(None, "limits this edge over the whole cast"), (3, "counts it for each item")])
 def test_edges_taken_for_an_item_are_counted_for_that_item(most, why):
     cast = Folded(retry_loop(most)).answers(items("a"), "built", say(satisfied=False))
-    told = ours(cast, error="Traversal limit")[1]
-    assert why in told
-    assert "chosen 1 time so far" in told
+    reason = our_cast(cast, error="Traversal limit")[1]
+    assert why in reason
+    assert "chosen 1 time so far" in reason

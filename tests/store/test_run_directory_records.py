@@ -123,7 +123,7 @@ def test_run_directory_has_the_documented_files(tmp_path, clock, scene):
 # -- journals that lack a line ---------------------------------------------------------------------
 
 
-def told(path):
+def reading_result(path):
     """Return the route and the status of a cast, or the error if its run directory cannot be read."""
     try:
         cast = open_cast(path)
@@ -147,14 +147,14 @@ def without_each_line(path):
         for variant, replacement in (("without", b""), ("bare", bare)):
             (path / "events.jsonl").write_bytes(b"".join([*lines[:number], replacement, *lines[number + 1 :]]))
             listed = cast_entry(path)
-            yield f"{variant} {number}, {event['type']}", told(path), listed
+            yield f"{variant} {number}, {event['type']}", reading_result(path), listed
     (path / "events.jsonl").write_bytes(b"".join(lines))
 
 
 ODD = (None, 7, "x")
 
 
-def with_each_field_odd(path):
+def with_each_field_changed(path):
     """Yield the results of reading the journal, each time with another field removed or of a wrong type."""
     lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
     seen = set()
@@ -169,7 +169,7 @@ def with_each_field_odd(path):
             for variant, data in (("without", rest), *odd):
                 changed = json.dumps({**event, "data": data, "link": ""}).encode() + b"\n"
                 (path / "events.jsonl").write_bytes(b"".join([*lines[:number], changed, *lines[number + 1 :]]))
-                yield f"{variant} {name} of {event['type']}", told(path), cast_entry(path)
+                yield f"{variant} {name} of {event['type']}", reading_result(path), cast_entry(path)
     (path / "events.jsonl").write_bytes(b"".join(lines))
 
 
@@ -177,19 +177,19 @@ def recorded(tmp_path, name):
     return Path(shutil.copytree(RECORDED / name, tmp_path / "recorded-casts" / name))
 
 
-def is_clear(told, listed):
+def is_clear(reading_result, listed):
     """Return True if a journal is refused with one clear error, or shown as far as it can be read."""
-    return bool(told[0]) and (listed.outcome is not None or listed.problem)
+    return bool(reading_result[0]) and (listed.outcome is not None or listed.problem)
 
 
-@pytest.mark.parametrize("variants", [without_each_line, with_each_field_odd])
+@pytest.mark.parametrize("variants", [without_each_line, with_each_field_changed])
 @pytest.mark.parametrize("name", ["loop-retry", "mt-json-refine", "util-exit-nonzero"])
 def test_a_damaged_recording_of_another_engine_is_shown_or_clearly_refused(tmp_path, name, variants):
-    for variant, told, listed in variants(recorded(tmp_path, name)):
-        assert is_clear(told, listed), variant
+    for variant, reading_result, listed in variants(recorded(tmp_path, name)):
+        assert is_clear(reading_result, listed), variant
 
 
-@pytest.mark.parametrize("variants", [without_each_line, with_each_field_odd])
+@pytest.mark.parametrize("variants", [without_each_line, with_each_field_changed])
 def test_a_recording_whose_loadout_cannot_be_cast_is_shown_or_clearly_refused(tmp_path, variants):
     path = recorded(tmp_path, "parse-repair-then-ok")
     document = json.loads((path / "config.resolved.json").read_text())
@@ -199,20 +199,22 @@ def test_a_recording_whose_loadout_cannot_be_cast_is_shown_or_clearly_refused(tm
             "edges": [{"when": "sometimes", "to": "Nowhere"}],
         }
     (path / "config.resolved.json").write_text(json.dumps(document))
-    for variant, told, listed in variants(path):
-        assert is_clear(told, listed), variant
+    for variant, reading_result, listed in variants(path):
+        assert is_clear(reading_result, listed), variant
 
 
-@pytest.mark.parametrize("variants", [without_each_line, with_each_field_odd])
+@pytest.mark.parametrize("variants", [without_each_line, with_each_field_changed])
 @pytest.mark.parametrize("scene", [in_a_loop, gone_back, failed, with_a_draft], ids=lambda scene: scene.__name__)
 def test_each_damage_to_a_journal_is_reported(tmp_path, clock, scene, variants):
     cast = scene(tmp_path, clock)
     cast.close()
     last = sum(1 for _ in (cast.run_dir / "events.jsonl").open("rb")) - 1
-    for variant, told, listed in variants(cast.run_dir):
-        assert is_clear(told, listed), variant
+    for variant, reading_result, listed in variants(cast.run_dir):
+        assert is_clear(reading_result, listed), variant
         if not variant.startswith(f"without {last},"):  # a journal without its last line is one that was killed
-            assert told[0].startswith("refused: ") or "The journal was changed" in "\n".join(told), variant
+            assert reading_result[0].startswith("refused: ") or "The journal was changed" in "\n".join(
+                reading_result
+            ), variant
 
 
 @pytest.mark.parametrize("name", ["mt-json-refine", "parse-repair-then-ok"])
@@ -221,7 +223,7 @@ def test_a_recording_with_a_damaged_artifact_is_shown_or_clearly_refused(tmp_pat
     path = recorded(tmp_path, name)
     for artifact in sorted(path.rglob("*.md")):
         artifact.unlink() if content is None else artifact.write_bytes(content)
-        assert is_clear(told(path), cast_entry(path)), artifact.name
+        assert is_clear(reading_result(path), cast_entry(path)), artifact.name
 
 
 def with_an_approval(tmp_path, clock):

@@ -46,7 +46,7 @@ from materia_nb.store.rundir import (
 )
 
 
-def tried(*steps):
+def results_of(*steps):
     """Return the result of each step, or its error; a step is a title and an action."""
     for words, act in steps:
         try:
@@ -118,7 +118,7 @@ def test_writes_and_disk_errors_match_the_snapshot(tmp_path):
     steps += [("deep", lambda: len(b"".join(json_bytes(DEEP, indented=True).split())))]
     names = (*given, "null\0.json", "")
     steps += [(name.replace("\0", "NUL"), lambda name=name: own.read(root / name)) for name in names]
-    shown_texts.matches("store-files", tried(*steps))
+    shown_texts.matches("store-files", results_of(*steps))
 
 
 def test_project_changes_match_the_snapshot(tmp_path, monkeypatch):
@@ -166,7 +166,7 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
     run.mkdir(parents=True)
     line = JournalLine(1, "one", {"n": 1})
     shown = list(
-        tried(
+        results_of(
             ("nobody", lambda: lock_owner(run)),
             ("nowhere", lambda: lock_owner(tmp_path / "none")),
             ("no journal", lambda: read_journal(run / "events.jsonl")),
@@ -174,7 +174,7 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
     )
     journal = Journal(run / "events.jsonl", CastLock(run))
     odd = {"set": {1}, "key": {(1, 2): 3}, "half": "\ud800", "number": float("nan"), "deep": DEEP * 3}
-    shown += tried(
+    shown += results_of(
         ("ours", lambda: lock_owner(run)),
         ("twice", lambda: CastLock(run)),
         *(
@@ -224,7 +224,7 @@ def test_lock_and_journal_match_the_snapshot(tmp_path):
                         ]
                     )
 
-                shown += tried((f"{title}, {len(behind) > 0}, {lenient}", read))
+                shown += results_of((f"{title}, {len(behind) > 0}, {lenient}", read))
     for title, more in ends.items():
         (run / "events.jsonl").write_bytes(whole + more)
         contents = read_journal(run / "events.jsonl", lenient=True)
@@ -380,7 +380,7 @@ def test_find_delete_and_list_match_the_snapshot(tmp_path, monkeypatch):
     bench.load(h.loop_config(artifactDir="casts"))
     root = tmp_path / "project" / "casts"
     shown = list(
-        tried(
+        results_of(
             ("none at all", lambda: find_cast(root, "-1")),
             ("none", lambda: find_cast(root, "x")),
             ("no list", lambda: list_casts(root)),
@@ -428,7 +428,7 @@ def test_find_delete_and_list_match_the_snapshot(tmp_path, monkeypatch):
             found = find_cast(root, reference)
             return names.get(found.name, found.name)
 
-        shown += [(f"find reference {number}", said) for _, said in tried(("", find))]
+        shown += [(f"find reference {number}", said) for _, said in results_of(("", find))]
     entries = list_casts(root)
     for given in (
         {"name": "beta"},
@@ -443,19 +443,19 @@ def test_find_delete_and_list_match_the_snapshot(tmp_path, monkeypatch):
         shown.append((f"filter {given}", [names[one.id] for one in filter_casts(entries, **given)]))
     catalogue = Catalogue(root)
     shown += [(f"read {n}", [f"{len(found)} of {of}" for found, of in catalogue.read()]) for n in range(2)]
-    shown += tried(
+    shown += results_of(
         ("delete elsewhere", lambda: delete_cast(tmp_path, made[0].run_dir)),
         ("delete no cast", lambda: delete_cast(root, root / "plain")),
         ("delete open", lambda: delete_cast(root, made[1].run_dir)),
         ("last events", lambda: [event.type for event in last_events(made[0].run_dir)]),
     )
     bench.close()
-    shown += tried(
+    shown += results_of(
         ("delete", lambda: delete_cast(root, made[1].run_dir)),
         ("left", lambda: [names[one.id] for one in list_casts(root)]),
     )
     (root / "link").symlink_to(made[0].run_dir)
-    shown += tried(("delete a link", lambda: delete_cast(root, root / "link")))
+    shown += results_of(("delete a link", lambda: delete_cast(root, root / "link")))
     shown_texts.matches("store-finding", shown)
 
 
@@ -512,7 +512,7 @@ def test_project_data_matches_the_snapshot(tmp_path):
         )
         for number, one in enumerate(paths)
     ]
-    shown += tried(
+    shown += results_of(
         *(
             (f"read {one[:30]!r}", lambda one=one: files_.text_of(one))
             for one in (
@@ -527,7 +527,7 @@ def test_project_data_matches_the_snapshot(tmp_path):
             )
         )
     )
-    shown += tried(
+    shown += results_of(
         *(
             (f"write {one}", lambda one=one: files_.write(one, b"x"))
             for one in ("a.md", "sockets/new/b.md", "../c.md", "link/d.md", "sockets/../e.md")
@@ -538,16 +538,16 @@ def test_project_data_matches_the_snapshot(tmp_path):
     for id_ in ("2026-01-01T00-00-00-000Z", "2026-13-01T00-00-00-000Z", "x", "../x", "a/b", "..", ""):
         shown.append((f"id {id_!r}", [str(is_cast_id(id_)), str(creation_time(id_))]))
     shown.append(("names", dict(step_names(("A-b", "A_b", "a_B", "ü", "x" * 120, "Socket-1", "end")))))
-    shown += tried(("no context", lambda: read_context(root)))
+    shown += results_of(("no context", lambda: read_context(root)))
     change_context(root, lambda known: {**known, "a": 1})
-    shown += tried(("context", lambda: read_context(root)))
+    shown += results_of(("context", lambda: read_context(root)))
     for text in ("[]", "{", "7"):
         (root / "project-context.json").write_text(text)
-        shown += tried(
+        shown += results_of(
             (f"context {text}", lambda: read_context(root)),
             ("changed", lambda: change_context(root, lambda known: known)),
         )
-    shown += tried(
+    shown += results_of(
         ("no directory", lambda: check_resumable(RunDir(root / "none"))),
         ("nothing recorded", lambda: check_resumable(RunDir(run))),
         ("with", lambda: with_definition({"materia": {"A": 1}}, "A", 2)),
@@ -574,10 +574,10 @@ def test_quest_boards_match_the_snapshot(tmp_path):
         json.dumps({"quests": [quest], "next": 9, "more": 1}),
         "[" * 2000,
     ]
-    shown = list(tried(("none", lambda: read_board(path))))
+    shown = list(results_of(("none", lambda: read_board(path))))
     for text in texts:
         path.write_text(text)
-        shown += tried(
+        shown += results_of(
             (f"board {text[:60]}", lambda: read_board(path)),
             ("more", lambda: change_board(path, lambda board: board.with_quest("s", "T"))),
         )
@@ -634,11 +634,11 @@ def test_autosaves_match_the_snapshot(project):
         shown.append((f"torn {place}", told()))
     draft.path.write_bytes(b"".join(whole))
     onto = bench.design()
-    shown += tried(
+    shown += results_of(
         ("news", lambda: draft.has_changes(onto)),
     )
     taken = bench.design()
-    shown += tried(
+    shown += results_of(
         ("taken", lambda: draft.continue_in(taken).replace(str(draft), "DRAFT")),
         ("gone", draft.path.exists),
     )
@@ -691,7 +691,7 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
     shown.append(("changes", [str(one) for one in file_snapshots.changes(kept.git_dir, first.commit, second.commit)]))
     shown.append(("one file", file_snapshots.difference(kept.git_dir, first.commit, second.commit, "a.txt")))
     shown.append(("all", file_snapshots.difference(kept.git_dir, first.commit, second.commit)))
-    shown += tried(
+    shown += results_of(
         ("no commit", lambda: file_snapshots.difference(kept.git_dir, first.commit, "x" * 40)),
         ("long", lambda: file_snapshots.difference(kept.git_dir, first.commit, "x" * 100)),
         ("short", lambda: file_snapshots.difference(kept.git_dir, first.commit, "a" * 39)),
@@ -701,25 +701,25 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
         ),
     )
     (project / "gone").write_text("not kept")
-    shown += tried(("in the way", lambda: kept.restore(second.commit, first.commit)))
+    shown += results_of(("in the way", lambda: kept.restore(second.commit, first.commit)))
     (project / "gone").unlink()
-    shown += tried(("put", lambda: kept.restore(second.commit, first.commit)), ("as before", there))
+    shown += results_of(("put", lambda: kept.restore(second.commit, first.commit)), ("as before", there))
     third = kept.take(second.commit)
     (project / "a.txt").write_text("changed since")
-    shown += tried(("changed since", lambda: kept.restore(third.commit, second.commit)))
+    shown += results_of(("changed since", lambda: kept.restore(third.commit, second.commit)))
     (project / "a.txt").write_text("1\n2\n3\n")
     (project / "moved").mkdir()
-    shown += tried(("an empty folder", lambda: kept.restore(third.commit, second.commit)), ("as then", there))
+    shown += results_of(("an empty folder", lambda: kept.restore(third.commit, second.commit)), ("as then", there))
     fourth = kept.take(third.commit)
     (project / "in").rename(project / "other")
     (project / "in").write_text("a file where a folder was")
     fifth = kept.take(fourth.commit)
-    shown += tried(
+    shown += results_of(
         ("a file in the way of a folder", lambda: kept.restore(fifth.commit, first.commit)),
         ("as at first", there),
     )
     out = FileSnapshots(tmp_path / "casts-out", casts, "two", own=True)
-    shown += tried(
+    shown += results_of(
         ("check out", lambda: out.check_out(second.commit)),
         ("twice", lambda: out.check_out(second.commit)),
         (
@@ -732,11 +732,11 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
     whole = FileSnapshots(project, casts, "three", ignored=True)
     shown.append(("ignored too", sorted(one.decode() for one in whole.walk_files())))
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 3)
-    shown += tried(("too many", lambda: whole.take(None)))
+    shown += results_of(("too many", lambda: whole.take(None)))
     monkeypatch.setattr(file_snapshots, "MAX_FILES", 99)
     monkeypatch.setattr(file_snapshots, "MAX_BYTES", 3)
-    shown += tried(("too much", lambda: whole.take(None)))
-    shown += tried(
+    shown += results_of(("too much", lambda: whole.take(None)))
+    shown += results_of(
         ("forget", lambda: file_snapshots.delete_snapshots(casts, "one")),
         ("gone", kept.git_dir.exists),
         ("forget all", lambda: file_snapshots.delete_snapshots(casts, "two")),

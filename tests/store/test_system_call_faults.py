@@ -29,7 +29,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.store import rundir
 from materia_nb.store.opening import verify
 
-LONG = "x" * 70_000
+LONG_OUTPUT = "x" * 70_000
 """An output that is too long for the journal, so that the artifact is the only copy."""
 CALLS = (
     "open", "close", "read", "pread", "write", "pwrite", "fsync", "fstat", "ftruncate", "fchmod", "replace", "rename",
@@ -82,7 +82,7 @@ FAULTS = {
 }
 
 
-class Never:
+class NeverTimer:
     """A timer that never fires, because the number of calls must not depend on the clock.
 
     Files are then written at the next pause.
@@ -98,7 +98,7 @@ class Never:
 @pytest.fixture(autouse=True, scope="module")
 def no_timers():
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(rundir, "call_later", Never)
+        patched.setattr(rundir, "call_later", NeverTimer)
         yield
 
 
@@ -106,11 +106,11 @@ LOADOUT = h.config(
     {"Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json"), "Socket-2": h.at("Tell")},
     {"Plan": h.agent("Plan {{request}}"), "Tell": h.agent("Tell {{state.context}}")},
 )
-ANSWERS = {"Plan": lambda: json.dumps({"context": LONG}), "Tell": lambda: "told"}
+ANSWERS = {"Plan": lambda: json.dumps({"context": LONG_OUTPUT}), "Tell": lambda: "told"}
 AGENTS = h.table(ANSWERS)
 
 
-def begun(root):
+def run_directories(root):
     """Return the run directories with recorded events: the original, then its fork."""
     Shim.looks = True
     try:
@@ -119,7 +119,7 @@ def begun(root):
         Shim.looks = False
 
 
-def go_on(root, held, sync=False, *, at_once=False):
+def perform_actions(root, held, sync=False, *, at_once=False):
     """Perform the actions of the scenario that were not performed yet. Open casts are added to ``held``."""
 
     def kept(cast):
@@ -129,34 +129,34 @@ def go_on(root, held, sync=False, *, at_once=False):
     def resumed(path):
         return kept(resume_cast(path, AGENTS, sync=sync))
 
-    casts = begun(root)
+    casts = run_directories(root)
     cast = resumed(casts[0]) if casts else kept(h.start(root, LOADOUT, ANSWERS, sync=sync))
     while not any(step.turns for step in cast.steps):
         cast.step()
     if "note" not in cast.state:
         cast.edit.set("note", "by a person")
-    if len(begun(root)) == 1:
+    if len(run_directories(root)) == 1:
         fork = kept(cast.fork(1))
         fork.run()
         fork.close()
     if not at_once:
         cast.close()
-        cast = resumed(begun(root)[0])
+        cast = resumed(run_directories(root)[0])
     if cast.status != "complete":
         cast.run()
     if not cast.labels.of().name:
         cast.labels.add(name="good")
     cast.close()
-    fork = resumed(begun(root)[1])
+    fork = resumed(run_directories(root)[1])
     if fork.status != "complete":
         fork.run()
     fork.close()
 
 
-def told(root):
+def final_state(root):
     """Return the values that must be equal at the end of every run."""
     found = []
-    for path in begun(root):
+    for path in run_directories(root):
         cast = open_cast(path)
         assert (cast.now.messages, cast.now.differences) == ([], ())
         assert verify(cast.runner.files).good, verify(cast.runner.files)
@@ -187,23 +187,23 @@ def handles(root):
     return [found for one in Path("/proc/self/fd").glob("*") if (found := os.path.realpath(one)).startswith(str(root))]
 
 
-def gone_on(root, wanted, what):
+def assert_recovers(root, expected, what):
     """Continue the casts in ``root``, and assert that the result is the wanted result."""
-    go_on(root, [], at_once=True)
-    assert told(root) == wanted, what
+    perform_actions(root, [], at_once=True)
+    assert final_state(root) == expected, what
     assert handles(root) == [], what
     shutil.rmtree(root)
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory, no_timers):
+def expected(tmp_path_factory, no_timers):
     """Return the result of an undisturbed run."""
     root = tmp_path_factory.mktemp("undisturbed")
-    go_on(root, [])
-    return told(root)
+    perform_actions(root, [])
+    return final_state(root)
 
 
-def test_no_recorded_step_is_lost_if_the_process_dies(tmp_path, wanted):
+def test_no_recorded_step_is_lost_if_the_process_dies(tmp_path, expected):
     root, left, seen = tmp_path / "run", [], set()
 
     def keep(name):
@@ -232,16 +232,16 @@ def test_no_recorded_step_is_lost_if_the_process_dies(tmp_path, wanted):
     root.mkdir()
     with pytest.MonkeyPatch.context() as patched:
         Shim(patched, CHANGES, fault)
-        go_on(root, [])
-    assert told(root) == wanted
+        perform_actions(root, [])
+    assert final_state(root) == expected
     assert len(left) > 60, "the shim does not see what is called"
     for what, copy in left:
-        gone_on(copy, wanted, what)
+        assert_recovers(copy, expected, what)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="it looks there at what is open")
 @pytest.mark.parametrize("kind", FAULTS)
-def test_no_recorded_step_is_lost_after_any_disk_error(tmp_path, wanted, kind):
+def test_no_recorded_step_is_lost_after_any_disk_error(tmp_path, expected, kind):
     (fault, only), sync = FAULTS[kind], kind == "EIO, forced"
     at, met = 0, [""]
     while met:
@@ -256,12 +256,12 @@ def test_no_recorded_step_is_lost_after_any_disk_error(tmp_path, wanted, kind):
         with pytest.MonkeyPatch.context() as patched:
             Shim(patched, only, failing)
             try:
-                go_on(root, held, sync)
+                perform_actions(root, held, sync)
             except (MateriaError, KeyboardInterrupt) as raised:
                 error = raised  # and with it the frames of all that was under way
         for cast in held:
             cast.close()
-        gone_on(root, wanted, f"call {at}, {met}: {error!r}")
+        assert_recovers(root, expected, f"call {at}, {met}: {error!r}")
         error = None
         at += 1
     # Fewer would mean that the shim does not see what is called.

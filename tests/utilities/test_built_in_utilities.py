@@ -8,7 +8,7 @@ import cast_helpers as h
 
 
 @pytest.mark.parametrize(
-    "params, told",
+    "params, result",
     [
         ({"text": " as it is\n"}, " as it is\n"),
         ({"text": "this", "output": "not this"}, "this"),
@@ -17,10 +17,10 @@ import cast_helpers as h
         ({}, ""),
     ],
 )
-def test_r61_echo_writes_its_text_or_output(tmp_path, params, told):
+def test_r61_echo_writes_its_text_or_output(tmp_path, params, result):
     cast = h.start(tmp_path, h.one_config({"type": "utility", "utility": "echo", "params": params}))
     assert cast.run() == "complete"
-    assert cast.steps[0].output == told
+    assert cast.steps[0].output == result
 
 
 def test_r61_other_built_in_utilities_are_scripts_of_their_names(tmp_path):

@@ -34,23 +34,23 @@ def project(tmp_path):
 
 
 def bootstrap(project, jj, env=None, **given):
-    told = run_script("blackbelt-bootstrap.py", project, env={**jj.env, **(env or {})}, castId="C", **given)
-    assert set(told.answer) == {"state"}
-    return told.code, told.answer["state"]["blackbeltBootstrap"], told.stderr
+    result = run_script("blackbelt-bootstrap.py", project, env={**jj.env, **(env or {})}, castId="C", **given)
+    assert set(result.answer) == {"state"}
+    return result.code, result.answer["state"]["blackbeltBootstrap"], result.stderr
 
 
 def maintain(project, jj, title="feat: a", name=NAME, env=None, **given):
     state = {} if name is None else {"blackbeltBootstrap": {"bookmarkName": name}}
     item = None if title is None else {"title": title}
-    told = run_script(
+    result = run_script(
         "blackbelt-maintain.py",
         project,
         env={**jj.env, **(env or {})},
         **{"item": item, "state": state, **given},
     )
-    assert told.code == 0
-    assert set(told.answer) == {"satisfied", "context"}
-    return told.answer["satisfied"], told.answer["context"]
+    assert result.code == 0
+    assert set(result.answer) == {"satisfied", "context"}
+    return result.answer["satisfied"], result.answer["context"]
 
 
 # -- Blackbelt-Bootstrap --------------------------------------------------------------
@@ -143,7 +143,7 @@ def name_of(project, jj, **given):
 def test_bookmark_name_depends_only_on_the_cast(project, tmp_path, jj):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    told = [
+    result = [
         run_script("blackbelt-bootstrap.py", folder, env=jj.env, castId=cast, runDir=run).answer
         for folder, cast, run in (
             (project, "2026-05-01T00-00-00-000Z", "x"),
@@ -155,7 +155,7 @@ def test_bookmark_name_depends_only_on_the_cast(project, tmp_path, jj):
             (elsewhere, None, None),
         )
     ]
-    a, b, c, d, e, f, g = (one["state"]["blackbeltBootstrap"]["bookmarkName"] for one in told)
+    a, b, c, d, e, f, g = (one["state"]["blackbeltBootstrap"]["bookmarkName"] for one in result)
     assert a == b != c
     assert d == e != c
     assert f != g
@@ -163,7 +163,7 @@ def test_bookmark_name_depends_only_on_the_cast(project, tmp_path, jj):
 
 
 @pytest.mark.parametrize(
-    "asked, name",
+    "document, name",
     [
         ("my-work", "blackbelt/my-work"),
         ("blackbelt/my-work", "blackbelt/my-work"),
@@ -173,14 +173,14 @@ def test_bookmark_name_depends_only_on_the_cast(project, tmp_path, jj):
         ("x" * 300, "blackbelt/" + "x" * 60),
     ],
 )
-def test_requested_bookmark_name_is_sanitized(project, jj, asked, name):
-    assert name_of(project, jj, params={"bookmarkName": asked}) == name
+def test_requested_bookmark_name_is_sanitized(project, jj, document, name):
+    assert name_of(project, jj, params={"bookmarkName": document}) == name
     subprocess.run(["git", "check-ref-format", f"refs/heads/{name}"], check=True)
 
 
-@pytest.mark.parametrize("asked", [None, "", "...", 5])
-def test_invalid_bookmark_name_is_replaced_by_a_generated_name(project, jj, asked):
-    assert name_of(project, jj, params={"bookmarkName": asked}) == name_of(project, jj)
+@pytest.mark.parametrize("document", [None, "", "...", 5])
+def test_invalid_bookmark_name_is_replaced_by_a_generated_name(project, jj, document):
+    assert name_of(project, jj, params={"bookmarkName": document}) == name_of(project, jj)
 
 
 # -- Blackbelt-Maintain ---------------------------------------------------------------
@@ -289,8 +289,8 @@ def test_scripts_work_with_a_real_jj(project, tmp_path):
     config.write_text('[user]\nname = "Test"\nemail = "test@example.org"\n')
     env = {"JJ_CONFIG": str(config)}
     (project / "before").write_text("x")
-    told = run_script("blackbelt-bootstrap.py", project, env=env, castId="C")
-    found = told.answer["state"]["blackbeltBootstrap"]
+    result = run_script("blackbelt-bootstrap.py", project, env=env, castId="C")
+    found = result.answer["state"]["blackbeltBootstrap"]
     assert (found["ok"], found["initialized"], found["newWorkingCommit"]) == (True, True, True)
     for title in ("feat: a", "fix: b"):
         (project / "file").write_text(title)

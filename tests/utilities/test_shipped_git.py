@@ -22,8 +22,8 @@ def call(script, project, **given):
     run_dir = project / ".pi" / "casts" / "C1"
     run_dir.mkdir(parents=True, exist_ok=True)
     (run_dir / "events.jsonl").touch()
-    told = run_script(script, given.pop("cwd", project), runDir=str(run_dir), castId="C1", **given)
-    return told.code, told.answer
+    result = run_script(script, given.pop("cwd", project), runDir=str(run_dir), castId="C1", **given)
+    return result.code, result.answer
 
 
 def bootstrap(project, **given):
@@ -112,12 +112,12 @@ def test_the_directory_of_casts_is_never_committed(project):
     assert (subjects(project)[0], files_of(project)) == ("-x", ["-a file, with*"])
 
 
-@pytest.mark.parametrize("asked", ["my/branch", " mime/my branch ~^:?*[\\ ", "../..", "-x", "a.lock", "@{"])
-def test_branch_can_be_named_and_a_cast_returns_to_it(project, asked):
-    name = bootstrap(project, params={"branchName": asked})["mimeBootstrap"]["branchName"]
+@pytest.mark.parametrize("arguments", ["my/branch", " mime/my branch ~^:?*[\\ ", "../..", "-x", "a.lock", "@{"])
+def test_branch_can_be_named_and_a_cast_returns_to_it(project, arguments):
+    name = bootstrap(project, params={"branchName": arguments})["mimeBootstrap"]["branchName"]
     assert name.startswith("mime/")
     git(project, "switch", "--quiet", "main")
-    assert bootstrap(project, params={"branchName": asked})["mimeBootstrap"]["branchName"] == name
+    assert bootstrap(project, params={"branchName": arguments})["mimeBootstrap"]["branchName"] == name
     assert git(project, "branch", "--show-current") == name
 
 
@@ -195,17 +195,17 @@ def test_lanes_that_change_different_files_are_merged_in_order(project):
 def test_lanes_that_change_the_same_lines_leave_a_conflict(project):
     state = lanes(project, {"README": "one\n"}, {"README": "two\n"}, {"c": "3\n"})
     answer = worktrees("integrate", project, state)
-    told = answer["state"]["gitIntegration"]
-    assert (answer["satisfied"], told["ok"], told["conflict"]) == (False, False, "lane 2")
+    result = answer["state"]["gitIntegration"]
+    assert (answer["satisfied"], result["ok"], result["conflict"]) == (False, False, "lane 2")
     assert answer["scopeTransition"] == {"kind": "base"}
     assert "README" in answer["context"]
     assert "one" in (project / "README").read_text()
     assert "two" in (project / "README").read_text()
-    state["gitIntegration"] = told
+    state["gitIntegration"] = result
     again = worktrees("integrate", project, state)
     assert (again["satisfied"], again["state"]["gitIntegration"]) == (
         False,
-        {**told, "error": again["context"]},
+        {**result, "error": again["context"]},
     )
     assert not worktrees("finalize", project, state)["satisfied"]
     (project / "README").write_text("one and two\n")
@@ -329,13 +329,13 @@ def test_parallel_build_joins_its_lanes_in_the_order_of_the_plan(project, monkey
         assert cast.run() == "complete", cast.failure
         assert not cast.now.messages
         h.assert_same(open_cast(cast.run_dir), cast)
-        told = {
+        result = {
             (name, step.item_key): step.files.changed
             for name, lane in cast.now.lanes.items()
             for step in cast.files.lane(name)
             if lane.status == "accepted"
         }
-        assert told == {
+        assert result == {
             ("pages", "WI-2"): ("same" if same_lines else "WI-2",),
             ("server", "WI-1"): ("same" if same_lines else "WI-1",),
             ("server", "WI-3"): ("WI-3",),
@@ -347,8 +347,8 @@ def test_parallel_build_joins_its_lanes_in_the_order_of_the_plan(project, monkey
         bench.casts.delete(cast.id, yes=True)
     assert not (cast.run_dir.parent / "files.git").exists()  # nor anything that a lane kept
     assert resolved == same_lines
-    wanted = {"same": "by both\n"} if same_lines else {"WI-1": "by server\n", "WI-2": "by pages\n"}
-    for name, text in {**wanted, "WI-3": "by server\n"}.items():
+    expected = {"same": "by both\n"} if same_lines else {"WI-1": "by server\n", "WI-2": "by pages\n"}
+    for name, text in {**expected, "WI-3": "by server\n"}.items():
         assert (project / name).read_text() == text
     joined = [subject for subject in subjects(project) if subject.startswith("Merge")]
     assert joined == ["Merge server", "Merge pages"]  # the latest first

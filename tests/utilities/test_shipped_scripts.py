@@ -41,9 +41,9 @@ def ensure(folder, **params):
 
 def test_git_ignores_artifacts_afterwards(tmp_path):
     repo = repository(tmp_path / "a project, größer")
-    told = ensure(repo)
-    assert told.code == 0
-    assert told.answer == {
+    result = ensure(repo)
+    assert result.code == 0
+    assert result.answer == {
         "state": {
             "artifactIgnore": {
                 "ok": True,
@@ -118,11 +118,11 @@ def test_read_only_file_is_not_changed_and_reported(tmp_path):
     file = repo / ".gitignore"
     file.write_bytes(b"a\n")
     file.chmod(0o444)
-    told = ensure(repo)
-    assert told.code == 1
-    assert told.answer["state"]["artifactIgnore"]["ok"] is False
-    assert "read-only" in told.answer["state"]["artifactIgnore"]["error"]
-    assert "read-only" in told.stderr
+    result = ensure(repo)
+    assert result.code == 1
+    assert result.answer["state"]["artifactIgnore"]["ok"] is False
+    assert "read-only" in result.answer["state"]["artifactIgnore"]["error"]
+    assert "read-only" in result.stderr
     assert file.read_bytes() == b"a\n"
     assert names(repo) == [".git", ".gitignore", "README"]
     assert ensure(repo, patterns=["a"]).code == 0, "nothing to add, so nothing is written"
@@ -141,9 +141,9 @@ def test_a_symbolic_link_is_followed_inside_the_repository_only(tmp_path):
     repo = repository(tmp_path / "r")
     (repo / "shared-ignore").write_bytes(b"a\n")
     (repo / ".gitignore").symlink_to("shared-ignore")
-    told = ensure(repo)
-    assert told.code == 0
-    assert "symbolic link" in told.stderr, "Git would not look into it"
+    result = ensure(repo)
+    assert result.code == 0
+    assert "symbolic link" in result.stderr, "Git would not look into it"
     assert not ignored(repo, ARTIFACT)
     assert (repo / ".gitignore").is_symlink()
     assert (repo / "shared-ignore").read_bytes() == b"a\n.pi/pi-materia/\n"
@@ -151,9 +151,9 @@ def test_a_symbolic_link_is_followed_inside_the_repository_only(tmp_path):
     outside.write_bytes(b"")
     (repo / ".gitignore").unlink()
     (repo / ".gitignore").symlink_to(outside)
-    told = ensure(repo)
-    assert told.code == 1
-    assert "outside" in told.stderr
+    result = ensure(repo)
+    assert result.code == 1
+    assert "outside" in result.stderr
     assert outside.read_bytes() == b""
 
 
@@ -176,10 +176,10 @@ def test_a_symbolic_link_is_followed_inside_the_repository_only(tmp_path):
 def test_invalid_request_is_reported_and_changes_nothing(tmp_path, params):
     repo = repository(tmp_path / "r")
     before = names(tmp_path), names(repo)
-    told = ensure(repo, **params)
-    assert told.code == 1
-    assert told.stderr.startswith("Ignore-Artifacts: ")
-    assert told.answer["state"]["artifactIgnore"]["ok"] is False
+    result = ensure(repo, **params)
+    assert result.code == 1
+    assert result.stderr.startswith("Ignore-Artifacts: ")
+    assert result.answer["state"]["artifactIgnore"]["ok"] is False
     assert (names(tmp_path), names(repo)) == before
 
 
@@ -194,10 +194,10 @@ def test_ignore_file_in_a_new_folder_is_created_without_a_repository(tmp_path):
 
 
 def detect(folder, **env):
-    told = run_script("detect-vcs.py", folder, env=env)
-    assert told.code == 0
-    vcs = told.answer["state"]["vcs"]
-    assert told.answer["satisfied"] is (vcs["kind"] == "jj")
+    result = run_script("detect-vcs.py", folder, env=env)
+    assert result.code == 0
+    vcs = result.answer["state"]["vcs"]
+    assert result.answer["satisfied"] is (vcs["kind"] == "jj")
     assert set(vcs) == {"kind", "root", "bare", "colocated", "branch", "detached", "available"}
     return vcs
 
@@ -270,11 +270,11 @@ def test_missing_repository_is_reported(tmp_path):
 
 def sigil(*titles, params=None, **given):
     items = [{"title": title, "context": "c"} for title in titles]
-    told = run_script("commit-sigil.py", PACKAGED, state={"workItems": items}, params=params or {}, **given)
-    assert told.code == 0
-    assert set(told.answer) == {"workItems", "satisfied", "context"}
-    assert told.answer["workItems"] == items
-    return told.answer
+    result = run_script("commit-sigil.py", PACKAGED, state={"workItems": items}, params=params or {}, **given)
+    assert result.code == 0
+    assert set(result.answer) == {"workItems", "satisfied", "context"}
+    assert result.answer["workItems"] == items
+    return result.answer
 
 
 @pytest.mark.parametrize(
@@ -322,9 +322,9 @@ def test_invalid_titles_are_reported_with_a_correction(title, hint):
 
 def test_every_invalid_item_is_reported_and_other_fields_are_returned():
     items = [{"title": "x", "context": "", "extra": [1]}, "no object", {"title": "feat: y"}]
-    told = run_script("commit-sigil.py", PACKAGED, state={"workItems": items})
-    assert told.answer["workItems"] == items
-    assert [line[:12] for line in told.answer["context"].splitlines()] == ["Work item 0:", "Work item 1:"]
+    result = run_script("commit-sigil.py", PACKAGED, state={"workItems": items})
+    assert result.answer["workItems"] == items
+    assert [line[:12] for line in result.answer["context"].splitlines()] == ["Work item 0:", "Work item 1:"]
 
 
 def test_allowed_types_can_be_configured():
@@ -334,8 +334,8 @@ def test_allowed_types_can_be_configured():
 
 @pytest.mark.parametrize("given", [{}, {"state": {"workItems": []}}, {"state": {}, "workItems": []}])
 def test_input_without_items_is_accepted(given):
-    told = run_script("commit-sigil.py", PACKAGED, **given)
-    assert (told.answer["workItems"], told.answer["satisfied"]) == ([], True)
+    result = run_script("commit-sigil.py", PACKAGED, **given)
+    assert (result.answer["workItems"], result.answer["satisfied"]) == ([], True)
 
 
 def test_items_may_be_at_the_top_level_of_the_input():
@@ -348,6 +348,6 @@ def test_items_may_be_at_the_top_level_of_the_input():
     "given", [{"state": {"workItems": {}}}, {"params": {"types": "feat"}}, {"params": {"types": [1]}}]
 )
 def test_input_of_the_wrong_shape_fails(given):
-    told = run_script("commit-sigil.py", PACKAGED, **given)
-    assert (told.code, told.answer) == (1, None)
-    assert told.stderr.startswith("Commit-Sigil: ")
+    result = run_script("commit-sigil.py", PACKAGED, **given)
+    assert (result.code, result.answer) == (1, None)
+    assert result.stderr.startswith("Commit-Sigil: ")

@@ -270,9 +270,9 @@ def test_replaced_changed_copy_is_reported_once_and_by_doctor(project, profile, 
         cast.close()
         return "\n".join(cast.now.messages)
 
-    told = f"{profile / NAME} is no longer used, because it was changed"
-    assert told in say()
-    assert told not in say(), "once"
+    result = f"{profile / NAME} is no longer used, because it was changed"
+    assert result in say()
+    assert result not in say(), "once"
     (found,) = (one for one in shipped([profile]) if one.name == NAME)
     assert (found.status, found.details) == ("hint", f"set aside: {profile / NAME}")
     assert "runs instead" in found.advice
