@@ -1,4 +1,4 @@
-"""The checkup of packages, keys, programs, folders, config and agents that a cast needs, without network access."""
+"""Check the packages, keys, programs, folders, config and agents that a cast needs, without network access."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def config(wb: Workbench) -> Iterator[Finding]:
 
 
 def agents(wb: Workbench, graph: Graph) -> Iterator[Finding]:
-    """Yield the agent for each agent socket of a loadout, with the reason if the agent would fail."""
+    """Yield a finding on the agent of each socket, with the reason if this agent would fail."""
     tools = MoreTools(wb.agents.tools, graph.mcp_servers)
     for socket in graph.sockets.values():
         if not socket.is_utility:

@@ -29,7 +29,7 @@ _WORD: Final = re.compile(r"[a-z0-9]+")
 
 
 class MateriaError(Exception):
-    """A problem that a person can fix.
+    """An error that its reader can fix: what happened, where, and a hint about the fix.
 
     Args:
         message: a sentence that describes the problem, in the attribute ``what`` with the lines of ``more``.
@@ -106,7 +106,7 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
 
 
 def _has_typo(name: str, known: str) -> bool:
-    """Return True if the names differ in at most one letter, or two letters have changed places."""
+    """Return True if the names differ in at most one letter, or only in the order of two letters."""
     start = common_prefix_length(name, known)
     name, known = name[start:], known[start:]
     end = common_prefix_length(name[::-1], known[::-1])
@@ -174,7 +174,7 @@ _cached_keys: tuple[object, set[str], Sequence[str]] | None = None
 
 
 def register_key_variable(name: str) -> None:
-    """Always treat the value of an environment variable as a key, regardless of its name and value."""
+    """Treat the value of an environment variable as a key, even if it does not look like a key."""
     _key_variables.add(name)
 
 
@@ -191,7 +191,7 @@ def scrubbed(text: str, *more: str) -> str:
 
 
 def scrubbed_part(text: str, *more: str, start: bool = False, end: bool = False) -> str:
-    """Return a :func:`scrubbed` part of a longer text; the part may begin or end within a key.
+    """Return a part of a longer text with keys redacted, even if the part begins or ends within a key.
 
     Args:
         text: the part.
@@ -221,7 +221,7 @@ def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def scrubbed_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
-    """Return the output of a process after :func:`scrubbed_part`; bytes that are not text are unchanged."""
+    """Return the output of a process without keys (:func:`scrubbed_part`); bytes that are not text are unchanged."""
     text = data.decode(errors="surrogateescape")
     return scrubbed_part(text, *more, end=end).encode(errors="surrogateescape")
 
@@ -258,7 +258,7 @@ def _known_keys() -> Sequence[str]:
 
 
 def _forms(key: str) -> Iterator[str]:
-    """Yield a key unchanged, in each escaped form of the standard library (JSON, URL, HTML, repr), and line by line."""
+    """Yield a key unchanged, escaped for JSON, URLs, HTML and Python source, and line by line."""
     yield key
     yield repr(key)[1:-1]
     for text in (json.dumps(key, ensure_ascii=False)[1:-1], json.dumps(key)[1:-1]):

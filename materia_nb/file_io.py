@@ -1,8 +1,7 @@
 """File access: read plain files up to a size limit, and write files atomically.
 
-No other module of the package opens files (``scripts/lint_files.py`` checks this). So for every file of a project and
-of a run directory, a pipe or device is refused without waiting, a reader never sees an incomplete file, and an
-interrupt does not leave a handle open.
+No other module of the package opens files (``scripts/lint_files.py`` checks this). Therefore pipes and devices are
+refused without waiting, readers never see an incomplete file, and an interrupt does not leave a handle open.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class _Missing:
 
 
 _INDEX_DIGITS: Final = 18
-"""Maximum number of digits of a list index; Python refuses to parse numbers with thousands of digits."""
+"""Maximum number of digits of a list index; Python refuses to parse integers with thousands of digits."""
 
 _EXPONENT_FROM: Final = 1e21
 """Smallest number that is written with an exponent, and so without a decimal point."""
@@ -90,7 +90,7 @@ for _kind, _names in (
 
 
 def copied_by_position(kind: Any) -> Any:
-    """Make ``_replace`` of a named tuple set only the changed positions: a step calls it ten times, with up to 40 fields."""
+    """Replace the ``_replace`` of a named tuple type by a faster method, and return the type."""
     positions = {name: position for position, name in enumerate(kind._fields)}
 
     def replace(self: tuple[Any, ...], /, **changes: Any) -> Any:
@@ -148,7 +148,7 @@ def is_object(value: JSON) -> TypeGuard[Object]:
 
 
 def without(owner: Object, name: str) -> Object:
-    """Return ``owner`` without a field."""
+    """Return a copy of an object without one of its fields."""
     return {key: value for key, value in owner.items() if key != name}
 
 

@@ -1,7 +1,7 @@
 """Threads, timers, file locks, interrupts and their replacements in a browser; jobs in threads and their progress.
 
 A kernel in a browser (Pyodide) does not have threads, processes or file locks. All other modules use this module, so
-they do not depend on the system.
+that they do not depend on the platform.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Stop(threading.Event):
             self.since = time.monotonic()
 
     def clear(self) -> None:
-        """Reset the event."""
+        """Clear the event, so that later calls of :meth:`wait` block again."""
         self.since, self.left = None, False
 
     def leave(self) -> None:

@@ -32,7 +32,7 @@ class CaseItem(pytest.Item):
     """The test of one saved test case."""
 
     def runtest(self) -> None:
-        """Send the answers of the case through its loadout, and compare the outcome."""
+        """Replay the answers of the case in its loadout, and compare the outcome with the expected outcome."""
         from materia_nb.cast.cases import read_case
 
         if differences := read_case(self.path).check():

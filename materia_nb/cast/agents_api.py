@@ -40,7 +40,10 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class BenchPin(NamedTuple):
-    """A pin for new casts: of a socket in casts of ``loadout``, or of a materia in all casts (``loadout`` is None)."""
+    """A pin for new casts.
+
+    It applies to a socket in casts of ``loadout``, or to a materia in all casts if ``loadout`` is None.
+    """
 
     chosen: Chosen
     loadout: str | None
@@ -78,12 +81,12 @@ class Agents(AgentTable):
     def set(self, name: str, agent: AgentLike) -> Agent:
         """Set the agent of a socket or materia.
 
-        The text ``recorded:`` followed by a cast or a recording's file is an agent too.
+        The text ``recorded:`` followed by the id of a cast, or by the path of a recording, also names an agent.
         """
         return super().set(name, self._answerer(agent))
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
-        """Return an agent that answers as in an earlier cast.
+        """Return an agent that repeats the answers of an earlier cast.
 
         Args:
             reference: the file of a recording (``cast.export.recording``), or a cast as ``wb.open`` takes it.
@@ -231,9 +234,10 @@ class Agents(AgentTable):
         return _without_utilities(graph, table)
 
     def table_of_link(self, composition: Composition, graph: Graph) -> AgentTable:
-        """Return the agents of a cast of a composition with this resolved graph; errors as in :meth:`table`.
+        """Return the agents of a cast that links several loadouts.
 
-        A socket has another id in the composition and keeps its agent.
+        ``graph`` is the resolved composition. Raises as :meth:`table`. A socket gets another id in the
+        composition, but keeps its agent.
         """
         renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
         return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
@@ -251,7 +255,7 @@ class Agents(AgentTable):
 
 
 def in_their_form(graph: Graph, table: AgentTable) -> Graph:
-    """Return the loadout; a socket without ``promptForm`` gets the prompt form of its model (R50).
+    """Return the loadout with the model's prompt form set for each socket without ``promptForm`` (R50).
 
     The forms are added to the config document too, so that a resumed cast writes the same prompts.
     """

@@ -1,4 +1,4 @@
-"""A turn that is asked several times, of several agents or with several prompts, without changing the cast."""
+"""Ask the same turn several times, of different agents or with different prompts, without changing the cast."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from materia_nb.engine.rules import Rules
 
 Wording = str | Mapping[str, str]
-"""Another prompt of the materia, with the same variables; or texts of prompt layers, by name."""
+"""A replacement for the materia's prompt, with the same variables; or new texts of prompt layers, by layer name."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Trial(Runner):
     """
 
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
-        """Begin at a session of the cast, with tools that ask before they change something."""
+        """Begin at a session of the cast; tools that change something ask for approval first."""
         super().__init__(
             runner.files,
             runner.rules,
@@ -224,7 +224,7 @@ class Trial(Runner):
         )
 
     def _next_place(self) -> tuple[str | None, str]:
-        """Return the target of the answer, a socket, ``end`` or None, and a description of it."""
+        """Return where the answer leads (a socket, ``end`` or None) and a description of that target."""
         state = self.session.state
         if state.status == "ready":
             state = fold(self.rules, self.session, decide.enter(self.rules, self.session, now())).state
@@ -253,7 +253,7 @@ def _asked_text(session: Session) -> str:
 
 _COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost", "took")
 _MAX_OPEN: Final = 6
-"""Maximum number of answers that are shown unfolded."""
+"""Maximum number of answers that are shown in full, without a fold."""
 _FIELDS: Final = (
     *("number", "agent", "wording", "valid", "satisfied", "leads", "turns", "calls", "input", "output"),
     *("tokens", "cost", "seconds", "text", "error"),
@@ -487,14 +487,14 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
 
 
 def entered(rules: Rules, session: Session) -> Session | None:
-    """Return the session after entering its next socket, or None if no socket waits then."""
+    """Return the session after it entered its next socket, or None if no socket waits for an answer there."""
     if session.state.status == "ready":
         session = fold(rules, session, decide.enter(rules, session, now()))
     return session if session.state.status == "waiting" else None
 
 
 def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
-    """Return the texts of the prompt layers that a wording changes, by layer."""
+    """Return the texts of the prompt layers that a wording replaces, by layer name."""
     if wording is None:
         return {}
     if session.wish is not None:
@@ -510,6 +510,6 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
 
 
 def _table(value: object) -> tuple[AgentTable, str]:
-    """Return an agent table with the given agent, and the agent's name; the name of a model is the given text."""
+    """Return an agent table with only the given agent, and its name; the name of a model is the given text."""
     agent = agent_from(value)
     return AgentTable(agent), value if isinstance(value, str) else name_of(agent)

@@ -95,7 +95,7 @@ class Breakpoint(NamedTuple):
 
     @property
     def every_time(self) -> Breakpoint:
-        """The breakpoint without ``nth`` and ``where``."""
+        """The breakpoint without ``nth`` and ``where``, so that it stops every time."""
         return self._replace(nth=None, where=None)
 
     def words(self, graph: Graph | None = None, names: Mapping[str, str] | None = None) -> str:
@@ -132,7 +132,7 @@ class Breakpoint(NamedTuple):
         return socket.edges[self.edge - 1].to if socket is not None and 1 <= self.edge <= len(socket.edges) else None
 
     def marks(self, source: str, edge_index: int | None, target: str) -> bool:
-        """Return True if the breakpoint is on a line of the graph; ``edge_index`` is None for the exit of a loop."""
+        """Return True if the breakpoint is set on this edge of the graph; ``edge_index`` is None for the exit of a loop."""
         if self.kind != "edge" or self.socket != source:
             return False
         return self.edge == target or (edge_index is not None and self.edge == edge_index + 1)

@@ -106,9 +106,10 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return Labels(self.runner)
 
     def show(self, panel: str | None = None, *, height: int | None = None) -> Any:
-        """Show the cast, or one of its panels, as a widget. Panels are graph, items, state, timeline ...
+        """Show the cast, or one of its panels, as a widget.
 
-        Showing it again in the same cell closes the earlier widget.
+        Panels are for example ``graph``, ``items``, ``state`` and ``timeline``. Showing the cast again in the same cell
+        closes the earlier widget.
 
         Args:
             panel: the name of one panel; all panels if left out.
@@ -131,7 +132,10 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def now(self) -> Snapshot:
-        """A snapshot of the current cast, with its prompt, requests, usage, warnings ... A snapshot never changes."""
+        """A snapshot of the cast at this moment, with its prompt, requests, usage and warnings.
+
+        A snapshot never changes.
+        """
         return self.runner.snapshot()
 
     def at(self, number: int, branch: int | None = None) -> Snapshot:
@@ -184,7 +188,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self._session.state.failure
 
     def why(self, step: int | None = None, *, lane: str | None = None) -> Why:
-        """Explain why the cast continued at a certain socket after a step.
+        """Explain why the cast continued at the socket that followed a step.
 
         Args:
             step: a step number; the latest if left out.
@@ -203,8 +207,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def usage(self, *by: str) -> SpentView:
         """Return the usage of tokens, cost and time by socket (the default), materia or item, or by several of these.
 
-        Abandoned steps count too. The result is shown as a table with a sum. Iterating gives the rows, and ``frame()``
-        returns a pandas data frame::
+        Abandoned steps are included. The result is shown as a table with a sum. Iterating gives the rows, and
+        ``frame()`` returns a pandas data frame::
 
             cast.usage("socket", "item")
 
@@ -281,8 +285,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def step(self, *, ask: bool = True) -> StepRecord | None:
         """Run one socket and return its step, or None if no socket was left and the cast ended.
 
-        A socket that a person answers is entered and then waits. An interrupted socket waits too, and the next step runs it
-        again.
+        A socket that a person answers is entered and then waits for the answer. An interrupted socket also waits, and
+        the next step runs it again.
 
         Args:
             ask: False to only enter the socket, so that its prompt can be read and edited before its agent is asked.
@@ -432,8 +436,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """Answer the socket that waits for a person, a question of an agent, or the socket that failed.
 
         An object is written in the form of the socket's handoff. An agent that holds the cast gets the text in the same
-        conversation. Where a cast failed or was aborted within a visit, this replaces the missing answer, also of a utility,
-        whose text is read as its stdout (R6-R10). Journal, why and timeline show that it was answered by hand.
+        conversation. If a cast failed or was aborted within a visit, the text replaces the missing answer, also of a
+        utility, whose text is read as its stdout (R6-R10). Journal, why and timeline show that it was answered by hand.
 
         An answer that breaks the rules of the handoff is refused with all its issues: nothing is recorded, no repair turn
         is used up, and the socket keeps waiting (R42).
@@ -489,7 +493,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self._record(decide.refine, clean(message))
 
     def accept(self, decision: str | None = None, *, lane: str | None = None) -> StepRecord:
-        """Accept an agent's draft, so that it returns its final result, or the output with which it holds the cast.
+        """Accept an agent's draft and ask for its final result, or accept the output with which an agent holds the cast.
 
         Args:
             decision: for an output that holds the cast: the verdict (satisfied, not_satisfied), or any socket to continue at;
@@ -511,11 +515,13 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self.steps[-1]
 
     def stop(self) -> None:
-        """Stop a run from another thread. The running step is ended and can be run again."""
+        """Stop a run from another thread. The running step is interrupted and can be run again."""
         self.runner.stop.set()
 
     def abort(self, reason: str = "stopped by the person", *, leave: bool = False) -> None:
-        """End the cast where it is; retry continues it. A step that runs in another thread is ended first.
+        """Abort the cast at its current socket; retry continues it.
+
+        A step that runs in another thread is ended first.
 
         Args:
             reason: the reason, for the journal.
@@ -566,7 +572,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return self.steps[-1] if self.steps else None
 
     def skip(self, note: str, *, item: bool = False) -> StepRecord:
-        """Continue a failed cast after skipping the socket where it failed, or, with item, the whole work item.
+        """Continue a failed cast without the socket where it failed or, with ``item``, without the whole work item.
 
         The state stays as it is, and the first ``always`` edge is taken (R3). The journal has the note.
 
@@ -611,7 +617,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         self.runner.write_now()
 
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
-        """Start another cast from a step, in a directory of its own; this one stays as it is (R55).
+        """Start another cast from a step, in its own directory; this cast does not change (R55).
 
         A read-only cast can be forked too, also while another program runs it. A cast of the reference engine is replayed
         in its own loadout up to the step.

@@ -29,7 +29,7 @@ Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoin
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 """The reason why a run stops, for each status in which a cast does not continue by itself."""
 BreakpointEdit: TypeAlias = Callable[[Sequence[Breakpoint]], Iterable[Breakpoint]]
-"""A function that returns the new breakpoints for the stored ones."""
+"""A function that receives the stored breakpoints and returns the new breakpoints."""
 
 
 class Breakpoints:
@@ -152,7 +152,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         kind: OutputKind | None = None,
         edge: int | str | None = None,
     ) -> None:
-        """Remove all breakpoints of a socket or path, or the one that :meth:`add` makes with the same arguments.
+        """Remove all breakpoints of a socket or path, or the breakpoint that :meth:`add` makes with the same arguments.
 
         Without arguments, remove all breakpoints.
         """
@@ -195,10 +195,10 @@ class EditableBreakpoints(BreakpointSet, ABC):
 
     @abstractmethod
     def change(self, edit: BreakpointEdit) -> None:
-        """Replace the stored breakpoints by those that ``edit`` returns for them."""
+        """Replace the stored breakpoints with the breakpoints that ``edit`` returns for them."""
 
     def _condition_spec(self, socket: str | None, edge: int | str | None, kind: OutputKind | None) -> Breakpoint:
-        """Return the breakpoint for the arguments of :meth:`add`."""
+        """Return the breakpoint that the arguments of :meth:`add` describe."""
         if kind is not None and edge is not None:
             message = f"A breakpoint stops at one event, not at {kind} and edge."
             raise MateriaError(message, hint="add a breakpoint for each event", kind="usage")
@@ -238,7 +238,7 @@ class CastBreakpoints(EditableBreakpoints):
             self._tell_problem()
 
     def follow(self, followed: Breakpoints) -> None:
-        """Use the breakpoints of the workbench, unless the cast has its own."""
+        """Use the breakpoints of the workbench, unless the cast has its own breakpoints."""
         self._followed = followed
         self._tell_problem()
 
@@ -259,7 +259,8 @@ class CastBreakpoints(EditableBreakpoints):
     def change(self, edit: BreakpointEdit, *, of_all: bool = False) -> None:
         """Change the breakpoints of this cast.
 
-        With ``of_all``, for a change of all casts, this has no effect unless the cast has breakpoints of its own.
+        ``of_all`` marks a change for all casts of the loadout; it has no effect unless this cast has its own
+        breakpoints.
         """
         if self._own is None and not of_all:
             writable = self._runner.journal is not None
@@ -294,7 +295,7 @@ class LoadoutBreakpoints(EditableBreakpoints):
         return self._stored.breakpoints
 
     def change(self, edit: BreakpointEdit) -> None:
-        """Change the breakpoints of the loadout, and those of the current cast if it has its own."""
+        """Change the breakpoints of the loadout, and the breakpoints of the current cast if it has its own."""
         self._stored.replace(edit(self._stored.breakpoints))
         if self._current is not None:
             self._current.change(edit, of_all=True)

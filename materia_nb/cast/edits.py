@@ -110,7 +110,7 @@ class Edits:
         return self._edit(command, json_copy(list(items)), origins)
 
     def again(self, *items: int | str) -> tuple[str, ...]:
-        """Repeat items that are done or skipped, before the other open items.
+        """Reopen items that are done or skipped, so that they run again before the other open items.
 
         Args:
             items: the number in the list, from 1, the key (``WI-2``) or the title of each item.
@@ -170,7 +170,9 @@ class Edits:
         return self._edit(decide.edit_state, changed, list_edits)
 
     def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
-        """Replace the data of the state. Lists of loops are ordered, and sentences returned, as in :meth:`items`.
+        """Replace the data of the state.
+
+        The lists of loops are ordered as in :meth:`items`, and the same sentences are returned.
 
         Raises:
             MateriaError: the data is not JSON, the item being worked on would be removed (``working``), or a step is
@@ -184,7 +186,7 @@ class Edits:
     def prompt(self, part: str, text: str) -> Prompt:
         """Change one part of the waiting prompt for this turn only, and return the prompt; enter the next socket if needed.
 
-        A failed turn waits again after this, and the next step asks it with the new text. Other turns and visits keep the
+        A failed turn then waits again, and the next step asks it with the new text. Other turns and visits keep the
         prompt of the materia. A later change of the state restores the prompt of this turn too.
 
         Args:
@@ -205,9 +207,9 @@ class Edits:
             return self._runner.session.prompt
 
     def redefine(self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None) -> None:
-        """Apply a materia's changed command, script, timeout, model or tools to the running cast; retry then uses it.
+        """Apply a materia's changed command, script, timeout, model or tools to this cast for its next retry.
 
-        Only fields that earlier steps did not depend on may differ.
+        Fields that earlier steps depended on must not differ.
 
         Args:
             materia: the name of the materia.
@@ -241,11 +243,11 @@ class Edits:
                     self._runner.messages.append(" ".join(str(error).split()))
 
     def undo(self) -> None:
-        """Undo the last edit, as long as no step was made since."""
+        """Undo the last edit, if no step has been completed since."""
         self._runner.edit(decide.undo)
 
     def output(self, output: str | Mapping[str, JSON], *, discard_edits: bool = False) -> StepRecord:
-        """Correct the output of the last step; it is checked and decided again, and the original is kept.
+        """Replace the output of the last step, check it and decide the next socket again; the original output is kept.
 
         Your edits since that step began are applied again.
 
@@ -282,7 +284,7 @@ class Edits:
             self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **limits))
 
     def budget_in_words(self, text: str) -> None:
-        """Change one limit of the budget, written as for ``budget_limit``; ``none`` removes all limits.
+        """Change one limit of the budget, written as for :func:`budget_limit`; ``none`` removes all limits.
 
         Raises:
             MateriaError: the text is not a limit (``bad_budget``).
@@ -459,7 +461,7 @@ class Approvals(ApprovalsNow):
         """Allow these tools (``bash``, ``edit``, ``write``, ``server.tool``) to run without asking, in this cast only.
 
         Raises:
-            MateriaError: a name is not that of a tool that needs approval (``unknown_tool``).
+            MateriaError: a name is not the name of a tool that needs approval (``unknown_tool``).
         """
         with self._runner.lock():
             self._runner.begin()
@@ -558,7 +560,7 @@ _FORMS: Final = "a text, a dict (sent as JSON), a function, or an earlier cast; 
 
 
 class Chosen(NamedTuple):
-    """A pin, with the function that it is pinned to, if any."""
+    """A pin for a socket or materia, with the function that it is pinned to, if any."""
 
     pin: Pin
     function: Agent | None = None
@@ -587,8 +589,8 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
 def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") -> Pin:
     """Return a pin to the outputs of a socket or materia in a cast.
 
-    With ``visit``, use the output of that visit. Otherwise use all visits if the cast is another one (``origin``), or the
-    latest output of this cast.
+    With ``visit``, use the output of that visit. Otherwise use all visits if the outputs are from another cast
+    (``origin``), or the latest output of this cast.
     """
     steps: list[StepRecord] = []
     for line in (cast.steps, *reversed(cast.abandoned)):  # outputs on abandoned branches count too
@@ -613,7 +615,7 @@ def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") 
 
 
 def _by_visit(outputs: Iterable[tuple[str, int, str]]) -> dict[str, dict[str, str]]:
-    """Return outputs by socket and visit number."""
+    """Return the outputs of visits, grouped by socket and then by visit number."""
     by_socket: dict[str, dict[str, str]] = {}
     for socket, visit, text in outputs:
         by_socket.setdefault(socket, {})[str(visit)] = text

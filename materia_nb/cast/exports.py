@@ -71,7 +71,8 @@ class Exports:
     def test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
         """Write the cast as a test case for ``pytest``, and return its path: ``NAME.materia-case.json``.
 
-        The test replays the recorded answers in the loadout and expects the same route, end and state. No agent or process
+        The test replays the recorded answers in the loadout, and passes if the route, the end and the state are the
+        same. No agent or process
         runs. The suffix is added if it is missing.
 
         Args:
@@ -101,7 +102,7 @@ _KINDS: Final[Mapping[str, TurnKind]] = {
     "final": "finalize",
     "resume": "resume",
 }
-"""The kind of a turn by its recorded mode; the first draft of a visit is ``work``."""
+"""The kind of a turn in a recording, by its mode in the journal; the first draft of a visit is ``work``."""
 
 
 def _recorded_steps(session: Session) -> list[StepRecord]:
@@ -119,8 +120,8 @@ def _recorded_steps(session: Session) -> list[StepRecord]:
 def recording_of(cast: Snapshot) -> dict[str, JSON]:
     """Return the answers of agents and people in a cast, in order, as JSON.
 
-    Utilities are left out, since they run again. Abandoned steps are left out too. Of a visit that was run again, only the
-    turns of the last run are included; the usage of earlier turns is added to the first of these turns.
+    Outputs of utilities are omitted, since utilities run again. Abandoned steps are omitted too. If a visit was run
+    again, only the turns of its last run are included; the usage of earlier turns is added to the first of these turns.
     """
     turns: list[JSON] = []
     for step in _recorded_steps(cast.session):

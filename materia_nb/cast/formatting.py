@@ -94,7 +94,7 @@ class Listed(Shown, Sequence[_T], Generic[_T]):
 
 
 class TableOf(Table, Generic[_T]):
-    """A table of values; iterating yields the values themselves."""
+    """A table with one row per value; iterating yields the values instead of the rows."""
 
     def __init__(
         self, values: Iterable[_T], headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str
@@ -348,7 +348,7 @@ def output_words(step: StepRecord) -> str:
 
 
 def how_it_came(step: StepRecord) -> list[str]:
-    """Return notes on an output that is not a plain answer: repairs, drafts, a pin, a correction and the like."""
+    """Return notes on an output that is not a plain answer, such as repairs, drafts, a pin or a correction."""
     modes = [turn.mode for turn in step.turns]
     counts = ((modes.count("draft"), "draft"), (modes.count("repair"), "repair"))
     marks = [counted(count, word) for count, word in counts if count]
@@ -372,7 +372,7 @@ def verdict_words(step: StepRecord, max_chars: int) -> str:
 
 
 def way_words(step: StepRecord) -> str:
-    """Return the target of a step, its failure, or a note that it waits."""
+    """Return, as text, the target of a step, its failure, or a note that it waits."""
     decision = step.decision
     if decision is None or decision.by in ("reissue", "finalize"):
         return "waiting"
@@ -399,7 +399,7 @@ OTHER_FAILURE: Final = "agent_error"
 
 
 def record_view(step: StepRecord) -> View:
-    """Return a view of one step: its target, its duration, its output and the reasoning of its agent."""
+    """Return a view of one step with its target, its duration, its output and its agent's reasoning."""
     took, issues = step_time(step).words, step.reading.issues if step.reading else ()
     blocks = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
     blocks += lines(issue.line for issue in issues)
@@ -412,7 +412,7 @@ view_registry[StepRecord] = record_view
 
 
 def why_blocks(why: Why) -> list[Block]:
-    """Return the explanation of a step's target; its edges and exits and the agent's reasoning are folded."""
+    """Return the explanation of a step's target; the checked edges and exits, and the agent's reasoning, are folded."""
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
     table = Table(("edge or exit", "taken", "reason"), rows)
     edges = [Fold("All edges and exits", [table], brief=10_000)] if rows else []
@@ -465,7 +465,7 @@ _WEEK: Final = 7
 
 
 def cost_words(cost: float | None, unpriced: int) -> str:
-    """Return a cost, empty if unknown; with ``at least`` if some turns have no price."""
+    """Return a cost as text: empty if it is unknown, with ``at least`` if some turns have no price."""
     if cost is None:
         return ""
     return f"{'at least ' if unpriced else ''}${cost:.{4 if 0 < cost < 1 else 2}f}"

@@ -169,7 +169,7 @@ class Gallery(Shown, Mapping[str, Card]):
         return name in self._cards
 
     def of(self, kind: CardKind) -> tuple[Card, ...]:
-        """Return the patterns or the mistakes."""
+        """Return the cards of one kind: the patterns or the mistakes."""
         return tuple(card for card in self._cards.values() if card.kind == kind)
 
     def __repr__(self) -> str:
@@ -212,7 +212,7 @@ def _card(kind: CardKind, path: Path) -> Card:
 
 
 _LINE: Final = 92
-"""Maximum length of a line of code on a small screen, in characters."""
+"""Maximum length of a code line in a notebook, in characters, chosen for small screens."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -251,12 +251,12 @@ def open_card(card: Card, folder: str | Path) -> Opened:
 
 
 def notebook_of(card: Card) -> dict[str, JSON]:
-    """Return a card as a notebook in its JSON form (nbformat 4.5), without outputs."""
+    """Return the notebook of a card as JSON (nbformat 4.5), without outputs."""
     return notebook(_cells(card))
 
 
 def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[str, JSON]:
-    """Return cells as a notebook in its JSON form (nbformat 4.5), by default for Python."""
+    """Return a notebook with these cells as JSON (nbformat 4.5), by default for Python."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     numbered = [{"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)]
     return {"cells": numbered, "metadata": metadata or {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}

@@ -88,7 +88,7 @@ class LaneWork(Work):
 
 
 class Lanes:
-    """The lanes of one distribution of items. Its methods are called while the lock of the cast is held.
+    """The lanes to which one list of work items was distributed. Callers of its methods hold the lock of the cast.
 
     Attributes:
         number: number of this distribution in the cast.
@@ -112,12 +112,12 @@ class Lanes:
 
     @property
     def asked(self) -> list[str]:
-        """The sockets with a running agent or process, one per lane."""
+        """The sockets whose agent or process is running, one per lane."""
         return [socket for socket, _ in tuple(self._asked.values())]
 
     @property
     def saying(self) -> dict[str, tuple[str, ...]]:
-        """The answers that are arriving from the agents, by lane."""
+        """The parts of answers that have arrived from running agents, by lane."""
         return {name: tuple(work.saying) for name, work in self._works.items()}
 
     def asked_before(self, socket: str) -> tuple[int, int]:
@@ -137,9 +137,9 @@ class Lanes:
     def steps(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
         """Run the lanes, and yield each step that is complete or waits for a person.
 
-        They stop when all are over, when ``breaks`` returns True for a lane after its step, or when only persons can
-        continue. With ``once`` each lane runs one socket. While the caller holds a step, nothing new is started, and running
-        jobs continue; closing the generator ends them as an interrupt does.
+        The lanes stop when all are over, when ``breaks`` returns True for a lane after its step, or when all wait for a
+        person. With ``once`` each lane runs one socket. While the caller holds a step, nothing new is started, and
+        running jobs continue; closing the generator ends them as an interrupt does.
         """
         stop = self._main.stop
         left: set[str] = set()  # lanes that a person must answer
@@ -211,7 +211,10 @@ class Lanes:
         return name
 
     def _take_next(self) -> str | None:
-        """Handle the result of the next finished job; return its lane, or None if none has finished or its result is not wanted."""
+        """Handle the result of the next finished job and return its lane.
+
+        Return None if no job has finished or the result is not needed.
+        """
         try:
             with platform.resting():
                 name, job, result = self._results.get(timeout=_POLL_S)

@@ -80,7 +80,7 @@ class Loadouts(Mapping[str, str], Shown):
         return self.reread() if self._config is None else self._config
 
     def read(self, loaded: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
-        """Read the layers, with a file or a config as the topmost layer."""
+        """Read the layers, with the file or config ``loaded`` as the topmost layer."""
         notebook = self._notebook if any(self._notebook.values()) else None
         return load_layers(loaded, project=self.project, bundled=self._bundled, notebook=notebook).frozen()
 
@@ -228,7 +228,7 @@ class Loadouts(Mapping[str, str], Shown):
     def define(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
         """Define a loadout in this notebook, and choose it unless it has problems.
 
-        If the loadout has problems, the previous loadout stays chosen, and the next cast reports this.
+        If the new loadout has problems, the previous loadout stays chosen, and the next cast shows a note about this.
 
         Args:
             name: the name of the loadout.
@@ -387,7 +387,7 @@ class Loadouts(Mapping[str, str], Shown):
         return used, list(dict.fromkeys(scripts))
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
-        """Define a materia in this notebook; fields of the same materia in lower layers stay if not given (R33)."""
+        """Define a materia in this notebook; omitted fields are inherited from lower layers (R33)."""
         _check_name(name, "materia")
         self._notebook["materia"][name] = dict(definition)
         self._config = None
@@ -428,7 +428,7 @@ class Loadouts(Mapping[str, str], Shown):
     def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
         """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
 
-        Everything else in the file stays, and the file is written whole or not at all. After
+        The rest of the file does not change, and the file is written atomically. After
         editing it, :meth:`load` without a file reads it again.
 
         Args:
@@ -472,7 +472,7 @@ class Loadouts(Mapping[str, str], Shown):
 
 
 def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> str:
-    """Return a phrase about the materia that were saved with a loadout and the scripts that were not copied."""
+    """Return a message about the materia that were saved with a loadout, and the scripts that were not copied."""
     written = as_object(as_object(read_config(path)).get("materia")) if used else {}
     along = [id_ for id_ in used if id_ in written]
     message = f" with the materia {', '.join(along)}" if along else ""

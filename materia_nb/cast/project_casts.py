@@ -183,7 +183,7 @@ class Casts(Shown):
         return self.last
 
     def label(self, reference: str | Path, step: int | None = None, **changes: Any) -> Label:
-        """Change the label of a cast, or of one of its steps, without making it current; see ``cast.labels.add``.
+        """Change the label of a cast, or of one of its steps, without making the cast current; see ``cast.labels.add``.
 
         Raises:
             MateriaError: as ``cast.labels.add`` and :meth:`resume`.
@@ -235,7 +235,7 @@ class Casts(Shown):
         return verify(RunDir(self._find(reference)))
 
     def told_by(self, reference: str | Path) -> dict[str, JSON]:
-        """Return the request and the results of a cast as data for a later cast that continues from it."""
+        """Return the request and the results of a cast as the initial data of a later cast."""
         cast = self.look_at(reference)
         cast.now.needs_castable()  # otherwise its state is unknown
         return _passed_on(cast.now.engine, cast.id, cast.graph.name)
@@ -249,7 +249,9 @@ class Casts(Shown):
 
     @contextmanager
     def writing(self, reference: str | Path) -> Iterator[Cast]:
-        """Yield a cast for writing, without making it current; close it afterwards unless it was already open here.
+        """Open a cast for writing in a ``with`` block, without making it current.
+
+        The cast is closed afterwards unless it was already open.
 
         Raises:
             MateriaError: as :meth:`resume`.
@@ -321,7 +323,7 @@ class Casts(Shown):
         return FoundView(matches, problems)
 
     def compare(self, a: object, b: object) -> Compared:
-        """Compare two casts, steps or loadouts; the result is true if they differ in what was done.
+        """Compare two casts, steps or loadouts; the result is true if their routes or outputs differ.
 
         For casts, ``first`` has the first step that differs, the target of each cast there, and the reason. For loadouts,
         ``differences`` lists the differences. The current cast stays the current one.
@@ -440,7 +442,8 @@ _LONGEST_TITLE: Final = 200
 def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
     """Return the data of a cast that is passed to a later cast.
 
-    Long outputs lose their end. A long context loses its beginning, since its latest entries are at the end.
+    Long outputs are cut off at the end. A long context is cut off at the beginning, since its latest entries are at the
+    end.
     """
     fields: dict[str, JSON] = {
         "cast": cast_id,

@@ -108,7 +108,7 @@ def redefinition(
 
 
 def changed_definition(cast: Snapshot) -> Redefinition | None:
-    """Compare the definition of the materia where a cast stopped with the workbench's; None if they are equal."""
+    """Compare a stopped cast's definition of its materia with the workbench's; return None if they are equal."""
     socket = cast.graph.sockets.get(cast.failure.socket or "") if cast.failure is not None else None
     definitions = cast.live.definitions
     if socket is None or definitions is None:
@@ -147,7 +147,7 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
 
 
 def folders_asked(cast: Snapshot) -> list[str]:
-    """Return the directories outside the project that a cast or its lanes ask for, as ``allow`` takes them (P8)."""
+    """Return the outside directories that a cast or its lanes need approval for, as arguments of ``allow`` (P8)."""
     base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
     asks = [
         engine
@@ -170,7 +170,7 @@ def _extension(failure: Failure) -> str:
 
 
 def _answered_last(cast: Snapshot) -> bool:
-    """Return True if a limit stopped the cast after the answer of its last step."""
+    """Return True if a limit stopped the cast after its last socket had answered."""
     failure = cast.failure
     return bool(cast.steps and failure and failure.blocked and failure.socket == cast.steps[-1].socket)
 

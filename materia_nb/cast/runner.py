@@ -50,7 +50,7 @@ _OVER = ("complete", "failed", "aborted")
 """The statuses in which a cast does not continue by itself and releases its journal and its lock."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The change of a cast that the current code belongs to, also in threads and event loops that the change waits for."""
+"""The change of a cast during which the current code runs, also in threads and event loops that the change waits for."""
 _FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 
@@ -193,7 +193,7 @@ class Runner(Work):
     ) -> None:
         """Assemble the runner. Without a journal the cast is read-only.
 
-        Then ``reading`` has the contents of the directory, and ``read_again`` returns the new contents if they changed.
+        ``reading`` then has the contents of the run directory. ``read_again`` returns the new contents if they changed.
         """
         self.files, self.rules, self.session = files, rules, session
         self.project, self.utilities = project, utilities
@@ -324,9 +324,9 @@ class Runner(Work):
 
     @property
     def stopping(self) -> str | None:
-        """The function or step that a requested stop waits for, with the elapsed time; otherwise None.
+        """The function or step that a requested stop waits for, with the elapsed time; None if no stop is pending.
 
-        A process or a request to a model ends at once, but a Python function cannot be ended.
+        A process or a request to a model is ended at once, but a Python function cannot be ended.
         """
         since = self.stop.since
         if since is None or not self._lock.locked():
@@ -359,7 +359,7 @@ class Runner(Work):
             self.run_command(command, *arguments)
 
     def and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> None:
-        """Run a command in the cast or one of its lanes, then let its agent continue."""
+        """Run a command in the cast or one of its lanes, then continue the agent there."""
         with self.lock():
             self.begin()
             work.run_command(command, *arguments)
@@ -540,7 +540,9 @@ class Runner(Work):
         return [action.lane for action in due if action.what == "person"]
 
     def lane_meant(self, name: str | None) -> Work:
-        """Return the work of the named lane or, if no name is given, of the only lane that waits or stopped the cast.
+        """Return the work of the named lane.
+
+        Without a name, return the work of the only lane that waits or stopped the cast.
 
         Raises:
             MateriaError: several lanes wait (``which_lane``), or there is no such lane (``unknown_lane``).
@@ -599,7 +601,7 @@ class Runner(Work):
     def write_derived(self) -> None:
         """Write the files derived from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
 
-        The files are written when the cast pauses or ends, only for the steps since the last write. The cost of a step
+        The files of the steps since the last write are written when the cast pauses or ends. The cost of a step
         therefore does not grow with the length of the cast.
         """
         journal, session = self.journal, self.session

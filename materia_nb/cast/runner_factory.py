@@ -134,7 +134,7 @@ def _cast_start(graph: Graph, request: str, source: str, root: Path, project: Pa
 
 
 def _release(journal: Journal | None, lock: CastLock | None) -> None:
-    """Release the journal and lock of a cast that could not be started, since a traceback could hold them for long."""
+    """Release the journal and lock of a cast that could not be started; a traceback could otherwise keep them open."""
     if journal is not None:
         journal.close()
     elif lock is not None:
@@ -144,8 +144,8 @@ def _release(journal: Journal | None, lock: CastLock | None) -> None:
 def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
     """Open a run directory read-only, including one of the reference engine.
 
-    ``differences`` has the steps at which this engine would not have taken the recorded route, and ``messages`` the parts
-    that could not be read. A cast whose loadout cannot be cast here is shown as recorded, with a
+    ``differences`` lists the steps at which this engine would not have taken the recorded route. ``messages`` lists the
+    parts that could not be read. A cast whose loadout cannot be cast here is shown as recorded, with a
     message about the problems of the loadout (R41).
 
     Raises:
@@ -212,8 +212,9 @@ def _read(files: RunDir) -> RunContents:
 def resume_runner(
     path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = (), sync: bool = False
 ) -> Runner:
-    """Open a run directory to continue the cast: take its lock and set a torn last line aside.
+    """Open a run directory to continue the cast.
 
+    The directory is locked, and an incomplete last line of the journal is moved to another file.
     Allowed tools stay allowed only in the directory, on the machine and for the user that the cast began with.
 
     Raises:
@@ -343,7 +344,7 @@ def _owners_of(graph: Graph) -> dict[str, JSON]:
 
 
 def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
-    """Return the messages about a cast that is shown as recorded (R41)."""
+    """Return the messages for a cast that is only shown as recorded, since its loadout cannot be cast here (R41)."""
     if not problems:
         return []
     first = (

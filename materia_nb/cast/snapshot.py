@@ -181,7 +181,10 @@ class Snapshot:
 
     @cached_property
     def all_steps(self) -> StepList:
-        """The steps of the cast and its lanes; lane by lane after the step that distributed the items."""
+        """The steps of the cast and its lanes.
+
+        The steps of the lanes follow the step that distributed the items, lane by lane.
+        """
         return StepList(all_steps(self.session), self.rules.graph)
 
     @property
@@ -252,7 +255,7 @@ class Snapshot:
 
     @property
     def owed(self) -> bool:
-        """True if the cast failed or was aborted while the current socket still owed an answer."""
+        """True if the cast failed or was aborted before the current socket had answered."""
         state, failure = self.engine, self.failure
         stopped = failure is not None and not failure.blocked
         return stopped and state.at is not None and state.next is None and not state.unrouted
@@ -290,7 +293,7 @@ class Snapshot:
 
     @cached_property
     def loop_progress(self) -> Mapping[str, tuple[int, int]]:
-        """The number of done items (R46) and of all items, for every loop over items."""
+        """The number of done items (R46) and the number of all items, for every loop over items."""
         progress = {}
         for loop in self.graph.loops.values():
             if loop.iterator is not None:
@@ -313,7 +316,7 @@ class Snapshot:
 
     @property
     def prompt_cut_short(self) -> Prompt | None:
-        """The prompt of a turn that failed or was aborted and can be asked again, or None."""
+        """The prompt of a failed or aborted turn that can be asked again, or None."""
         visit, failure = self.engine.at, self.failure
         if visit is None or failure is None or not failure.again:
             return None
@@ -333,7 +336,7 @@ class Snapshot:
 
     @cached_property
     def _entered(self) -> CastState:
-        """The state after the next socket is entered; loops without items are skipped."""
+        """The state of the engine after it enters the next socket; loops without items are skipped."""
         return entering.enter(self.rules, self.engine).state
 
     @cached_property
@@ -363,7 +366,7 @@ class Snapshot:
 
     @property
     def notes(self) -> Sequence[str]:
-        """The notes of the latest step's agent since its last question."""
+        """The notes that the latest step's agent wrote since it was last asked."""
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     def pinned_at(self, socket: str) -> str | None:
@@ -407,7 +410,7 @@ class Snapshot:
         refuse_recorded(self.problems, self.run_dir)
 
     def line(self, branch: int | None = None) -> Sequence[StepRecord]:
-        """Return the steps that led to the current state, or to the end of an abandoned branch.
+        """Return the steps that led to the current state or, with ``branch``, to the end of an abandoned branch.
 
         Args:
             branch: the number of the branch, from 0; its steps begin with those that it shares with later branches.
@@ -447,7 +450,10 @@ class Snapshot:
         return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
 
     def why(self, step: int | None = None) -> Why:
-        """Explain the decision of a step, by default of the latest one; for a step that waits, also the one before it."""
+        """Explain the decision of a step, by default of the latest one.
+
+        For a step that waits, the step before it is also explained.
+        """
         from materia_nb.insight.why import explain
 
         if not self.steps:
@@ -471,7 +477,7 @@ class Snapshot:
 
     @property
     def side(self) -> ComparedCast:
-        """The cast as one side of a comparison."""
+        """The data of the cast for a comparison with another cast."""
         repository = self.run_dir.parent / GIT_FOLDER if self.session.keeps else None
         return ComparedCast(self.id, self.rules, self.session, repository)
 

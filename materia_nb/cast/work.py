@@ -67,7 +67,7 @@ def clean(text: str) -> str:
 
 
 def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
-    """Return a person's answer; an object is copied into a new dict."""
+    """Return a person's answer; if it is an object, return a copy."""
     return dict(answer) if isinstance(answer, Mapping) else answer
 
 
@@ -87,7 +87,7 @@ def without_keys(call: ToolCall) -> ToolCall:
 
 
 def over(session: Session) -> MateriaError:
-    """Return the error for an attempt to continue a cast that is over or held."""
+    """Return the error for a call that would continue a cast which is over or held."""
     state = session.state
     failure, hold = state.failure, state.hold if state.status == "held" else None
     if hold is not None:
@@ -169,7 +169,7 @@ class Work(ABC):
         """Save the current files of the project, if the cast keeps files."""
 
     def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
-        """Return the snapshots of the files of a folder; ``name`` distinguishes lanes."""
+        """Return the store of file snapshots for a folder; ``name`` distinguishes the stores of lanes."""
         ignored, name = self.session.keeps == ALL_FILES, f"{self.files.path.name}{name}"
         return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
@@ -216,7 +216,7 @@ class Work(ABC):
         self.run_command(decide.enter)
 
     def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
-        """Ask the agent, or run the process, until the visit is done or a person must answer."""
+        """Ask the agent, or run the process, until the visit is completed or a person must answer."""
         while (job := self.job()) is not None:
             if not job.at_once:  # the job may call a model, so the journal must have its start even after a crash
                 self.write_waiting()
@@ -509,7 +509,7 @@ class Work(ABC):
             self.messages.append(" ".join(str(error).split()))
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
-        """Fail the waiting visit for a reason outside the engine."""
+        """Fail the waiting visit for a reason that the engine does not know, such as a missing directory."""
         self._files_before = None
         failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
         self._record_with_files(decide.fail, failure, self.take_working_time())
@@ -520,7 +520,7 @@ class Work(ABC):
 
 
 class _TheAgent(NamedTuple):
-    """The name of an agent for an error message, computed only when it is needed."""
+    """The name of an agent for an error message, computed only when the message is formatted."""
 
     agent: Agent
 

@@ -121,7 +121,7 @@ class DryBench(Shown):
         return self.explore(loadout, (items,)).odds(satisfied, items, **assumed)
 
     def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
-        """Return the agents and the pins for a cast; here the models that the materia request, without pins."""
+        """Return the agents and the pins for a cast; in this class, the models that the materia request, and no pins."""
         del graph
         return AgentTable(ModelAgent()), {}
 
@@ -247,9 +247,10 @@ class DryBench(Shown):
     @overload
     def gallery(self, name: str) -> Opened: ...
     def gallery(self, name: str | None = None) -> Gallery | Opened:
-        """List eleven patterns and ten classic mistakes; with a name, write that one as a notebook next to this one.
+        """List eleven patterns and ten classic mistakes, or write the named card as a notebook.
 
-        ``wb.gallery()["critic-loop"]`` is a card with its loadout, answers and tests, and writes nothing.
+        The notebook is written into the project directory. ``wb.gallery()["critic-loop"]`` is a card
+        with its loadout, answers and tests, and writes nothing.
 
         Args:
             name: the card to open, as NAME.ipynb in the project directory; all are listed if left out.
@@ -413,7 +414,7 @@ class Workbench(DryBench):
 
     @property
     def sweep(self) -> Any:
-        """Runs and checks casts of every loadout with every request and all agents: ``wb.sweep(loadouts, requests)``."""
+        """The sweep runs and checks casts of each loadout with each request: ``wb.sweep(loadouts, requests)``."""
         return lookup("sweep").Sweeps(self)
 
     @property

@@ -62,12 +62,12 @@ class CompareView(Shown, Comparison):
 
     @property
     def picture(self) -> GraphPicture:
-        """The graph of the first cast, with the sockets and routes marked that only one of the two casts took."""
+        """The graph of the first cast; it marks the sockets and routes that only one of the two casts used."""
         return GraphPicture(self.a.rules.graph, Marks(only=_only(self.sockets), only_routes=_only(self.routes)))
 
     @property
     def pictures(self) -> tuple[GraphPicture, ...]:
-        """The graph with the sockets and routes marked that only one cast took. For different loadouts, both graphs."""
+        """The graph, with marks on the sockets and routes that only one cast used; both graphs if the loadouts differ."""
         if not self.loadouts.differences:
             return (self.picture,)
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
@@ -93,7 +93,7 @@ class CompareView(Shown, Comparison):
         return Heading(f"They first differ in {first.place}: {headline}", tone="warn"), more
 
     def rows(self, names: Mapping[str, str] = FrozenDict()) -> list[tuple[str, ...]]:
-        """Return the steps side by side; only the first and last few of a sequence of equal steps.
+        """Return the steps side by side; a long sequence of equal steps is shortened to its first and last few steps.
 
         Args:
             names: the names of sockets; their ids if left out.
@@ -220,7 +220,7 @@ class LoadoutCompareView(Shown, LoadoutComparison):
 
     @property
     def pictures(self) -> tuple[GraphPicture, GraphPicture]:
-        """Both graphs, each with the sockets and routes marked that exist only there."""
+        """Both graphs; each marks the sockets and routes that the other graph lacks."""
         return self._picture("A", self.a), self._picture("B", self.b)
 
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
@@ -249,7 +249,7 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
     def go_on(self) -> _Cast:
         """Create a cast in the other loadout that continues after the recorded answers.
 
-        It has a run directory of its own next to that of the original. Nothing of the replayed part is asked again.
+        It has a run directory of its own next to that of the original. The replayed turns are not asked again.
 
         Raises:
             MateriaError: the loadout was given as a graph without its config (``no_config``), or the directory cannot be
@@ -345,7 +345,7 @@ def compare_view(a: Any, b: Any) -> Compared:
     """Compare two values of one kind: casts, steps or graphs.
 
     Raises:
-        MateriaError: they are not of one kind (``compare``).
+        MateriaError: the values differ in kind (``compare``).
     """
     if isinstance(a, ComparedCast) and isinstance(b, ComparedCast):
         return CompareView(a, b)
@@ -401,7 +401,7 @@ _SENTENCE_START: Final = re.compile(r"^(\s*(?:[AB] took (?:edge|exit) \S+ to |[A
 
 
 def _with_names(line: str, names: Mapping[str, str]) -> str:
-    """Replace the socket id at the subject of a sentence by the socket's name; quoted text is unchanged."""
+    """Replace the socket id at the beginning of a sentence with the socket's name; quoted text is unchanged."""
     return _SENTENCE_START.sub(lambda match: match[1] + names.get(match[2], match[2]), line)
 
 

@@ -118,10 +118,10 @@ def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
 
 
 def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> Table:
-    """Return the fields of a loadout or a materia, with the layer of each (R33).
+    """Return the fields of a loadout or a materia, with the layer that defines each field (R33).
 
     Raises:
-        MateriaError: no layer has it.
+        MateriaError: no layer defines the loadout or materia.
     """
     config.origin(kind, name)
     group = "loadouts" if kind == "loadout" else kind
@@ -157,13 +157,13 @@ _DECIMAL_BELOW: Final = 100
 
 
 class _View(Shown):
-    """Lines and tables below a picture of the loadout."""
+    """A picture of the loadout with lines and tables below it."""
 
     graph: Graph
 
     @property
     def marks(self) -> Marks:
-        """The marks on the picture."""
+        """The marks that are drawn on the picture of the loadout."""
         raise NotImplementedError
 
     @property
@@ -262,7 +262,7 @@ class ExploreView(_View, Exploration):
     def play(self, path: str | Path, satisfied: Chances = 0.5) -> Path:
         """Write a page that plays the loadout without Python or a network, and return its path.
 
-        A tap on an answer shows where it leads and why, and how the odds and the turns that are left change.
+        A tap on an answer shows where the answer leads and why, and how it changes the odds and the remaining turns.
 
         Args:
             path: the HTML file; an existing file is replaced.
@@ -511,7 +511,7 @@ class PromptsView(_View, Prompts):
 
 
 def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:
-    """Yield a line about each socket that may output no verdict."""
+    """Yield a line about each socket whose output can lack a verdict."""
     for socket, chance in nothing.items():
         chance_words = f" in {chance:.0%}" if chance < 1 else ": it is not asked"
         yield Line(f"{socket} gives no verdict{chance_words}")

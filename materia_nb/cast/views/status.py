@@ -1,6 +1,6 @@
 """The status of a cast, as text and as marks on the picture of its graph.
 
-The text is the same in every run (no ids, no times), since notebooks are compared by it.
+The text is the same in every run (no ids, no times), so that the stored outputs of notebooks can be compared.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _next(cast: Snapshot) -> str:
 
 
 def _offered(cast: Snapshot) -> Iterator[str]:
-    """Yield the ways to continue a failed cast, as verbs, and the changes of its definition."""
+    """Yield the commands that continue a failed cast, and the changes of its materia's definition."""
     changed = changed_definition(cast) if cast.writable else None
     if changed is not None:
         also = (
@@ -173,7 +173,7 @@ def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
 
 
 def _concluded(cast: Snapshot) -> Iterator[str]:
-    """Yield the conclusion of the agents, and the number of suggestions."""
+    """Yield the lines of the agents' conclusion, and the number of their suggestions."""
     conclusion = cast.conclusion
     yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
     if len(conclusion) > _MAX_CONCLUSION_LINES:
@@ -379,7 +379,7 @@ def _break_routes(cast: Snapshot) -> frozenset[Route]:
 
 
 def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
-    """Return the codes of the warnings, by socket."""
+    """Return the codes of the cast's warnings, by socket."""
     codes: dict[str, dict[str, None]] = {}
     for warning in cast.warnings:
         codes.setdefault(warning.socket or "", {})[warning.code] = None

@@ -79,7 +79,7 @@ def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> V
 
 
 def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = ()) -> View:
-    """Return a prompt with each part named, and the prompts of the later turns of a finished step.
+    """Return a prompt with a heading for each part, followed by the prompts of the later turns of a completed step.
 
     Args:
         step: the step that the prompt belongs to.
@@ -108,7 +108,7 @@ def counted_tokens(step: StepRecord) -> str:
 
 
 def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
-    """Return the changes since the prompt of the socket's previous visit; empty for a first visit or a later turn."""
+    """Return the differences from the prompt of the socket's previous visit; empty for a first visit or a later turn."""
     if not prompt.begins:
         return ""
     earlier = (record for record in reversed(steps) if record.number < step.number and record.socket == step.socket)
@@ -165,7 +165,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
 
 
 def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Block]:
-    """Return one output: its request, who answered, the text, and its reading."""
+    """Return one output of a turn: the request, the agent that answered, the text, and the parsed output."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
     blocks = lines([f"asked for: {turn.message}"] if turn.message is not None else [])
     blocks += lines(_answered_by(turn), "quiet")
@@ -185,7 +185,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
 
 
 def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list[Section]:
-    """Return the layout of a reading; empty if the reading has no layout or the output is unreadable."""
+    """Return the sections of a parsed output; empty if its protocol has no sections or the output is unreadable."""
     protocol = cast.rules.sockets[step.socket].protocol
     if reading is None or not isinstance(reading.value, dict):
         return []
@@ -363,7 +363,7 @@ def _latest_in_lane(cast: Snapshot) -> int:
 def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> TimeAxis:
     """Return the steps of a cast and of its lanes on one time axis.
 
-    ``now`` and ``past`` are as in :func:`lanes_blocks`; the moment may be that of a lane.
+    ``now`` and ``past`` are as in :func:`lanes_blocks`; ``past`` can also be a moment of a lane.
     """
     generator = cast.steps.at(cast.session.streams[-1].step)
     forked = generator.ended or generator.started

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def pins_view(pins: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None]]) -> Table:
-    """Return the pins of the current cast and of casts that begin later, each with its loadout (R40)."""
+    """Return a table of the pins of the current cast and of later casts, each with its loadout (R40)."""
     rows = []
     for name, pin in {**{name: pin for name, (pin, _) in later.items()}, **pins}.items():
         is_same = name in later and name in pins and later[name][0] == pin
@@ -69,7 +69,7 @@ def budget_view(cast: Snapshot) -> Table:
 
 
 def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, str]:
-    """Return a maximum and its used share, both as text."""
+    """Return a limit, and the share of it that is used, as texts."""
     if maximum is None:
         return "none", ""
     share = "unknown" if used is None else f"{used / maximum:.0%}" if maximum else ""
@@ -345,7 +345,7 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
 
 
 def _names_of(files: StepFiles | None) -> str:
-    """Return the names of the first few files that a step changed."""
+    """Return a text with the names of the first few files that a step changed."""
     return "" if files is None or not files.changed else _first_names(files.changed, files.in_all)
 
 
