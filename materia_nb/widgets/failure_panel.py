@@ -103,8 +103,8 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         ]
     if command is not None:
         parts += _process(now, command)
-    elif failure.hint and not now.writable:  # else the ways on are buttons
-        parts.append(Line(f"To continue: {failure.hint}"))
+    if not now.writable:  # otherwise there are buttons
+        parts.append(Line(f"To continue: {now.live.continuing}"))
     raised = now.live.raised
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
         parts.append(Fold("traceback", [Code(outgoing_traceback(raised))]))

@@ -66,7 +66,7 @@ def test_hint_says_resume_only_if_no_other_program_has_the_cast_open(other):
     with pytest.raises(MateriaError, match=r"cast\.fork\(\)"):
         cast.step()
     other.ends()
-    with pytest.raises(MateriaError, match="resume it"):
+    with pytest.raises(MateriaError, match="resume the cast"):
         cast.step()
 
 
