@@ -143,11 +143,11 @@ class Lanes:
         """
         stop = self._main.stop
         left: set[str] = set()  # lanes that a person must answer
-        is_released: set[str] = set()  # lanes that have run their one socket
+        lanes_done: set[str] = set()  # lanes that have run their one socket
         halted = stepped = False
         try:
             while True:
-                if not halted and not stop.is_set() and (started := self._start_next(left, is_released)) is not None:
+                if not halted and not stop.is_set() and (started := self._start_next(left, lanes_done)) is not None:
                     if started in left:
                         yield self._latest(started)
                     continue
@@ -159,9 +159,9 @@ class Lanes:
                 if waits and not self._goes_on:
                     left.add(name)
                 elif once:
-                    is_released.add(name)
+                    lanes_done.add(name)
                 halted = breaks(name) or halted
-                if not waits or name in left or name in is_released or halted:
+                if not waits or name in left or name in lanes_done or halted:
                     yield self._latest(name)
         except BaseException:
             self._give_up()
@@ -177,7 +177,7 @@ class Lanes:
     def _due(self) -> tuple[Pending, ...]:
         return pending(self._main.rules, self._main.session)
 
-    def _start_next(self, left: set[str], is_released: set[str]) -> str | None:
+    def _start_next(self, left: set[str], lanes_done: set[str]) -> str | None:
         """Start the next eligible lane if fewer than the maximum are running (P4); return its name, or None."""
         at_work = lanes_running(self._main.session)
         if at_work is None or len(self._asked) >= at_work.limit:
@@ -186,7 +186,7 @@ class Lanes:
         names = [action.lane for action in due if action.lane not in left]
         running = [lane for lane in names if at_work.lanes[lane].status == "running"]
         eligible = names if len(running) < at_work.limit else running
-        name = next((lane for lane in eligible if lane not in self._asked and lane not in is_released), None)
+        name = next((lane for lane in eligible if lane not in self._asked and lane not in lanes_done), None)
         if name is None:
             return None
         work = self.work(name)
