@@ -91,7 +91,7 @@ class Prepared(NamedTuple):
 def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
     """Create the run directory, write the start of the cast, and return the runner before its first step."""
     rules, graph = Rules(plan.graph), plan.graph
-    knowledge = read_context(plan.root) if rules.tells_knowledge else {}
+    knowledge = read_context(plan.root) if rules.uses_knowledge else {}
     files_kept = "" if plan.files == FILES_OFF else plan.files
     start = _cast_start(graph, request, plan.source, plan.root, plan.project)
     start = start.replace(knowledge=knowledge, state=dict(plan.data), files=files_kept)

@@ -124,7 +124,7 @@ class Message:
 _REASON_CHARS: Final = 900
 RENDERED_CHARS: Final = 2_400
 KEPT: Final = 5
-SCANNED: Final = 500
+MAX_SCANNED: Final = 500
 """Maximum number of handoffs that are searched, newest first. The maximum keeps steps fast in a long cast."""
 
 
@@ -219,7 +219,7 @@ def forget_handoffs(draft: Draft, socket: str, item: ItemId | None, *results: Re
     Only the newest 500 handoffs are searched.
     """
     entries = draft.handoffs.entries
-    older, newer = entries[:-SCANNED], entries[-SCANNED:]
+    older, newer = entries[:-MAX_SCANNED], entries[-MAX_SCANNED:]
     # A list, since this runs for each item over many entries, and a generator takes three times as long.
     remaining = [
         entry for entry in newer if entry.item != item or entry.socket != socket or entry.result not in results

@@ -17,7 +17,7 @@ from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.completing import check_budget
 from materia_nb.engine.events import Events, Transition
 from materia_nb.engine.evolve import evolve, fold
-from materia_nb.engine.item_edits import ListEdit, lay_out, origins_of
+from materia_nb.engine.item_edits import ListEdit, edit_lists, origins_of
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
@@ -409,7 +409,7 @@ def edit_state(
             "The cast is complete.", hint="go back to an earlier step with back STEP, or fork the cast", kind="over"
         )
     try:
-        laid = lay_out(rules, before, data, list_edits)
+        laid = edit_lists(rules, before, data, list_edits)
         patch = edit.patch_between(before.data, laid.data)
         inverse = edit.patch_between(laid.data, before.data)
     except RecursionError as error:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from materia_nb.engine import entering, outputs
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import Transition, Unfit
-from materia_nb.engine.item_edits import ListEdit, lay_out
+from materia_nb.engine.item_edits import ListEdit, edit_lists
 from materia_nb.engine.prompt import Prompt, reworded
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
@@ -255,7 +255,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
     before = session.state
     data = patched(before.data, event.patch)
     list_edits = {path: ListEdit.read(value) for path, value in event.lists.items()}
-    laid = lay_out(rules, before, data, list_edits)
+    laid = edit_lists(rules, before, data, list_edits)
     changed = tuple(dict.fromkeys((*before.changed, *changes_in_words(event.patch))))
     after = laid.state._replace(changed=changed)
     ends = before.next is None and after.next is not None

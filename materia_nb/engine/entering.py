@@ -54,7 +54,7 @@ def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
             "agent_key": socket_rules.socket.materia.id,
         },
         agent_id=agent_id(state.request, visit.socket),
-        assignment=given_to(rules, socket_rules, state),
+        assignment=assignment_for(rules, socket_rules, state),
         rounds=rounds,
         max_rounds=max_rounds,
         refused=visit.repairs,
@@ -77,7 +77,7 @@ def form_for(rules: Rules, state: StateView, visit: Visit, *, short: bool = Fals
     return socket_rules.protocol.form(socket_rules.wanted, facts, short=short)
 
 
-def given_to(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mapping[str, JSON]:
+def assignment_for(rules: Rules, socket_rules: SocketRules, state: StateView) -> Mapping[str, JSON]:
     """Return the protocol's assignment for the agent of a socket; empty if the protocol has no assignments."""
     if "assignment" not in socket_rules.protocol.overridden:
         return {}
@@ -101,7 +101,7 @@ def learned_from(
     """Return the project knowledge after an accepted output; unchanged if the protocol does not update it."""
     if not isinstance(value, dict):
         return KnowledgeUpdate(knowledge)
-    return socket_rules.protocol.learn(value, given_to(rules, socket_rules, state), knowledge)
+    return socket_rules.protocol.learn(value, assignment_for(rules, socket_rules, state), knowledge)
 
 
 def agent_id(request: str, socket: str) -> str:
@@ -314,7 +314,7 @@ def first_prompt(rules: Rules, state: CastState, visit: Visit) -> Prompt:
     if "assignment" in socket_rules.protocol.overridden:
         known_fields = {
             "agent_id": agent_id(state.request, visit.socket),
-            **given_to(rules, socket_rules, state),
+            **assignment_for(rules, socket_rules, state),
         }
     last = rules.sockets.get(state.last_socket) if state.last_socket is not None else None
     context = PromptContext(socket_rules.context, visit, state, None if last is None else last.socket)

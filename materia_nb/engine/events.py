@@ -41,7 +41,7 @@ EVENTS: Final[dict[str, _Kind]] = {}
 """The class of each event by its type name, in the order of this module."""
 
 
-NEEDED: Final[Any] = object()
+REQUIRED: Final[Any] = object()
 """Marks a required field: the default value that makes a missing field an error."""
 
 
@@ -62,8 +62,8 @@ class _Recorded:
         """Register the event class by its type name; a base class has no type name."""
         own = inspect.get_annotations(cls)
         cls.forms = {**cls.forms, **own}
-        cls.defaults = {**cls.defaults, **{name: cls.__dict__.get(name, NEEDED) for name in own}}
-        cls.needed = frozenset(name for name, default in cls.defaults.items() if default is NEEDED)
+        cls.defaults = {**cls.defaults, **{name: cls.__dict__.get(name, REQUIRED) for name in own}}
+        cls.needed = frozenset(name for name, default in cls.defaults.items() if default is REQUIRED)
         if type:
             cls.type = type
             EVENTS[type] = cast("_Kind", cls)
@@ -825,7 +825,7 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
             try:
                 fields[field.name] = field.form.read(value)
             except ValueError:
-                if not lenient or field.default is NEEDED:
+                if not lenient or field.default is REQUIRED:
                     raise _damaged(kind, key, "is of the wrong type") from None
     if event in _ABOUT:
         fields["about"] = about

@@ -64,7 +64,7 @@ class ListEdit(NamedTuple):
         return cls(tuple(value["origins"]), tuple(value.get("again", ())), value.get("abandon") is True)
 
 
-class Laid(NamedTuple):
+class Edited(NamedTuple):
     """Result of an edit: the state, its data, and the edit of each list.
 
     ``data`` is the data for the journal, ``lists`` the edit of each list by its dotted path, and ``said`` a report to
@@ -77,7 +77,7 @@ class Laid(NamedTuple):
     said: tuple[str, ...] = ()
 
 
-def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]) -> Laid:
+def edit_lists(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits: Mapping[str, ListEdit]) -> Edited:
     """Return the state with new data, with the edited lists ordered so that running loops continue correctly.
 
     Finished items come first in their old order, then the item in progress, then the open items in the new order.
@@ -96,7 +96,7 @@ def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], list_edits
     work = _ListEditor(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
         work.edit(path, list_edits.get(".".join(path)))
-    return Laid(work.draft.done(), work.data, work.lists, tuple(work.said))
+    return Edited(work.draft.done(), work.data, work.lists, tuple(work.said))
 
 
 class _ListEditor:

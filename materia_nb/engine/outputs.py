@@ -357,7 +357,7 @@ def _refused(
 # are ever read. So they are computed again from the outputs when they are read.
 
 
-LONGEST: Final = 64
+MAX_STEPS: Final = 64
 """Maximum number of steps to recompute for one state. Recomputing them takes about a millisecond."""
 
 
@@ -419,7 +419,7 @@ class PastStates:
         number, latest = after.steps, self._latest
         if self._after is not None or latest is None or before is not latest[1]:
             return False
-        if rules is not self._rules or number - self._first == LONGEST:
+        if rules is not self._rules or number - self._first == MAX_STEPS:
             return False
         if self._turns.setdefault(number, turn) is not turn:
             return False  # another line went on from here, in another thread perhaps

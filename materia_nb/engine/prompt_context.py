@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from materia_nb.engine.conversation import (
+    MAX_SCANNED,
     NOTICE_CHARS,
     OUTPUT_CHARS,
     RENDERED_CHARS,
-    SCANNED,
     STATE_CHARS,
     STRING_CHARS,
     PromptPart,
@@ -269,7 +269,7 @@ class PromptContext(NamedTuple):
         chosen = self._select_handoffs(entries, bound, min(bound, room.handoffs))
         lines, note = [], ""
         left_out = (
-            max(len(records(self.state.handoffs, context_of(self.state.data))) - SCANNED, 0)
+            max(len(records(self.state.handoffs, context_of(self.state.data))) - MAX_SCANNED, 0)
             + len(entries)
             - len(chosen)
         )
@@ -475,7 +475,7 @@ class PromptContext(NamedTuple):
 
 def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
     """Return the handoff records of ``state.context``, at most the newest 500, oldest first."""
-    return records(state.handoffs, context_of(state.data))[-SCANNED:]
+    return records(state.handoffs, context_of(state.data))[-MAX_SCANNED:]
 
 
 _STANDING: Final = {

@@ -216,7 +216,7 @@ class Rules:
         return rules
 
     @property
-    def tells_knowledge(self) -> bool:
+    def uses_knowledge(self) -> bool:
         """True if an agent reads or changes the knowledge about the project."""
         protocols = [socket_rules.protocol for socket_rules in self.sockets.values()]
         return any("assignment" in spoken.overridden or "learn" in spoken.overridden for spoken in protocols)

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering, outputs, recovery
-from materia_nb.engine.entering import agent_id, given_to
+from materia_nb.engine.entering import agent_id, assignment_for
 from materia_nb.engine.events import Transition
 from materia_nb.engine.items import state_path, walk_of
 from materia_nb.engine.prompt import Prompt
@@ -159,7 +159,7 @@ def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[
     maker, actions = socket_rules.maker, set[Reaction]()
     if maker is None:
         return
-    facts = TurnFacts(assignment=given_to(rules, socket_rules, entering.begin(rules, SAMPLE)))
+    facts = TurnFacts(assignment=assignment_for(rules, socket_rules, entering.begin(rules, SAMPLE)))
     for value in maker.sample_stops():
         text = maker.write(value)
         reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
@@ -224,7 +224,7 @@ class PossibleAnswers:
         """Return the shortest accepted answer with ``result`` (None: any result); None if every sample is refused."""
         facts = TurnFacts(
             agent_id=agent_id(SAMPLE, socket_rules.socket.id),
-            assignment=given_to(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
+            assignment=assignment_for(self._rules, socket_rules, entering.begin(self._rules, SAMPLE)),
             sockets=frozenset(self._rules.sockets),
         )
         for value in maker.sample_outputs("done" if result is None else _OUTCOMES[result], length):

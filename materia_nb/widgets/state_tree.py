@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.display.blocks import Block, Heading, JsonTree, Line, Table
 from materia_nb.display.escape import part, shorten
-from materia_nb.engine.item_edits import WORKED_ON, ListEdit, lay_out, origins_of
+from materia_nb.engine.item_edits import WORKED_ON, ListEdit, edit_lists, origins_of
 from materia_nb.engine.items import Standing
 from materia_nb.engine.routing import edges_used, limits_of
 from materia_nb.errors import MateriaError, plain
@@ -312,7 +312,7 @@ def preview_edit(
     edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(repeat), abandon)}
     items = [frozen(item) for item in items]  # frozen once, so that each item can be found by its identity
     try:
-        laid = lay_out(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, edits)
+        laid = edit_lists(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, edits)
     except MateriaError as error:
         return [str(error)], None
     positions = {id(item): index for index, item in enumerate(items)}

@@ -11,7 +11,7 @@ from materia_nb.engine.events import (
     ABOUT,
     EVENTS,
     FIELDS,
-    NEEDED,
+    REQUIRED,
     SocketComplete,
     ToolAsked,
     ToolCalled,
@@ -83,13 +83,13 @@ def test_field_of_the_wrong_type_is_an_error_or_ignored_in_lenient_mode(kind, na
     data = {**to_json(event), field.key: WRONG[form]}
     with pytest.raises(MateriaError, match=f"{field.key!r}.*wrong type"):
         from_json(kind.type, data)
-    if field.default is not NEEDED:
+    if field.default is not REQUIRED:
         assert getattr(from_json(kind.type, data, lenient=True), name) == field.default
 
 
 @pytest.mark.parametrize(
     "kind, field",
-    [(kind, one) for kind in EVENTS.values() for one in FIELDS[kind].values() if one.default is NEEDED],
+    [(kind, one) for kind in EVENTS.values() for one in FIELDS[kind].values() if one.default is REQUIRED],
 )
 def test_missing_required_field_is_an_error(kind, field):
     data = to_json(full(kind))

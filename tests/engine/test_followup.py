@@ -21,7 +21,7 @@ from builders import (
     say,
 )
 from materia_nb.engine.conversation import capture
-from materia_nb.engine.item_edits import ListEdit, lay_out
+from materia_nb.engine.item_edits import ListEdit, edit_lists
 from materia_nb.engine.state import Unrouted
 from materia_nb.loadout.vocabulary import Result
 
@@ -286,5 +286,5 @@ def test_follow_up_of_an_item_moves_and_disappears_with_it(origins, kept):
     assert (entry.item[1], entry.text) == (0, "a is good")
     old = cast.state.data["workItems"]
     new = [{"title": "new", "context": "n"} if origin is None else dict(old[origin]) for origin in origins]
-    made = lay_out(cast.rules, cast.state, {**cast.state.data, "workItems": new}, {"workItems": ListEdit(origins)})
+    made = edit_lists(cast.rules, cast.state, {**cast.state.data, "workItems": new}, {"workItems": ListEdit(origins)})
     assert [one.item[1] for one in made.state.handoffs.entries if one.item is not None] == kept

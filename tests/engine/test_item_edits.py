@@ -18,7 +18,7 @@ from materia_nb.cast.views.status import status_lines
 from materia_nb.engine import decide, events, evolve
 from materia_nb.engine.cast_warnings import find_warnings
 from materia_nb.engine.events import from_json, to_json
-from materia_nb.engine.item_edits import ListEdit, governing, lay_out, origins_of
+from materia_nb.engine.item_edits import ListEdit, edit_lists, governing, origins_of
 from materia_nb.engine.items import standing, standings
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
@@ -457,7 +457,7 @@ def laid(cast, order, again=()):
     listed = dict(enumerate(cast.state.data["workItems"]))
     new = [listed.get(origin, h.item("new")) for origin in order]
     wanted = {"workItems": ListEdit(tuple(order), tuple(again))}
-    return lay_out(cast.rules, cast.state, {**cast.state.data, "workItems": new}, wanted)
+    return edit_lists(cast.rules, cast.state, {**cast.state.data, "workItems": new}, wanted)
 
 
 @pytest.mark.parametrize(

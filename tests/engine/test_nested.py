@@ -7,7 +7,7 @@ import pytest
 from builders import NO, YES, Folded, Play, asks, at, config, edge, exit_route, say
 from materia_nb.engine import decide, entering, outputs
 from materia_nb.engine.cast_warnings import find_warnings
-from materia_nb.engine.item_edits import ListEdit, lay_out
+from materia_nb.engine.item_edits import ListEdit, edit_lists
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
 
@@ -202,12 +202,12 @@ def test_r46_moved_outer_item_keeps_inner_items_and_abandoned_one_drops_them():
     state = outputs.output(play.rules, entering.enter(play.rules, state).state, NO).state
     assert [item for item in state.items if item[0] == "p"] == [("p", 0, (("w", 0),))]
     titles = [given[1], given[0]]
-    laid = lay_out(play.rules, state, {**state.data, "workItems": titles}, {"workItems": ListEdit((1, 0))})
+    laid = edit_lists(play.rules, state, {**state.data, "workItems": titles}, {"workItems": ListEdit((1, 0))})
     assert [one["title"] for one in laid.data["workItems"]] == ["a", "b"], "a is being worked on"
     assert (laid.state.within, laid.state.items) == (state.within, state.items)
     new = [{"title": "new", "context": "c"}]
     abandoned = {"workItems": ListEdit((None,), (), True)}
-    laid = lay_out(play.rules, state, {**state.data, "workItems": new}, abandoned)
+    laid = edit_lists(play.rules, state, {**state.data, "workItems": new}, abandoned)
     assert [item for item in laid.state.items if item[0] in "pw"] == []
     assert (laid.state.within, laid.state.follow_up, laid.state.next) == ({}, (), "Do")
 
@@ -217,7 +217,7 @@ def test_r46_edit_of_an_inner_list_changes_its_outer_item_too():
     play.go("{}")
     assert (play.at, play.prompt.instruction) == ("Sub", "a 1")
     row = {**play.data["row"], "subs": [1, 9, 2]}
-    laid = lay_out(play.rules, play.state, {**play.data, "row": row}, {"row.subs": ListEdit((0, None, 1))})
+    laid = edit_lists(play.rules, play.state, {**play.data, "row": row}, {"row.subs": ListEdit((0, None, 1))})
     assert laid.data["rows"][0] == laid.data["row"] == row
     assert laid.data["rows"][1:] == play.data["rows"][1:]
     assert [one.item.value for one in laid.state.shown] == [row, 1]

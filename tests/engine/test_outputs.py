@@ -17,10 +17,10 @@ from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import fold
-from materia_nb.engine.outputs import LONGEST, PastStates
+from materia_nb.engine.outputs import MAX_STEPS, PastStates
 from materia_nb.engine.state import Usage
 
-TITLES = [f"item {number}" for number in range(LONGEST)]
+TITLES = [f"item {number}" for number in range(MAX_STEPS)]
 
 
 def answers(turn):
@@ -47,7 +47,7 @@ def long(tmp_path):
 def test_states_and_prompts_are_recomputed_from_outputs(long):
     cast, had = long
     steps = cast.runner.session.steps
-    assert len(steps) > 2 * LONGEST
+    assert len(steps) > 2 * MAX_STEPS
     assert all(isinstance(step.states, PastStates) for step in steps[:-1])
     assert [told(step) for step in steps] == had
 
@@ -111,8 +111,8 @@ def test_reading_a_state_recomputes_a_limited_number_of_steps(long):
     cast, _ = long
     found = [step.states for step in cast.runner.session.steps if isinstance(step.states, PastStates)]
     runs = Counter(id(states) for states in found)
-    assert max(runs.values()) == LONGEST
-    assert len(runs) == -(-len(found) // LONGEST)
+    assert max(runs.values()) == MAX_STEPS
+    assert len(runs) == -(-len(found) // MAX_STEPS)
 
 
 def test_states_after_different_answers_to_a_step_are_stored_separately():
@@ -132,19 +132,19 @@ def test_states_can_be_read_in_any_order(long):
     cast, had = long
     cast.close()
     steps = resume_cast(cast.run_dir).runner.session.steps
-    for number in (LONGEST + 3, 1, 2 * LONGEST, LONGEST - 1, LONGEST):
+    for number in (MAX_STEPS + 3, 1, 2 * MAX_STEPS, MAX_STEPS - 1, MAX_STEPS):
         assert told(steps[number]) == had[number]
 
 
 def test_another_branch_continues_from_a_state_that_was_not_stored(long):
     cast, had = long
-    cast.back(LONGEST + 5)
+    cast.back(MAX_STEPS + 5)
     used = cast.now.usage  # what was used stays used (R20)
-    assert cast.now.engine == had[LONGEST + 4][1]._replace(usage=used)
+    assert cast.now.engine == had[MAX_STEPS + 4][1]._replace(usage=used)
     cast.step()
     cast.step()
-    assert [told(step) for step in cast.runner.session.steps[:-2]] == had[: LONGEST + 5]
-    assert [told(step) for step in cast.now.abandoned[0]] == had[LONGEST + 5 :]
+    assert [told(step) for step in cast.runner.session.steps[:-2]] == had[: MAX_STEPS + 5]
+    assert [told(step) for step in cast.now.abandoned[0]] == had[MAX_STEPS + 5 :]
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ class PromptContext:
         listed = data.get("workItems")
         try:
             if how == "items" and isinstance(listed, list):
-                self.lay_out(list(listed))
+                self.edit_lists(list(listed))
             elif how == "value":
                 self.keep(decide.edit_state(self.rules, self.session, {**data, "a": self.value("s")}, {}, 0))
             elif how == "context" and rng.random() < 0.3:
@@ -174,7 +174,7 @@ class PromptContext:
         except MateriaError:
             return
 
-    def lay_out(self, old):
+    def edit_lists(self, old):
         rng = self.rng
         places = [place for place in range(len(old)) if rng.random() < 0.8]
         for _ in range(rng.choice([0, 1, 2])):
