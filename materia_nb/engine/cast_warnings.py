@@ -320,9 +320,9 @@ def _inner_list(
 ) -> Iterator[tuple[Item, list[JSON], bool]]:
     """Yield an outer item, its inner list, and True if the outer item was replaced.
 
-    Yield nothing if the item was removed. Usually this is the list of the last visit that worked on it, because the
-    outer item's assignments to it end with that item. If a person edited lists, or the outer item was replaced, this
-    is the list in the current outer item.
+    Yield nothing if the item was removed. The assignments of an outer item end with the item. So the list is usually
+    taken from the state after the last visit inside the item. If a person edited lists, or the outer item was replaced,
+    the list is taken from the current outer item.
     """
     inner_steps = [step for step in steps if step.at.item is not None and step.at.item.outer == outer]
     outer_shown = None
@@ -514,7 +514,7 @@ def _choice(decision: Decision) -> str:
 
 
 def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | None:
-    """Return why the recorded cast stopped at a limit and this engine does not; None for other recorded errors.
+    """Return the reason if the recording stopped at a limit and this engine does not; None for other errors.
 
     This engine counts some limits differently (R18) and does not have others (R21).
     """
@@ -531,7 +531,7 @@ def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | N
             "limits an edge inside an item only if it has maxTraversals, and otherwise limits cycles without an advance"
         )
     if decision.item_key is None:
-        return f"this engine counts it as use {(chosen.used or 0) + 1} of {chosen.limit}"
+        return f"for this engine, this is use {(chosen.used or 0) + 1} of {chosen.limit}"
     return (
         f"the recording counts maxTraversals over the whole cast (chosen {counted(total, 'time')} so far, {chosen.limit} "
         f"allowed); this engine counts it for each item, and for item {decision.item_key} this is "

@@ -70,7 +70,7 @@ def complete(
     target: str | None = None,
     detour: str | None = None,
 ) -> Transition:
-    """Apply an accepted output in the order of R2, then choose the next socket.
+    """Apply an accepted output to the state in the order that rule R2 fixes, then choose the next socket.
 
     Args:
         rules: the rules of the cast.

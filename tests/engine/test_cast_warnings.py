@@ -17,8 +17,8 @@ from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.store.catalogue import cast_entry
 
 
-def odd(tmp_path, sockets, answers, loops=None, **fields):
-    """Cast the agents M and the generator G until the end; return the warnings."""
+def complete_cast(tmp_path, sockets, answers, loops=None, **fields):
+    """Return a complete cast of sockets with the agent M and the generator G, which give these answers."""
     materia = {"M": h.agent(), "G": h.agent(generator=True)}
     cast = h.start(tmp_path, h.config(sockets, materia, loops), scripted(answers), **fields)
     assert cast.run() == "complete"
@@ -86,7 +86,7 @@ PLAN = {"workItems": h.items("a", "b")}
 
 def test_r45_unsatisfied_last_item_without_a_matching_exit_causes_two_warnings(tmp_path):
     sockets, loops = walk(AGAIN, advance="always", exits=[("satisfied", "Socket-3")])
-    cast = odd(tmp_path, sockets, [PLAN, h.YES, h.NO], loops)
+    cast = complete_cast(tmp_path, sockets, [PLAN, h.YES, h.NO], loops)
     about = ("Socket-2", 3, "WI-2")
     assert codes(cast) == [("unanswered-verdict", *about), ("exhausted-unmatched", *about)]
 
@@ -101,41 +101,44 @@ def test_cast_that_ends_inside_a_loop_with_open_items_has_a_warning(tmp_path):
     }
     exits = [{"id": "done", "from": "Socket-3", "condition": "always", "targetSocketId": "Socket-4"}]
     loops = {"L": {"sockets": ["Socket-2", "Socket-3"], "consumes": {"from": "Socket-1"}, "exits": exits}}
-    cast = odd(tmp_path, sockets, [PLAN, h.YES, "x"], loops)
+    cast = complete_cast(tmp_path, sockets, [PLAN, h.YES, "x"], loops)
     assert codes(cast) == [("items-left", "Socket-3", 3, "WI-1")]
     assert "1 item left" in cast.now.warnings[0].message
-    assert odd(tmp_path / "one", sockets, [{"workItems": h.items("a")}, h.YES, "x", "y"], loops).now.warnings == ()
+    assert (
+        complete_cast(tmp_path / "one", sockets, [{"workItems": h.items("a")}, h.YES, "x", "y"], loops).now.warnings
+        == ()
+    )
 
 
 def test_r45_unsatisfied_item_is_reported_even_if_others_succeed(tmp_path):
     sockets, loops = walk(AGAIN, advance="always", exits=[("always", "Socket-3")])
-    cast = odd(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
+    cast = complete_cast(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
     assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]
 
 
 def test_r45_exit_for_not_satisfied_prevents_the_warning(tmp_path):
     exits = [("satisfied", "Socket-3"), ("not_satisfied", "Socket-4")]
     sockets, loops = walk(AGAIN, advance="always", exits=exits)
-    assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.warnings == ()
+    assert complete_cast(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.warnings == ()
 
 
 def test_r45_verdict_is_reported_if_the_retry_works_on_another_item(tmp_path):
     retry = ("not_satisfied", "Socket-2")
     sockets, loops = walk(retry, AGAIN, advance="always", exits=[("always", "Socket-3")])
-    cast = odd(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
+    cast = complete_cast(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
     assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]
 
 
 def test_r45_only_the_last_output_of_an_item_counts(tmp_path):
     retry = ("not_satisfied", "Socket-2")
     sockets, loops = walk(retry, AGAIN, advance="satisfied", exits=[("always", "Socket-3")])
-    assert odd(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).now.warnings == ()
+    assert complete_cast(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).now.warnings == ()
 
 
 def test_r45_item_left_by_an_ordinary_edge_is_reported(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-4"), advance="satisfied", exits=[])
     loops["L"]["exits"] = [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}]
-    cast = odd(tmp_path, sockets, [PLAN, h.NO, "x"], loops)
+    cast = complete_cast(tmp_path, sockets, [PLAN, h.NO, "x"], loops)
     assert codes(cast) == [
         ("unanswered-verdict", "Socket-2", 2, "WI-1"),
         ("never-worked-on", "Socket-2", None, "WI-2"),
@@ -145,20 +148,20 @@ def test_r45_item_left_by_an_ordinary_edge_is_reported(tmp_path):
 def test_r45_new_plan_discards_verdicts_on_old_items(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-1"), advance="satisfied", exits=[])
     loops["L"]["exits"] = [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}]
-    cast = odd(tmp_path, sockets, [PLAN, h.NO, PLAN, h.YES, h.YES, "x"], loops)
+    cast = complete_cast(tmp_path, sockets, [PLAN, h.NO, PLAN, h.YES, h.YES, "x"], loops)
     assert codes(cast) == [("same-again", "Socket-1", 3, None)]
 
 
 def test_r45_unmatched_guarded_edge_of_a_single_socket_is_reported(tmp_path):
     sockets = {"Socket-1": h.at("M", ("satisfied", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
-    cast = odd(tmp_path, sockets, [h.NO])
+    cast = complete_cast(tmp_path, sockets, [h.NO])
     about = ("Socket-1", 1, None)
     assert codes(cast) == [("unanswered-verdict", *about), ("no-edge-matched", *about)]
 
 
 def test_r45_verdict_followed_by_other_outputs_is_not_reported(tmp_path):
     sockets = {"Socket-1": h.at("M", ("always", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
-    assert odd(tmp_path, sockets, [h.NO, "x"]).now.warnings == ()
+    assert complete_cast(tmp_path, sockets, [h.NO, "x"]).now.warnings == ()
 
 
 def test_r45_finished_foreach_outside_loops_has_no_warning(tmp_path):
@@ -166,7 +169,7 @@ def test_r45_finished_foreach_outside_loops_has_no_warning(tmp_path):
         "Socket-1": h.at("G", ("always", "Socket-2"), parse="json"),
         "Socket-2": h.at("M", AGAIN, foreach={"items": "state.workItems"}, advance={"when": "always"}),
     }
-    assert odd(tmp_path, sockets, [PLAN, "x", "y"]).now.warnings == ()
+    assert complete_cast(tmp_path, sockets, [PLAN, "x", "y"]).now.warnings == ()
 
 
 @pytest.fixture
@@ -282,7 +285,7 @@ def entered_twice(tmp_path, first, second):
     loops = {"F": {"sockets": ["Socket-2"], "exits": [route]}}
     more = [h.YES] * (len(second) - len(first))
     answers = [{"rows": first}, *[h.YES] * len(first), {"rows": second}, *more, {"rows": second}]
-    return odd(tmp_path, sockets, answers, loops)
+    return complete_cast(tmp_path, sockets, answers, loops)
 
 
 def test_r67_list_that_is_empty_on_a_later_entry_is_an_empty_loop(tmp_path):
@@ -320,7 +323,7 @@ def test_r67_items_after_the_cursor_of_a_left_loop_are_reported(tmp_path):
     """An ordinary edge leaves the loop after the first of three items."""
     sockets, loops = walk(("satisfied", "Socket-4"), AGAIN, advance="always", exits=[])
     plan = {"workItems": h.items("a", "b", "c")}
-    cast = odd(tmp_path, sockets, [plan, h.YES, "x"], loops)
+    cast = complete_cast(tmp_path, sockets, [plan, h.YES, "x"], loops)
     assert [(one.code, one.item) for one in cast.now.warnings] == [
         ("never-worked-on", "WI-2"),
         ("never-worked-on", "WI-3"),
@@ -332,7 +335,7 @@ def test_r67_items_added_after_leaving_the_loop_are_reported(tmp_path):
     sockets, loops = walk(AGAIN, advance="always", exits=[("always", "Socket-3")])
     sockets["Socket-3"] = h.at("G", ("always", "Socket-4"), parse="json", assign={"workItems": "$.workItems"})
     answers = [PLAN, h.YES, h.YES, {"workItems": h.items("a", "b", "later")}, "x"]
-    cast = odd(tmp_path, sockets, answers, loops)
+    cast = complete_cast(tmp_path, sockets, answers, loops)
     assert [(one.code, one.item) for one in cast.now.warnings] == [("never-worked-on", "WI-3")]
 
 
@@ -342,4 +345,4 @@ def test_r65_loop_without_exits_has_no_warning_about_unmatched_exits(tmp_path):
         "Socket-2": h.at("M", ("always", "Socket-2"), parse="json", advance={"when": "always"}),
     }
     loops = {"L": {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1"}}}
-    assert odd(tmp_path, sockets, [{"workItems": h.items("a")}, h.YES], loops).now.warnings == ()
+    assert complete_cast(tmp_path, sockets, [{"workItems": h.items("a")}, h.YES], loops).now.warnings == ()

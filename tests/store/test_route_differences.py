@@ -59,7 +59,7 @@ def test_reason_names_skipped_sockets():
     "most, error, why",
     [
         (None, "Visit limit exceeded", "this engine counts visits but does not limit them; "),
-        (3, "Edge traversal limit", "this engine counts it as use 1 of 3; "),
+        (3, "Edge traversal limit", "for this engine, this is use 1 of 3; "),
         (3, "something else", "the edge of A to A"),
     ],
 )
