@@ -23,6 +23,7 @@ from materia_nb.file_io import sync_folder
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_OFF
+from materia_nb.platform import without_collecting
 from materia_nb.store.files import CastLock, before_first_record, disk, lock_owner
 from materia_nb.store.journal import Journal, journal_lines, read_journal
 from materia_nb.store.opening import (
@@ -141,6 +142,7 @@ def _release(journal: Journal | None, lock: CastLock | None) -> None:
         lock.release()
 
 
+@without_collecting()  # also between reading and folding, where it would visit each event
 def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
     """Open a run directory read-only, including one of the reference engine.
 
