@@ -10,7 +10,7 @@ from materia_nb.errors import MateriaError
 
 
 def told(cast, path):
-    return [(one.step, one.rule, one.source) for one in cast.blame(path)]
+    return [(change.step, change.rule, change.source) for change in cast.blame(path)]
 
 
 def test_blame_names_an_assignment_with_its_source(cast):
@@ -21,11 +21,11 @@ def test_blame_names_an_assignment_with_its_source(cast):
 
 def test_latest_change_is_listed_first(cast):
     cast.run()
-    found = cast.blame("context")
-    assert [one.step for one in found] == sorted((one.step for one in found), reverse=True)
-    assert {(one.socket, one.rule, one.source) for one in found} == {("Socket-3", "R10", "$.context")}
-    assert found[0].after == cast.state["context"]
-    assert found[1].after == found[0].before
+    changes = cast.blame("context")
+    assert [change.step for change in changes] == sorted((change.step for change in changes), reverse=True)
+    assert {(change.socket, change.rule, change.source) for change in changes} == {("Socket-3", "R10", "$.context")}
+    assert changes[0].after == cast.state["context"]
+    assert changes[1].after == changes[0].before
 
 
 def test_blame_attributes_an_edit_to_the_person(cast):
@@ -62,8 +62,8 @@ def test_blame_names_the_assignment_that_overrides_a_patch(tmp_path):
 def test_blame_marks_corrected_answers(cast):
     cast.run(steps=1)
     cast.edit.output({"workItems": items("corrected")})
-    found = cast.blame("workItems.0.title")
-    assert (found[0].step, found[0].corrected, found[0].after) == (1, True, "corrected")
+    changes = cast.blame("workItems.0.title")
+    assert (changes[0].step, changes[0].corrected, changes[0].after) == (1, True, "corrected")
 
 
 def test_blame_attributes_the_current_item_to_its_iterator(cast):

@@ -57,8 +57,8 @@ def test_different_text_on_the_same_route_is_a_difference(bench, cast_of):
 
 def test_steps_after_a_retry_are_aligned_again(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(1))
-    alone = [(one.side, one.b.socket) for one in d.pairs if one.side != "both"]
-    assert alone == [("B", "Socket-2"), ("B", "Socket-3")]
+    unmatched_steps = [(one.side, one.b.socket) for one in d.pairs if one.side != "both"]
+    assert unmatched_steps == [("B", "Socket-2"), ("B", "Socket-3")]
 
 
 def test_first_difference_of_a_fork_is_its_changed_answer(bench, cast_of):
@@ -180,23 +180,23 @@ def test_comparison_is_reflexive_and_symmetric(tmp_path_factory, a, b):
 
 
 @settings(max_examples=15)
-@given(kept=st.integers(1, 5), said=st.text("abc ", max_size=9))
-def test_first_difference_is_the_changed_answer_at_any_step(tmp_path_factory, kept, said):
+@given(common_steps_count=st.integers(1, 5), reply_text=st.text("abc ", max_size=9))
+def test_first_difference_is_the_changed_answer_at_any_step(tmp_path_factory, common_steps_count, reply_text):
     cast = start(tmp_path_factory.mktemp("f"), loop_config(), loop_agents(2))
     cast.run()
-    with closing(cast.fork(kept)) as fork:
+    with closing(cast.fork(common_steps_count)) as fork:
         fork.step(ask=False)
-        fork.reply(_otherwise(fork, said))
-    assert Comparison(cast.now.side, fork.now.side).first.step == kept + 1
+        fork.reply(_otherwise(fork, reply_text))
+    assert Comparison(cast.now.side, fork.now.side).first.step == common_steps_count + 1
 
 
-def _otherwise(fork, said):
+def _otherwise(fork, reply_text):
     """Answer the waiting socket in a different valid way."""
     wants = {
-        "Socket-1": {"workItems": items(f"x{said}")},
-        "Socket-3": {"satisfied": True, "context": f"x{said}"},
+        "Socket-1": {"workItems": items(f"x{reply_text}")},
+        "Socket-3": {"satisfied": True, "context": f"x{reply_text}"},
     }
-    return wants.get(fork.now.next_socket, f"x{said}")
+    return wants.get(fork.now.next_socket, f"x{reply_text}")
 
 
 def test_loadouts_are_compared_by_sockets_edges_and_materia(bench):
@@ -278,16 +278,16 @@ def test_first_difference_names_lane_and_item(tmp_path):
 
 
 def test_unfinished_lane_does_not_hide_differences_of_others(tmp_path):
-    whole = in_lanes(tmp_path, "a")
-    behind = start(
+    complete_run = in_lanes(tmp_path, "a")
+    unfinished_run = start(
         tmp_path / "b",
         streams_config(),
         stream_agents(Setup=lambda lane: "other" if lane == "api" else f"ready for {lane}"),
     )
-    behind.step()
-    assert Comparison(whole.now.side, behind.now.side).unfinished == "B"
-    behind.step()
-    compared = Comparison(whole.now.side, behind.now.side)
+    unfinished_run.step()
+    assert Comparison(complete_run.now.side, unfinished_run.now.side).unfinished == "B"
+    unfinished_run.step()
+    compared = Comparison(complete_run.now.side, unfinished_run.now.side)
     assert (compared.first.lane, compared.first.aspects[:1]) == ("api", ("answer",))
     assert compared.unfinished is None
 

@@ -36,36 +36,36 @@ def once():
 def test_deterministic_cast_is_estimated_exactly(bench):
     """If every check is satisfied at once, there is one possible cast and no spread."""
     prompts = Prompts(bench.graph(), "a guide to moss", 3)
-    found = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
+    estimated = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
     tokens_in = sum(tokens_of(one.characters) for one in prompts.prompts)
-    assert found.total.input == (tokens_in, tokens_in, tokens_in)
-    assert found.total.turns == (len(prompts.prompts),) * 3
-    assert {socket: takes.turns.mean for socket, takes in found.sockets.items()} == {
-        socket: len(prompts.of(socket)) for socket in found.sockets
+    assert estimated.total.input == (tokens_in, tokens_in, tokens_in)
+    assert estimated.total.turns == (len(prompts.prompts),) * 3
+    assert {socket: takes.turns.mean for socket, takes in estimated.sockets.items()} == {
+        socket: len(prompts.of(socket)) for socket in estimated.sockets
     }
 
 
 def test_estimated_turns_range_from_shortest_to_longest_cast():
     """A cast has two turns if the check is satisfied, and four if it sends work back: 2 + 2 (1 - p) on average."""
-    found = estimate_cast(once(), satisfied=0.25, casts=400)
-    assert found.total.turns.mean == pytest.approx(2 + 2 * 0.75, abs=0.2)
-    assert (found.total.turns.low, found.total.turns.high) == (2, 4)
-    assert estimate_cast(once(), satisfied=0.25, casts=400) == found
+    estimated = estimate_cast(once(), satisfied=0.25, casts=400)
+    assert estimated.total.turns.mean == pytest.approx(2 + 2 * 0.75, abs=0.2)
+    assert (estimated.total.turns.low, estimated.total.turns.high) == (2, 4)
+    assert estimate_cast(once(), satisfied=0.25, casts=400) == estimated
 
 
 def test_estimate_uses_given_answer_tokens_and_turn_prices():
     """The cost of two turns with known tokens follows from the prices."""
-    found = estimate_cast(
+    estimated = estimate_cast(
         once(),
         satisfied=1.0,
         answer={"Do": 100, "*": 10},
         price=lambda _, told, said: told / 1000 + said,
         casts=3,
     )
-    assert found.total.output.mean == 110
-    assert found.total.cost is not None
-    assert found.total.cost.mean == pytest.approx(found.total.input.mean / 1000 + 110)
-    assert (found.shortest, found.unpriced) == ((), ())
+    assert estimated.total.output.mean == 110
+    assert estimated.total.cost is not None
+    assert estimated.total.cost.mean == pytest.approx(estimated.total.input.mean / 1000 + 110)
+    assert (estimated.shortest, estimated.unpriced) == ((), ())
     assert estimate_cast(once(), answer={"Do": 100}, casts=3).shortest == ("Check",)
 
 
@@ -84,10 +84,10 @@ def test_later_turns_include_earlier_turns_in_their_tokens():
 
 def test_unknown_price_is_not_zero():
     """The total excludes sockets with an unknown cost, and names them. Without known costs it is unknown (R56)."""
-    found = estimate_cast(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
-    assert found.total.cost == (0.5, 0.5, 0.5)
-    assert found.unpriced == ("Check",)
-    assert found.sockets["Check"].cost is None
+    estimated = estimate_cast(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
+    assert estimated.total.cost == (0.5, 0.5, 0.5)
+    assert estimated.unpriced == ("Check",)
+    assert estimated.sockets["Check"].cost is None
     none = estimate_cast(once(), satisfied=1.0, casts=3)
     assert none.total.cost is None
     assert none.unpriced == ("Do", "Check")
@@ -99,9 +99,9 @@ def test_pinned_sockets_cost_nothing(bench):
     free = bench.estimate(items=2, satisfied=0.3, casts=10, answer=100)
     bench.pin("Eval", {"satisfied": True, "context": "good"})
     bench.pin("Socket-5", lambda: "the end")
-    found = bench.estimate(items=2, satisfied={"Maintain": 1.0, "*": 0.3}, casts=10, answer=100)
-    assert set(free.sockets) - set(found.sockets) == {"Socket-3", "Socket-5"}
-    assert found.sockets["Socket-2"].turns == (2, 2, 2)
+    estimated = bench.estimate(items=2, satisfied={"Maintain": 1.0, "*": 0.3}, casts=10, answer=100)
+    assert set(free.sockets) - set(estimated.sockets) == {"Socket-3", "Socket-5"}
+    assert estimated.sockets["Socket-2"].turns == (2, 2, 2)
     assert free.sockets["Socket-2"].turns.mean > 2
     bench.pin("Socket-4", "no JSON")
     assert bench.estimate(items=2, casts=2).sockets["Socket-2"].turns == (1, 1, 1), "the cast fails there"
@@ -123,16 +123,16 @@ def test_estimate_uses_prices_of_configured_models(bench):
     bench.agent("*", never)
     assert "its cost is unknown" in repr(bench.estimate(items=2, casts=3))
     bench.agent("Socket-2", ModelAgent(PRICED))
-    found = bench.estimate(items=2, satisfied=1.0, casts=3, answer=100)
-    takes = found.sockets["Socket-2"]
+    estimated = bench.estimate(items=2, satisfied=1.0, casts=3, answer=100)
+    takes = estimated.sockets["Socket-2"]
     assert takes.cost is not None
-    assert found.total.cost == takes.cost
-    assert "Socket-2" not in found.unpriced
-    assert "price is unknown" in found.line
-    whole = bench.estimate(items=2, satisfied=1.0, casts=3, answer=100, model=PRICED)
-    assert whole.unpriced == ()
-    assert whole.total.cost is not None
-    assert whole.total.cost.mean > takes.cost.mean
+    assert estimated.total.cost == takes.cost
+    assert "Socket-2" not in estimated.unpriced
+    assert "price is unknown" in estimated.line
+    model_estimate = bench.estimate(items=2, satisfied=1.0, casts=3, answer=100, model=PRICED)
+    assert model_estimate.unpriced == ()
+    assert model_estimate.total.cost is not None
+    assert model_estimate.total.cost.mean > takes.cost.mean
     assert ModelAgent(PRICED, base_url="http://localhost:1/v1").price(None, 10, 10) is None
     assert ModelAgent("openai:no-such-model-at-all").price(None, 10, 10) is None
     assert ModelAgent().price(None, 10, 10) is None

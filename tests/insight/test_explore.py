@@ -33,9 +33,9 @@ def explored(document, items=range(3)):
 
 
 def bench_of(tmp_path, document):
-    made = Workbench(tmp_path, bundled=False)
-    made.load(document)
-    return made
+    bench_without_loadouts = Workbench(tmp_path, bundled=False)
+    bench_without_loadouts.load(document)
+    return bench_without_loadouts
 
 
 def cast_of(wb, witness):
@@ -51,12 +51,12 @@ def outcome(cast):
 
 
 def taken_by(cast):
-    found = set()
+    outcomes = set()
     for step in cast.steps:
         look = step.decision.chosen if step.decision.by in {"edge", "exit"} else None
         if look:
-            found.add(look.route or (step.socket, look.place + 1))
-    return found
+            outcomes.add(look.route or (step.socket, look.place + 1))
+    return outcomes
 
 
 # -- a loadout that is known ----------------------------------------------------------------
@@ -273,14 +273,14 @@ def test_unhandled_failure_is_listed_as_possible():
 
 
 def test_progress_is_reported_for_odds_of_other_lengths(wb):
-    told = []
-    e = wb.explore("Plan-Build-Eval", progress=lambda done, known: told.append((done, known)))
-    assert told
-    assert all(done <= known for done, known in told)
-    assert told == sorted(told)
-    before = len(told)
+    progress_calls = []
+    e = wb.explore("Plan-Build-Eval", progress=lambda done, known: progress_calls.append((done, known)))
+    assert progress_calls
+    assert all(done <= known for done, known in progress_calls)
+    assert progress_calls == sorted(progress_calls)
+    before = len(progress_calls)
     e.odds(0.5, 3)
-    assert len(told) > before
+    assert len(progress_calls) > before
 
 
 # -- any loadout --------------------------------------------------------------------------

@@ -269,15 +269,15 @@ def test_long_pipeline_of_critics_has_few_states():
     """Each critic is satisfied at once or after one or two retries. A third refusal fails the cast."""
     graph = build_graph(critics_in_a_row(10))
     assert len(explore_states(graph, (1,)).nodes) < 100
-    found = Exploration(graph, 1).odds(0.8, 1)
-    assert found.ends["complete"] == pytest.approx((1 - 0.2**3) ** 10)
+    computed_odds = Exploration(graph, 1).odds(0.8, 1)
+    assert computed_odds.ends["complete"] == pytest.approx((1 - 0.2**3) ** 10)
 
 
 def test_each_item_of_a_loop_of_critics_has_few_states():
     graph = build_graph(critics_in_a_loop(6))
     assert len(explore_states(graph, (3,)).nodes) < 150
-    found = Exploration(graph, 3).odds(0.8, 3)
-    assert found.ends["complete"] == pytest.approx((1 - 0.2**3) ** 18)
+    computed_odds = Exploration(graph, 3).odds(0.8, 3)
+    assert computed_odds.ends["complete"] == pytest.approx((1 - 0.2**3) ** 18)
 
 
 class EveryCount:

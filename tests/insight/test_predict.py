@@ -377,14 +377,14 @@ def test_guess_is_recorded_under_its_question_unless_an_example(shell, bench):
 
 @pytest.fixture
 def make():
-    made = []
+    panels = []
 
     def one(cast):
-        made.append(PredictPanel(cast, "lesson/question"))
-        return made[-1]
+        panels.append(PredictPanel(cast, "lesson/question"))
+        return panels[-1]
 
     yield one
-    for panel in made:
+    for panel in panels:
         panel.close()
 
 

@@ -220,17 +220,17 @@ def test_replay_of_many_casts_lists_changed_routes(bench, done):
     bench.agent("Eval", lambda: {"satisfied": True})
     good = bench.cast("another")
     good.run()
-    found = bench.casts.replay(changed(bench, no_retry), [done, good.id])
-    assert [one.original.name for one in found.otherwise] == [done.id]
-    assert "same" in repr(found)
+    replay_result = bench.casts.replay(changed(bench, no_retry), [done, good.id])
+    assert [one.original.name for one in replay_result.otherwise] == [done.id]
+    assert "same" in repr(replay_result)
     assert len(bench.casts.replay()) == 2
     assert bench.casts.replay().otherwise == []
 
 
 def test_replay_of_many_casts_lists_a_missing_cast(bench, done):
-    found = bench.casts.replay(casts=[done, "no-such-cast"])
-    assert len(found.values) == 1
-    assert found.problems[0][0] == "no-such-cast"
+    replay_result = bench.casts.replay(casts=[done, "no-such-cast"])
+    assert len(replay_result.values) == 1
+    assert replay_result.problems[0][0] == "no-such-cast"
 
 
 def test_invalid_loadout_is_refused(done):
@@ -264,12 +264,12 @@ def test_replay_verb_replays_the_current_cast_or_all(shell, bench):
 
 def test_continued_replay_is_a_resumable_cast_of_the_other_loadout(bench, done):
     other = changed(bench, back_to_plan)
-    found = done.replay(other)
+    replay_result = done.replay(other)
     bench.agent("Plan", lambda: {"workItems": items("d")})
-    onward = found.go_on()
+    onward = replay_result.go_on()
     try:
-        assert (onward.status, onward.now.waiting_at.socket) == ("waiting", found.needs.socket)
-        assert onward.route == found.route
+        assert (onward.status, onward.now.waiting_at.socket) == ("waiting", replay_result.needs.socket)
+        assert onward.route == replay_result.route
         assert onward.graph == other
         h.assert_same(open_cast(onward.run_dir), onward)
         begun = json.loads((onward.run_dir / "events.jsonl").read_text().splitlines()[0])["data"]
@@ -293,10 +293,10 @@ def test_continued_replay_keeps_edits_corrections_and_raised_limits(tmp_path):
     assert cast.failure.kind == "edge_traversals_exhausted"
     cast.retry(limit=True)
     cast.run()
-    found = cast.replay(build_graph(config))
-    assert not found
-    assert found.left_out == ()
-    onward = found.go_on()
+    replay_result = cast.replay(build_graph(config))
+    assert not replay_result
+    assert replay_result.left_out == ()
+    onward = replay_result.go_on()
     h.assert_same(open_cast(onward.run_dir), onward)
     assert (onward.status, onward.route, onward.now.engine.budget.max_tokens) == (
         "complete",
@@ -326,11 +326,11 @@ def test_replay_verb_continues(shell):
     line(shell, "cast go on")
     line(shell, "step")
     first = shell.user_ns["wb"].current
-    said = text(line(shell, "replay Full-Auto --go-on"))
+    shown_text = text(line(shell, "replay Full-Auto --go-on"))
     second = shell.user_ns["wb"].current
     assert second.id != first.id
     assert second.graph.name == "Full-Auto"
-    assert "Full-Auto: " in said
+    assert "Full-Auto: " in shown_text
 
 
 def test_continued_replay_keeps_long_outputs(tmp_path):

@@ -13,11 +13,13 @@ from materia_nb.errors import MateriaError
 
 @pytest.fixture
 def paid(tmp_path):
-    def paying(one):
-        wanted = one.__code__.co_varnames[: one.__code__.co_argcount]
-        return lambda turn: Reply(one(*(getattr(turn, name, turn) for name in wanted)), Usage(10, 5, 0.01))
+    def with_usage(function):
+        parameter_names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        return lambda turn: Reply(
+            function(*(getattr(turn, name, turn) for name in parameter_names)), Usage(10, 5, 0.01)
+        )
 
-    agents = {name: paying(one) for name, one in h.loop_agents(2, refuse=(1,)).items()}
+    agents = {name: with_usage(function) for name, function in h.loop_agents(2, refuse=(1,)).items()}
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run()
     yield cast
@@ -29,9 +31,9 @@ def test_usage_by_socket_adds_up_to_the_usage_of_the_cast(paid):
     paid.run()
     for by in (("socket",), ("materia",), ("item",), ("socket", "item")):
         rows = list(paid.usage(*by))
-        assert sum(one.usage.tokens for one in rows) == paid.now.usage.tokens
-        assert sum(one.visits for one in rows) == len(paid.steps) + sum(map(len, paid.now.abandoned))
-        assert sum(one.left.tokens for one in rows) == 15 * sum(map(len, paid.now.abandoned))
+        assert sum(row.usage.tokens for row in rows) == paid.now.usage.tokens
+        assert sum(row.visits for row in rows) == len(paid.steps) + sum(map(len, paid.now.abandoned))
+        assert sum(row.left.tokens for row in rows) == 15 * sum(map(len, paid.now.abandoned))
 
 
 def test_usage_of_failed_tries_is_counted_once(tmp_path):
@@ -41,14 +43,14 @@ def test_usage_of_failed_tries_is_counted_once(tmp_path):
 
     cast = h.start(tmp_path, h.chain_config(1), tries)
     cast.run()
-    assert [(one.usage.input, one.usage.output) for one in cast.usage()] == [(6, 7)]
+    assert [(row.usage.input, row.usage.output) for row in cast.usage()] == [(6, 7)]
     assert (cast.now.usage.input, cast.now.usage.output) == (6, 7)
 
 
 def test_usage_is_grouped_by_socket_and_item(paid):
-    by_socket = {one.of: (one.visits, one.turns, one.usage.input) for one in paid.usage()}
+    by_socket = {row.of: (row.visits, row.turns, row.usage.input) for row in paid.usage()}
     assert by_socket[("Socket-3",)] == (3, 3, 30)
-    by_item = {one.of[0]: one.visits for one in paid.usage("item")}
+    by_item = {row.of[0]: row.visits for row in paid.usage("item")}
     assert sum(by_item.values()) == len(paid.steps)
     assert by_item[""] == 2  # the plan and the end belong to no item
     shown = repr(paid.usage())

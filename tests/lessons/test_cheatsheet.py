@@ -26,9 +26,9 @@ def test_both_cheat_sheets_contain_all_entries():
     for section in cheat.sections(SOURCE):
         assert section.items
         for _, text in section.items:
-            said = re.sub(r"\s", "", re.sub(r"`|\[(R\d+)\]\([^)]*\)", r"\1", text))
-            assert said in re.sub(r"\s", "", drawn)
-            assert said in re.sub(r"\s", "", printed)
+            plain_text = re.sub(r"\s", "", re.sub(r"`|\[(R\d+)\]\([^)]*\)", r"\1", text))
+            assert plain_text in re.sub(r"\s", "", drawn)
+            assert plain_text in re.sub(r"\s", "", printed)
 
 
 def test_pdf_offsets_are_correct():
@@ -43,10 +43,10 @@ def test_pdf_offsets_are_correct():
 
 def test_cheat_sheet_fits_its_page_and_overflow_is_an_error():
     found = cheat.sections(SOURCE)
-    for one in cheat.layout(found):
-        if isinstance(one, cheat.TextRun):
-            assert 0 < one.x < one.x + cheat.width(one.text, one.font, one.size) < cheat.WIDTH
-            assert 0 < one.y < cheat.HEIGHT
+    for text_run in cheat.layout(found):
+        if isinstance(text_run, cheat.TextRun):
+            assert 0 < text_run.x < text_run.x + cheat.width(text_run.text, text_run.font, text_run.size) < cheat.WIDTH
+            assert 0 < text_run.y < cheat.HEIGHT
     long = [section._replace(items=section.items * 3) for section in found]
     with pytest.raises(ValueError, match="too long"):
         list(cheat.layout(long))

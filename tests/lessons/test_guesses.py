@@ -42,8 +42,8 @@ def test_answers_and_predictions_are_recorded_and_counted(cast, shell):
     assert rows[2][:2] == ("08-x", "the-way")
     assert rows[3] == ("edges (Ada)", "route", "1", "✗", "0")
     assert rows[4] == ("05-utilities", "runs", "2", "✓", "0.5"), "the second try counts half"
-    kept = read_guesses(guesses_file())
-    assert {one.who for one in kept} == {""}, "no name that was not given"
+    recorded_guesses = read_guesses(guesses_file())
+    assert {one.who for one in recorded_guesses} == {""}, "no name that was not given"
 
 
 def test_missing_guesses_and_disk_errors_do_not_raise(shell, tmp_path, monkeypatch):
@@ -62,14 +62,14 @@ def test_the_files_of_a_class_become_one_table(tmp_path, monkeypatch, capsys):
         with suppress(MateriaError):
             check("03-loops", visits=(answer, 3))
     (tmp_path / "class" / "ben" / "guesses.jsonl").open("a").write('{"lesson": 5, "ques\n[]\n{"question": 7}\n')
-    found = merge_classes([tmp_path / "class"])
-    assert [(one.who, one.lesson, one.right) for one in found] == [
+    result = merge_classes([tmp_path / "class"])
+    assert [(one.who, one.lesson, one.right) for one in result] == [
         ("ada", "03-loops", True),
         ("=Benjamin", "03-loops", False),
         ("ben", "", False),
     ]
-    assert "'=Benjamin" in scores_as_csv(found), "no formula for a spreadsheet"
-    assert ("ada", "03-loops", "1 of 1", "1", "1", "0") in class_table(found).rows
+    assert "'=Benjamin" in scores_as_csv(result), "no formula for a spreadsheet"
+    assert ("ada", "03-loops", "1 of 1", "1", "1", "0") in class_table(result).rows
     assert main(["progress", str(tmp_path / "class"), "--csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "ada,03-loops,visits,1,1,1,0"
     assert main(["progress", str(tmp_path / "nowhere")]) == 1
@@ -88,20 +88,20 @@ def test_unnamed_learner_is_named_after_the_folder(tmp_path):
 
 
 def test_table_for_teachers_counts_confident_wrong_answers(cast):
-    asked = Question(cast, tries=2, name="08-x/the-way")
+    open_question = Question(cast, tries=2, name="08-x/the-way")
     for place, sure in (("end", True), ("Socket-2", False), ("Socket-3", True)):
-        asked.guess(place, sure=sure)
-    kept = read_guesses(guesses_file())
-    assert [(one.guess, one.sure) for one in kept] == [("end", True), ("Socket-2", False)]
-    (found,) = scores(kept)
-    assert (found.tries, found.points, found.misled) == (2, 0.5, True)
-    assert class_table([found]).rows[0][-2:] == ("0.5", "1")
-    assert not any(one.misled for said in (False, None) for one in scores([kept[0]._replace(sure=said)]))
+        open_question.guess(place, sure=sure)
+    recorded_guesses = read_guesses(guesses_file())
+    assert [(one.guess, one.sure) for one in recorded_guesses] == [("end", True), ("Socket-2", False)]
+    (result,) = scores(recorded_guesses)
+    assert (result.tries, result.points, result.misled) == (2, 0.5, True)
+    assert class_table([result]).rows[0][-2:] == ("0.5", "1")
+    assert not any(one.misled for said in (False, None) for one in scores([recorded_guesses[0]._replace(sure=said)]))
 
 
 def test_stored_guess_is_shortened_text():
     with pytest.raises(MateriaError):
         check("x", a=("<b>" * 500, "y"))
-    kept = json.loads(guesses_file().read_text())
-    assert len(kept["guess"]) <= 200
-    assert kept["right"] is False
+    recorded_guesses = json.loads(guesses_file().read_text())
+    assert len(recorded_guesses["guess"]) <= 200
+    assert recorded_guesses["right"] is False

@@ -99,8 +99,8 @@ def drawn(draw, number):
         name = socket.materia.id
         agents[name] = ["Done."] * MAX_VISITS
         if name.startswith("Ask"):
-            said = [chance.random() < 0.5 for _ in range(chance.randint(1, 6))]
-            verdicts[id_] = [*said, *[True] * (MAX_VISITS - len(said))]
+            random_verdicts = [chance.random() < 0.5 for _ in range(chance.randint(1, 6))]
+            verdicts[id_] = [*random_verdicts, *[True] * (MAX_VISITS - len(random_verdicts))]
             agents[name] = [{"satisfied": verdict, "context": "As said."} for verdict in verdicts[id_]]
     agents["List"] = {"workItems": [{"title": title, "context": "An item."} for title in items]}
     script = ScriptedVerdicts(items, verdicts)

@@ -142,9 +142,9 @@ def shell(project, monkeypatch):
         (project / needed).symlink_to(NOTEBOOKS / needed)
     monkeypatch.chdir(project)
     monkeypatch.syspath_prepend(str(project))
-    made = new_shell()
-    yield made
-    bench = made.user_ns.get("wb")
+    new_ipython = new_shell()
+    yield new_ipython
+    bench = new_ipython.user_ns.get("wb")
     if isinstance(bench, Workbench):
         bench.close()
 
@@ -185,8 +185,8 @@ def test_lesson_answered_correctly_records_no_wrong_guess(name, shell):
             panel.buttons[predict(panel.cast, "stop").outcome].click()
             assert runs_of(panel.question.twin).wait(30)
             panel.close()
-    kept = read_guesses(guesses_file())
-    assert {one.lesson for one in kept} == {stem(name)}
+    recorded_guesses = read_guesses(guesses_file())
+    assert {one.lesson for one in recorded_guesses} == {stem(name)}
     rows = progress().rows
     assert all(row[2:] == ("1", "✓", "1") for row in rows), rows
     assert {row[1] for row in rows} >= QUESTIONS[stem(name)].keys()

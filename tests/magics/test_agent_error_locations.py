@@ -12,36 +12,36 @@ from materia_nb.widgets.frontend import FONT
 
 
 @pytest.fixture
-def asked(shell):
+def ask_shell(shell):
     cell(shell, "define loadout Ask", ASK)
     return shell
 
 
-def failed(shell):
+def failure_message(shell):
     cast = line(shell, "cast x")
     with pytest.raises(MateriaError):
         cast.run(), cast.run()
     return cast.failure.message
 
 
-def test_cell_function_is_located_by_cell_and_line(asked):
-    asked.run_cell("def judge(turn):\n    return 1 / 0", store_history=True)
-    asked.user_ns["wb"].agent("Judge", asked.user_ns["judge"])
-    assert re.search(r"line 2 of cell In\[\d+\]", failed(asked))
+def test_cell_function_is_located_by_cell_and_line(ask_shell):
+    ask_shell.run_cell("def judge(turn):\n    return 1 / 0", store_history=True)
+    ask_shell.user_ns["wb"].agent("Judge", ask_shell.user_ns["judge"])
+    assert re.search(r"line 2 of cell In\[\d+\]", failure_message(ask_shell))
 
 
-def test_agent_cell_is_located_by_line(asked):
-    run(asked, "%%materia agent Judge\nx = 1\nreturn x / 0")
-    assert "line 3 of the cell %%materia agent Judge" in failed(asked)
-    assert "traceback" in asked.user_ns["wb"].current.failure.hint
+def test_agent_cell_is_located_by_line(ask_shell):
+    run(ask_shell, "%%materia agent Judge\nx = 1\nreturn x / 0")
+    assert "line 3 of the cell %%materia agent Judge" in failure_message(ask_shell)
+    assert "traceback" in ask_shell.user_ns["wb"].current.failure.hint
 
 
-def test_traceback_can_be_shown(asked):
+def test_traceback_can_be_shown(ask_shell):
     with pytest.raises(MateriaError, match="No agent"):
-        line(asked, "cast x") and line(asked, "why --traceback")
-    run(asked, "%%materia agent Judge\nreturn 1 / 0")
-    failed(asked)
-    assert "ZeroDivisionError" in text(line(asked, "why --traceback"))
+        line(ask_shell, "cast x") and line(ask_shell, "why --traceback")
+    run(ask_shell, "%%materia agent Judge\nreturn 1 / 0")
+    failure_message(ask_shell)
+    assert "ZeroDivisionError" in text(line(ask_shell, "why --traceback"))
 
 
 def test_canvas_font_is_supported_by_cytoscape():

@@ -87,10 +87,10 @@ def test_name_differing_by_a_number_is_not_suggested(shell):
 
 def test_resume_of_a_missing_cast_lists_casts_with_requests(shell):
     line(shell, "load hello.json")
-    made = cell(shell, "cast", "write a guide\n\n- short")
+    error_text = cell(shell, "cast", "write a guide\n\n- short")
     with pytest.raises(MateriaError) as caught:
         line(shell, "resume nope")
-    assert f"{made.id}  write a guide / - short" in caught.value.hint
+    assert f"{error_text.id}  write a guide / - short" in caught.value.hint
     assert "write a guide / - short" in text(line(shell, "list casts"))
 
 
