@@ -130,7 +130,7 @@ def _turn_answer(turn: TurnRecord) -> JSON:
 
 
 def _compared_decision(step: StepRecord) -> tuple[object, ...]:
-    """Return the parts of a step's decision that are compared: not the edge use counts and not the failure message."""
+    """Return the parts of a step's decision that are compared, without edge use counts and failure messages."""
     decision = step.decision
     if decision is None:
         return ()

@@ -446,7 +446,7 @@ def _filler(characters: int) -> str:
 
 
 def _estimate_usage(casts: Sequence[Sequence[_Turn]]) -> UsageEstimate:
-    """Return the spread of the total usage over the casts."""
+    """Return the estimated usage of a cast: the mean and the range of the turns, tokens and cost of all casts."""
     costs = [[turn.cost for turn in turns if turn.cost is not None] for turns in casts]
     return UsageEstimate(
         _spread([len(turns) for turns in casts]),
