@@ -270,7 +270,7 @@ def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
     except MateriaError:
         return None
     if done.state.status == "held":
-        return "a stop, where you decide"
+        return "a stop for your decision"
     if done.state.failure is not None and done.decision is not None:
         return f"a failure: {done.state.failure.kind}"
     return None if done.decision is None else _edge_words(now, done.decision)

@@ -438,7 +438,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
     in_lane = past is not None and past.engine.lane is not None
     left = len(now.abandoned) + len(now.session.streams_left)
     branches = [
-        [index, f"branch {index + 1}: left after step {steps[0].number - 1}"]
+        [index, f"branch {index + 1}: abandoned after step {steps[0].number - 1}"]
         for index, steps in enumerate(now.abandoned)
         if steps
     ]
@@ -504,7 +504,7 @@ def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
         index: index of the shown cast; if it is the first cast, the latest fork is compared.
     """
     if len(casts) < 2:
-        return [Line("Fork a step to compare both casts here, side by side.", "quiet")]
+        return [Line("Fork the cast at a step to compare both casts here, side by side.", "quiet")]
     index = index or len(casts) - 1
     compared = CompareView(casts[0].side, casts[index].side)
     return [Line(f"A is the original, B is fork {index}."), *compared.in_words(casts[0].names)]

@@ -466,7 +466,9 @@ def require_same_cast(panel: CastSurface, identity: Token) -> None:
 
 
 def _outdated() -> MateriaError:
-    return outdated("the cast has moved on since this was shown", "check the current panel, then press again")
+    return outdated(
+        "the cast has changed since the page showed it", "check the current state in the panel, then click again"
+    )
 
 
 def require_idle(panel: CastSurface) -> None:

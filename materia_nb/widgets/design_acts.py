@@ -459,7 +459,9 @@ def turn(session: DesignState, of: DesignPart) -> str:
         summary = session.design.exit_to_edge(owner, index)
         session.selected = ("socket", source)
         return summary
-    raise design_error("only an edge or an exit can be turned into the other", "design", "select an edge or an exit")
+    raise design_error(
+        "only an edge or an exit can be converted to the other kind", "design", "select an edge or an exit"
+    )
 
 
 @act

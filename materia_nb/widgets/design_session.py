@@ -319,7 +319,7 @@ def reload(session: DesignState) -> str:
 def _require_shown(session: DesignState, design: Token) -> None:
     """Refuse to cast a design that has changed since the page showed it, or to cast it again (R70)."""
     if design != session.identity:
-        raise outdated("the design has changed since this was shown", "check the current design, then cast it")
+        raise outdated("the design has changed since the page showed it", "check the current design, then cast it")
 
 
 @design_messages.guarded(_require_shown)

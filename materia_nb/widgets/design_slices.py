@@ -106,8 +106,8 @@ def _left(design: Design) -> str:
     if not design.changed:
         return "all changes are saved."
     if design.draft_error:
-        return f"its file has the last saved version; {design.draft_error}."
-    return f"it offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
+        return f"the file has the last saved version; {design.draft_error}."
+    return f"the new panel offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
 
 
 def _palette_slice(design: Design) -> DesignSlice:
@@ -250,7 +250,7 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
         turns = len(explored.witness(end).route)
         if end == "complete":
             max_turns = explored.most_turns() if explored.complete_search else None
-            bound = f", at most {max_turns} agent turns" if max_turns is not None else ", no bound on its turns"
+            bound = f", at most {max_turns} agent turns" if max_turns is not None else ", number of turns not limited"
             about = f"shortest in {counted(turns, 'visit')}{bound}{chance}"
             rows.append(_row("ends", "can end", about, witness=end))
         else:

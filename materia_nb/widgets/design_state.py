@@ -333,7 +333,7 @@ def _socket(session: DesignState, pick: Selection) -> DesignSlice:
         "isMarked": id_ in session.marked,
         "removes": shorten(removed, 300),
         "fields": [
-            _id_field(session, pick, "Every reference to it follows."),
+            _id_field(session, pick, "Every reference to the socket changes with its id."),
             *_fields(session, pick, SocketFields, raw),
         ],
         "ways": _ways(design.document, facts, id_),
@@ -409,7 +409,7 @@ def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
     return {
         "words": label,
         "about": f"{prompt.characters:,} characters, about {prompt.tokens:,} tokens (one per four characters). "
-        "The answers before this prompt are invented and short.",
+        "The earlier answers in this example are invented and short.",
         "parts": [
             {
                 "title": part.heading,
@@ -460,8 +460,8 @@ def _line(session: DesignState, pick: Selection) -> DesignSlice:
         return {
             "kind": "oldExit",
             "title": f"exit of loop {part(owner)}",
-            "sub": "in the older form",
-            "sentence": "It is the field exit of the loop, which also sets an advance. Remove deletes the field.",
+            "sub": "legacy field exit",
+            "sentence": "This exit is the loop's field exit, which also sets an advance. Remove deletes the field.",
             "fields": [],
             "json": pretty(written(document, "loop", owner).get("exit")),
         }

@@ -110,7 +110,9 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         parts.append(Fold("traceback", [Code(outgoing_traceback(raised))]))
     if changed is not None:
         used_by_steps = (
-            f" (also in {', '.join(changed.fixed_fields)}, which earlier steps used)" if changed.fixed_fields else ""
+            f" (including {', '.join(changed.fixed_fields)}, which earlier steps already used)"
+            if changed.fixed_fields
+            else ""
         )
         parts += [Heading(f"changed since this cast began{used_by_steps} · {changed.materia}", small=True)]
         parts.append(LineDiff(changed.lines))
@@ -150,7 +152,7 @@ def _ended_words(command: dict[str, JSON] | None) -> str:
     if command.get("startError"):
         return "could not be started"
     if command.get("timedOut"):
-        return f"took longer than {command.get('timeoutMs')} ms and was ended"
+        return f"took longer than {command.get('timeoutMs')} ms and was stopped"
     if command.get("signal"):
         return f"ended with signal {command['signal']}"
     return f"ended with code {command['code']}" if command.get("code") else ""
@@ -172,7 +174,7 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
         parts += [Heading(name, small=True), content] if name == "stderr" else [Fold(name, [content])]
     argv = command.get("command")
     inside = [Code("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
-    locations = [f"{name} kept in {artifact}" for name, artifact in files if artifact]
+    locations = [f"{name} saved in {artifact}" for name, artifact in files if artifact]
     parts.append(Fold("command, and where its output is saved", [*inside, *lines(locations, "quiet")]))
     return parts
 
@@ -250,7 +252,7 @@ def next_actions(now: Snapshot) -> list[dict[str, str]]:
         return []
     acts = [
         ("again", "Cast again", "start again with the same request, loadout and agents"),
-        ("fork", "Fork", "start another cast from the end, or from the selected step"),
+        ("fork", "Fork", "start another cast from the end of this cast, or from the selected step"),
         ("compare", "Compare…", "compare with another cast of the project"),
         ("label", "Label…", "give the cast a name"),
         ("keep_test", "Keep as a test", "save a test for pytest: the same answers must take the same route"),

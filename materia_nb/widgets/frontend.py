@@ -304,5 +304,5 @@ class MessageRegistry:
         message = self.messages.get(kind) if isinstance(kind, str) else None
         if message is None:
             problem = f"The panel does not support the message {shorten(str(kind), 60)!r}."
-            raise bad_message(problem, "reload the page: its front-end may be of another version")
+            raise bad_message(problem, "reload the page; it may be from another version of the package")
         return message.run(receiver, values)

@@ -286,7 +286,7 @@ class GraphElements:
         return {
             "classes": f"{use_class} break".strip() if stops else use_class,
             "words": f"{title}\n{labels}"
-            + (f"\ntaken {counted(taken_times, 'time')} between the two" if taken_times else "")
+            + (f"\ntaken {counted(taken_times, 'time')} (all edges between these sockets)" if taken_times else "")
             + ("\nbreakpoint" if stops else ""),
         }
 

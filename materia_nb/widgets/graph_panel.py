@@ -98,7 +98,7 @@ def _read_socket(element: str, info: ValidationInfo) -> str:
     selection = _read_element(element, info)
     if selection is None or selection[0] != "socket":
         problem = f"The graph no longer has a socket {shorten(element, 120)!r}."
-        raise bad_message(problem, "try again on the current graph")
+        raise bad_message(problem, "reload the page, then try again on the current graph")
     return selection[1]
 
 

@@ -128,8 +128,8 @@ def _is_about(cast: Snapshot, step: StepRecord, index: int) -> bool:
 def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Block]:
     """Return the content of a tab about a step: the reasons for its decision, its tool calls, or its handoff."""
     if step is None:
-        lacking = "nothing has been decided" if name == "why" else "nothing has been handed on"
-        return [Line(f"No step yet: {lacking}.", "quiet")]
+        subject = "Decisions" if name == "why" else "Outputs"
+        return [Line(f"No step has run yet. {subject} appear here after a step.", "quiet")]
     if name == "calls":
         return call_blocks(step.calls)
     if name == "why":

@@ -292,7 +292,7 @@ class Inspector:
         when = {
             "exit": f"the list is exhausted, and {link.condition}",
             "implied": "always: a socket without edges ends the cast successfully",
-        }.get(link.kind, f"{link.condition}{f', checked as number {link.order}' if link.order else ''}")
+        }.get(link.kind, f"{link.condition}{f', checked in position {link.order}' if link.order else ''}")
         rows = [
             ("from", self.names[link.source]),
             ("to", self.names.get(link.target, "the end")),

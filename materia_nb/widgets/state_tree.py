@@ -135,7 +135,7 @@ class WatchList:
         if len(self._paths) >= _MOST and path not in self._paths:
             raise MateriaError(
                 f"This panel already watches {_MOST} paths, the maximum.",
-                hint="stop watching one of them first",
+                hint="remove a watched path, then try again",
                 kind="bad_path",
             )
         self._paths[path] = None
@@ -282,7 +282,7 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
         olds = [None, None] if origin is None else texts(before)
         typed = [old if text is None else text for text, old in zip((title, context), olds, strict=True)]
         if None in typed:
-            problem = "Nothing was done: the list that these items come from is no longer known."
+            problem = "Nothing was done: the list of items that you edited is no longer available."
             raise MateriaError(problem, hint="revert your changes, then edit the current list", kind="outdated")
         new_items.append(
             before if olds == typed else dict(zip(_TEXTS, typed, strict=True))

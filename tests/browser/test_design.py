@@ -483,7 +483,7 @@ def test_design_survives_a_kernel_restart_and_pressing_enter_casts_it_once(desig
     designer.connect("Socket-1", "Socket-2", "connected Socket-1 to Socket-2")
     before = designer.document(2)
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
-    panel.get_by_text("it offers the draft of Eight, with all 4 steps").wait_for()
+    panel.get_by_text("the new panel offers the draft of Eight, with all 4 steps").wait_for()
     lab.screenshot("design-kernel-gone")
     lab.run_cell(0)
     lab.run_cell(1)
@@ -496,7 +496,7 @@ def test_design_survives_a_kernel_restart_and_pressing_enter_casts_it_once(desig
 
     # Enter begins one cast, and the key does not press the button that the focus goes back to.
     designer.press("Cast it")
-    panel.get_by_label("Cast it for: what is asked for").fill("an app")
+    panel.get_by_label("Request: purpose of the cast").fill("an app")
     page.keyboard.press("Enter")
     panel.locator(".mnb-pill").first.wait_for()
     assert not panel.locator(".mnb-d-ask").is_visible()

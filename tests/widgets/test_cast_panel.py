@@ -290,7 +290,7 @@ def test_long_item_is_fetched_completely_and_survives_edits_of_others(bench, cas
     assert say(panel, "items", rows=rows, base=base) == ""
     assert cast.now.work_items == [*h.items("b"), {"title": "a", "context": context}]
     before = cast.runner.session
-    assert "no longer known" in say(panel, "items", rows=[["a", None, 0]], base="of another kernel")
+    assert "no longer available" in say(panel, "items", rows=[["a", None, 0]], base="of another kernel")
     assert "Nothing was done" in say(panel, "item_texts", base="of another kernel", index=0, token="t")
     assert cast.runner.session is before
 
@@ -398,7 +398,7 @@ def test_verdict_button_over_the_limit_says_that_it_stops_the_cast(tmp_path, mak
     panel = make(cast)
     say(panel, "enter")
     say(panel, "items_answer", rows=[["a", "about a", None]], reason="", satisfied=None)
-    for leads in ("Build (1st of 1 times)", "a stop, where you decide"):
+    for leads in ("Build (1st of 1 times)", "a stop for your decision"):
         cast.run()
         assert content(panel, "answer")["form"]["verdict"] == {"yes": "Tell", "no": leads}
         assert say(panel, "verdict", satisfied=False, reason="not yet") == ""
@@ -695,7 +695,7 @@ def test_going_back_leaves_a_visible_branch(cast, make):
     assert panel.front.timeline["at"] is None
     assert [words for _, words in panel.front.timeline["lines"]] == [
         "current branch",
-        "branch 1: left after step 2",
+        "branch 1: abandoned after step 2",
     ]
     say(panel, "line", line=0)
     assert panel.front.timeline["total"] == 4

@@ -145,7 +145,7 @@ def test_slow_part_is_computed_only_while_open(cast):
     panel = CastPanel(cast)
     assert panel.front.compare == {}
     panel.guarded(panel.on_message)({"kind": "dock", "dock": "compare"})
-    assert "Fork a step" in panel.front.compare["blocks"][0]["text"]
+    assert "Fork the cast at a step" in panel.front.compare["blocks"][0]["text"]
     panel.close()
 
 

@@ -211,7 +211,7 @@ def test_autosave_of_a_dead_kernel_can_be_restored_or_discarded(project):
     assert panel.design.document == gone.document
     bar = panel.front.design["bar"]
     assert bar["note"]["words"].startswith("continued with the draft of ")
-    assert bar["left"] == "it offers the draft of Mine, with all 2 steps."
+    assert bar["left"] == "the new panel offers the draft of Mine, with all 2 steps."
     assert wb.loadouts.drafts() == ()
 
     panel.design.save_draft = None  # and again

@@ -85,7 +85,7 @@ export function barPart(host, send, shell) {
     { words: "Abort the cast", tone: "bad", acts: true, act: () => send("abort") },
     { words: "Keep it", act: () => {} },
   ]), { class: "mnb-b mnb-bad", "aria-haspopup": "menu" });
-  const leave = actButton("Leave it behind", "continue without the running function; a late answer is discarded", () => send("leave"));
+  const leave = actButton("Continue without it", "continue without the running function; a late answer is discarded", () => send("leave"));
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
   const allow = actButton("Allow", "run exactly this, once", () => send("allow"));
   const review = button("Review…", "the command is too long for this bar; shows the whole command", () => send("tab", { tab: "answer" }));

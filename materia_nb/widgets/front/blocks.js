@@ -61,7 +61,7 @@ function blockNode(block, open, send, say = (text) => text) {
     case "action":
       return h("p", { class: "mnb-p" }, `${block.text} `, (["select", "lane"].includes(block.kind) ? button : actButton)(block.words, block.explained, () => send(block.kind, block.values), { class: "mnb-b mnb-small" }));
     default:
-      throw new Error(`no block is ${block.is}`);
+      throw new Error(`unknown kind of block: ${block.is}`);
   }
 }
 

@@ -6,10 +6,10 @@ import { CHORDS } from "./design_bar.js";
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /** What each key does: as the legend and who reads aloud say it. @type {[keys: string, does: string][]} */
-export const KEYS = [["Arrows", "go from socket to socket"], ["E", "cycles through the edges of a socket"], ["Enter", "opens what is selected"], ["/", "finds"], ["+ − 0", "zoom, and show the whole"],
+export const KEYS = [["Arrows", "go from socket to socket"], ["E", "cycles through the edges of a socket"], ["Enter", "opens the selected part"], ["/", "finds"], ["+ − 0", "zoom, and show the whole graph"],
   ["M", "opens the menu"], ["Space", "folds a loop"]];
 /** @type {[keys: string, does: string][]} */
-export const DESIGN_KEYS = [["C", "connects"], ["N", "adds what comes next"], ["1 2 3 …", "set when the selected edge is taken"], ["[ ]", "check it earlier or later"], ["Delete", "removes what is selected"]];
+export const DESIGN_KEYS = [["C", "connects"], ["N", "adds the next socket"], ["1 2 3 …", "set when the selected edge is taken"], ["[ ]", "check it earlier or later"], ["Delete", "removes the selected part"]];
 export const KEYS_IN_WORDS = `Keys: ${KEYS.map((keyAndEffect) => keyAndEffect.join(" ")).join(", ")}; while designing ${DESIGN_KEYS.map((keyAndEffect) => keyAndEffect.join(" ")).join(", ")}`;
 
 /** @param {import("./canvas.js").Canvas} canvas @returns {(event: KeyboardEvent) => void} */

@@ -30,7 +30,7 @@ export function designBarPart(host, send, menuEntries = () => []) {
   tidy.prepend(icon("layout"));
   const estimate = h("span", { class: "mnb-dim mnb-d-estimate", role: "status" });
   const cast = button("Cast it", "start a cast of the design as it is now, saved or not; shows an estimate first", () => {
-    ask("Cast it for", "what is asked for", (request) => act("cast", { request, design: identity }));
+    ask("Request", "purpose of the cast", (request) => act("cast", { request, design: identity }));
     line.append(estimate);
     act("estimate");
   }, { class: "mnb-b mnb-main" });

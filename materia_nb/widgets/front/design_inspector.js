@@ -104,7 +104,7 @@ export function designInspectorPart(host, send) {
           say();
         }),
         line(h("span", { class: "mnb-dim" }, "at most"), limit, h("span", { class: "mnb-dim" }, "times for each item")), sentence,
-        line(button("Connect → click the target", "then click the target in the picture", () => arm(`Click where ${id} leads.`, connect)))));
+        line(button("Connect → click the target", "then click the target in the picture", () => arm(`Click the target of the new edge from ${id}.`, connect)))));
       return () => wayList(list, data.ways, "no edges: the cast ends here");
     },
     exits(into) {
@@ -126,14 +126,14 @@ export function designInspectorPart(host, send) {
       into.append(h("div", { class: "mnb-d-row" }, h("span", { class: "mnb-d-label" }, "goes over"), source), part, members);
       const change = (/** @type {string[]} */ ids) => act("members", { loop: data.of[1], ids });
       const member = (/** @type {string} */ id) => h("span", { class: "mnb-d-member" }, button(id, `select ${id}`, () => act("pick", { part: ["socket", id], keep: true }), { class: "mnb-d-link" }),
-        button("×", `take ${id} out of the loop`, () => change(data.members.filter((other) => other !== id)), { class: "mnb-x", "aria-label": `take ${id} out of the loop` }));
+        button("×", `remove ${id} from the loop`, () => change(data.members.filter((other) => other !== id)), { class: "mnb-x", "aria-label": `remove ${id} from the loop` }));
       return () => {
         const more = selectOf("add a member …", data.sockets.filter((id) => !data.members.includes(id)));
         more.addEventListener("change", () => more.value && change([...data.members, more.value]));
-        refill(source, chooser("what the loop goes over", [["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], data.source, (sourceKind) => act("source", { loop: data.of[1], source: sourceKind })));
+        refill(source, chooser("list of the loop", [["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], data.source, (sourceKind) => act("source", { loop: data.of[1], source: sourceKind })));
         fieldForm.update(data.fields);
         refill(members, labelled("members (the first one starts each round)"), line(data.members.map(member)),
-          line(more, data.marked.length > 0 && button(`Take the ${data.marked.length} marked`, "make the loop of the marked sockets", () => change(data.marked))));
+          line(more, data.marked.length > 0 && button(`Use the ${data.marked.length} marked`, "make the marked sockets the members of the loop", () => change(data.marked))));
       };
     },
     materia(into) {
@@ -163,8 +163,8 @@ export function designInspectorPart(host, send) {
         sentence.hidden = !sentence.textContent;
         fieldForm.update(data.fields);
         redraw(order, () => [
-          data.first === false && button("↑ earlier", "check it before the one above", () => act("order", { of: data.of, by: -1 })),
-          data.last === false && button("↓ later", "check it after the one below", () => act("order", { of: data.of, by: 1 })),
+          data.first === false && button("↑ earlier", "move it up, to be checked earlier", () => act("order", { of: data.of, by: -1 })),
+          data.last === false && button("↓ later", "move it down, to be checked later", () => act("order", { of: data.of, by: 1 })),
           data.turn && button(data.turn, "turn an edge into an exit, or an exit into an edge", () => act("turn", { of: data.of })),
         ], title);
       };
@@ -245,7 +245,7 @@ function wouldBeTold(into) {
   const open = new Set(["Your task"]);
   let situation = "";
   const row = (/** @type {PromptShare} */ { title, size, tokens, share, note, text }) => {
-    const head = [h("span", { class: "mnb-d-partname" }, title), h("span", { class: "mnb-d-size", title: `some ${tokens} tokens` }, size ? size.toLocaleString("en") : "–"),
+    const head = [h("span", { class: "mnb-d-partname" }, title), h("span", { class: "mnb-d-size", title: `about ${tokens} tokens` }, size ? size.toLocaleString("en") : "–"),
       size ? h("span", { class: "mnb-d-share", "aria-hidden": "true", style: `--share: ${share}` }) : h("span", {}), (note || !size) && h("span", { class: "mnb-dim mnb-d-why" }, size ? note : `left out: ${note}`)];
     if (!size) return h("div", { class: "mnb-d-part mnb-dim" }, head);
     const node = h("details", { class: "mnb-d-layer", open: open.has(title) }, h("summary", { class: "mnb-d-part" }, head), h("pre", { tabindex: "0" }, text));

@@ -52,14 +52,14 @@ export function castsView({ model, el }) {
   const castName = h("strong", { class: "mnb-cut" });
   const open = button("Open", "show it below, read-only", () => send("open", aboutPicked()), { class: "mnb-b mnb-main" });
   const resume = button("Resume", "show it below, to continue it", () => send("resume", aboutPicked()));
-  const fork = button("Fork", "another cast from where it is now, shown below", () => send("fork", aboutPicked()));
+  const fork = button("Fork", "fork the cast at its current state, and show the fork below", () => send("fork", aboutPicked()));
   const compare = button("Compare…", "with another cast", () => choose());
-  const label = button("Label…", "give it a name, and tags", () => askLabel());
+  const label = button("Label…", "set its name and tags", () => askLabel());
   const remove = button("Delete…", "delete it from disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
-  const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "what is done with this cast" }, castName, h("span", { class: "mnb-space" }), open, resume, fork, compare, label, remove);
+  const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "actions for this cast" }, castName, h("span", { class: "mnb-space" }), open, resume, fork, compare, label, remove);
   const left = h("div", {}), right = h("div", {});
   const glance = h("div", { class: "mnb-glance", tabindex: "0", role: "region", "aria-label": "the selected cast" }, left, right);
-  const compared = h("div", { class: "mnb-compared", tabindex: "0", role: "region", "aria-label": "how they differ" });
+  const compared = h("div", { class: "mnb-compared", tabindex: "0", role: "region", "aria-label": "differences between the casts" });
   const below = h("div", { class: "mnb-row mnb-below" });
   const kernelGone = h("div", { class: "mnb-gone", role: "alert" }, "The kernel of this list is gone. Run its cell again.");
   const front = h("div", { class: "mnb-front", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() }, head, grid.node, notice, foot, glance, compared, below, kernelGone, line);
@@ -91,7 +91,7 @@ export function castsView({ model, el }) {
   };
   const askDelete = () => {
     const { words: name } = picked(), about = aboutPicked();
-    openMenu(remove, [{ words: `Delete “${name}” from the disk? It cannot be brought back.` }, { words: "Delete it", tone: "bad", act: () => send("delete", about) }, { words: "Keep it", act: () => {} }]);
+    openMenu(remove, [{ words: `Delete “${name}” from the disk? A deleted cast cannot be restored.` }, { words: "Delete it", tone: "bad", act: () => send("delete", about) }, { words: "Keep it", act: () => {} }]);
   };
   /** Request the portion of rows around an index, each portion once. @param {number} index */
   const fetchRows = async (index) => {

@@ -202,7 +202,7 @@ export function itemsPart(host, send, controls) {
   };
   const input = (/** @type {number} */ index, /** @type {ItemField} */ name) => {
     const wrong = issues.get(`${index}.${name}`), value = rows[index][name];
-    const fieldNode = h("input", { class: "mnb-in mnb-cell", "data-field": name, value, "aria-label": `${name} of WI-${index + 1}`, placeholder: name === "title" ? "title: what is to be done" : "context: all that is needed to do it", title: wrong || (name === "context" ? value.slice(0, 600) : ""), "aria-invalid": wrong ? "true" : null });
+    const fieldNode = h("input", { class: "mnb-in mnb-cell", "data-field": name, value, "aria-label": `${name} of WI-${index + 1}`, placeholder: name === "title" ? "title: the work to do" : "context: all information needed for the work", title: wrong || (name === "context" ? value.slice(0, 600) : ""), "aria-invalid": wrong ? "true" : null });
     fieldNode.addEventListener("input", () => {
       rows[index][name] = fieldNode.value; // by index: the rows may have changed since this field was made
       touched();

@@ -76,13 +76,13 @@ export function palettePart(host, send) {
     openMenu({ ...at, within: host }, [
       ...data.flatMap((group) => group.entries.map((materia) => ({ words: materia.label, sign: signOf(materia), act: () => send("add", { materia: materia.id, x, y, source }) }))),
       { words: "the end of the cast", sign: /** @type {const} */ ("exit"), act: () => send("connect", { from: source, to: "end" }) },
-    ], { label: `what comes after ${source}`, sought: true, named: [creator("agent"), creator("utility")] });
+    ], { label: `next materia after ${source}`, sought: true, named: [creator("agent"), creator("utility")] });
   };
   /** @type {Element|null} */
   let surface = null;
   /** Ask for the name of a new materia, then create and place it. @param {"agent"|"utility"} kind */
   const askFor = (kind) => askLine(newName, { words: `name of the new ${kind}`, shape: "name" }, (id) => id && send("make", { type: kind, id, then: { kind: "add", materia: id } }));
-  const maker = (/** @type {"agent"|"utility"} */ kind) => button(`+ ${kind}`, `make a new ${kind} and place it`, () => askFor(kind), { class: "mnb-b mnb-small mnb-quiet" });
+  const maker = (/** @type {"agent"|"utility"} */ kind) => button(`+ ${kind}`, `create a new ${kind} and add it to the graph`, () => askFor(kind), { class: "mnb-b mnb-small mnb-quiet" });
   host.append(h("div", { class: "mnb-d-palette" }, find, h("div", { class: "mnb-d-news" }, maker("agent"), maker("utility")), newName, none, groups));
   return {
     /** @param {{palette?: {groups: Group[]}}} slice */

@@ -43,7 +43,7 @@ export function problemsPart(host, send) {
   const happens = () => {
     const explored = data.happens;
     const exploreButton = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take; no agent is asked", () => act("explore"));
-    if (!explored) return h("div", note, exploreButton, h("span", dim, " every route that a cast can take, before any agent is asked: can it end, fail, get stuck; what is never taken"));
+    if (!explored) return h("div", note, exploreButton, h("span", dim, " every route that a cast can take, before any agent is asked: to find out whether it can end, fail or get stuck, and which edges are never taken"));
     const { rows, notes, route, states, whole: isComplete, stale } = explored;
     return h("div", {},
       h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since then. "), exploreButton, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${isComplete ? "" : "; stopped early: other states are unknown"}`)),
@@ -59,7 +59,7 @@ export function problemsPart(host, send) {
       h("div", {}, h("div", label, "not saved"),
         unsaved.length ? table(["done", "where", "what"], unsaved.map((change) => h("tr", {}, cell(change.verb), cell(h("code", {}, change.where)), cell(h("code", {}, change.about))))) : h("p", dim, "nothing"),
         more > 0 && h("p", dim, `and ${more} more`)),
-      h("div", {}, h("div", label, "steps, the last one first"),
+      h("div", {}, h("div", label, "steps, latest first"),
         h("ol", { class: "mnb-d-steps" }, undone.toReversed().map((step) => h("li", { class: "mnb-d-undone" }, `undone: ${step}`)), steps.map((step) => h("li", {}, step))), !steps.length && !undone.length && h("p", dim, "none yet")));
   };
   const draw = () => {

@@ -70,7 +70,7 @@ export function timelinePart(host, send, controls) {
   const filter = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "filter steps", "aria-label": "filter steps by socket, item or output" });
   const line = h("select", { class: "mnb-in", "aria-label": "branch of steps", onchange: () => send("line", { line: line.value === "" ? null : Number(line.value) }) });
   const play = button("▶", "play the steps", () => (playing ? stop() : start()), { ...small, "aria-label": "play the steps" });
-  const speed = h("select", { class: "mnb-in", "aria-label": "how fast the steps are played" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([label, wait]) => h("option", { value: wait }, label)));
+  const speed = h("select", { class: "mnb-in", "aria-label": "playback speed" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([label, wait]) => h("option", { value: wait }, label)));
   const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "selected step" });
   const now = button("Now", "show the present again", () => (stop(), send("now")), small);
   const back = actButton("Back to here", "Continue the cast from here; the later steps stay as a branch. Files do not change; if snapshots are kept, the tab Files can restore them.", () => send("back", { step: data.step ?? 0 }), small);
