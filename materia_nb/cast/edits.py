@@ -127,14 +127,14 @@ class Edits:
         Raises:
             MateriaError: no item is being worked on (``no_item``), or as :meth:`items`.
         """
-        now = self._runner.snapshot()
-        if WORKED_ON not in now.standings:
+        snapshot = self._runner.snapshot()
+        if WORKED_ON not in snapshot.standings:
             raise MateriaError(
                 "No work item is being worked on, so none can be abandoned.",
                 hint="remove an open item from the list with edit items",
                 kind="no_item",
             )
-        return self.items(now.work_items, range(len(now.work_items)), abandon=True)
+        return self.items(snapshot.work_items, range(len(snapshot.work_items)), abandon=True)
 
     def _edit(self, command: Callable[..., Events], *arguments: object) -> tuple[str, ...]:
         before = self._runner.session.edits

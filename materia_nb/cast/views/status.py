@@ -70,11 +70,11 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         pause: the reason why a run stopped here, if one did.
         hit: the breakpoints that the cast is at.
     """
-    now = cast.engine
+    engine = cast.engine
     lines = [*_progress(cast), *_lanes(cast), *_warnings(cast.warnings), *cast.messages, *_pinned(cast), *_notes(cast)]
     if cast.stopping is not None:
         return (*lines, f"stopping, {cast.stopping}")
-    failure = now.failure
+    failure = engine.failure
     if failure is not None:
         name = cast.names.get(failure.socket or "", "The cast")
         lines.append(f"{name} {failure_words(failure.kind)}: {failure.message}")
@@ -83,17 +83,17 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         if failure.hint:
             lines.append(f"to continue: {failure.hint}")
         lines += _offered(cast)
-    elif now.hold is not None and now.at is not None:
-        lines += _held_for(cast, now.hold, now.at.socket)
-    elif now.status == "waiting":
+    elif engine.hold is not None and engine.at is not None:
+        lines += _held_for(cast, engine.hold, engine.at.socket)
+    elif engine.status == "waiting":
         lines.append(_waiting_for(cast) + _because(cast, pause, hit))
-    elif now.status == "ready":
+    elif engine.status == "ready":
         because = _because(cast, pause, hit)
         if any(lane.wants_a_person for lane in cast.lanes.values()):
             lines.append(f"waits for you{because}: reply --lane NAME")
         else:
             lines.append(f"next: {_next(cast)}{because}")
-    elif now.status == "complete":
+    elif engine.status == "complete":
         lines += _concluded(cast)
     return tuple(lines)
 
@@ -131,20 +131,20 @@ def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> st
 
 def _progress(cast: Snapshot) -> list[str]:
     """Return the progress of a cast, its usage and its label."""
-    now = cast.engine
-    status = f"{now.status}, with warnings," if cast.warnings else now.status
+    engine = cast.engine
+    status = f"{engine.status}, with warnings," if cast.warnings else engine.status
     lines = [f"{cast.graph.name}: {status} after {steps_words(cast)}"]
     label = cast.label_of().words
     if loops := _loops(cast):
         lines[0] += f" ({loops})"
-    if now.usage.tokens or (now.usage.uncounted and now.budget.max_tokens is not None):
-        maximum = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
-        missing = f", unknown of {counted(now.usage.uncounted, 'turn')}" if now.usage.uncounted else ""
-        lines.append(f"tokens: {'unknown' if now.usage.tokens is None else now.usage.tokens}{maximum}{missing}")
+    if engine.usage.tokens or (engine.usage.uncounted and engine.budget.max_tokens is not None):
+        maximum = f" of {engine.budget.max_tokens}" if engine.budget.max_tokens is not None else ""
+        missing = f", unknown of {counted(engine.usage.uncounted, 'turn')}" if engine.usage.uncounted else ""
+        lines.append(f"tokens: {'unknown' if engine.usage.tokens is None else engine.usage.tokens}{maximum}{missing}")
     lines += [
-        f"{bound.of}: {bound.so_far(now.usage, limit)}"
+        f"{bound.of}: {bound.so_far(engine.usage, limit)}"
         for bound in BOUNDS[1:]
-        if (limit := bound.most(now.budget)) is not None
+        if (limit := bound.most(engine.budget)) is not None
     ]
     return [*lines, shorten(label, 200)] if label else lines
 
@@ -303,19 +303,19 @@ def _loops(cast: Snapshot) -> str:
 
 def marks_of(cast: Snapshot) -> Marks:
     """Return the marks on the graph of a cast."""
-    now = cast.engine
+    engine = cast.engine
     visit = cast.waiting_at
     last = cast.steps[-1].decision if cast.steps else None
     chosen = last.chosen if last else None
     route: Route | None = None
     if last is not None and last.socket is not None and last.target is not None:
         route = (last.socket, "end" if chosen is None else chosen.route or chosen.place or 0)
-    failed = cast.failed_at[0] if now.status == "failed" else None
-    visit = visit or (now.at if now.status == "held" else None)
-    current = visit.socket if visit else now.next if now.next in cast.graph.sockets else None
-    if now.failure is not None and lanes_at_work(cast.session) is not None:
+    failed = cast.failed_at[0] if engine.status == "failed" else None
+    visit = visit or (engine.at if engine.status == "held" else None)
+    current = visit.socket if visit else engine.next if engine.next in cast.graph.sockets else None
+    if engine.failure is not None and lanes_at_work(cast.session) is not None:
         current = None  # what comes next is in the lanes that go on, when they do
-    visits, standing_at = Counter(now.visits), dict[str, tuple[str, ...]]()
+    visits, standing_at = Counter(engine.visits), dict[str, tuple[str, ...]]()
     for streams in cast.session.streams:
         for lane in streams.lanes.values():
             visits.update(lane.session.state.visits)
@@ -332,19 +332,19 @@ def marks_of(cast: Snapshot) -> Marks:
     return Marks(
         current=current,
         waiting=visit is not None,
-        held=now.status == "held",
+        held=engine.status == "held",
         failed=failed,
         visits=dict(visits),
         lanes=standing_at,
         lanes_failed=lanes_failed,
-        traversals=dict(now.traversals),
+        traversals=dict(engine.traversals),
         last_route=route,
         progress=cast.loop_progress,
         breakpoints=frozenset(stop.socket for stop in cast.breakpoints if stop.socket and stop.kind != "edge"),
         break_routes=_break_routes(cast),
         warnings=_codes(cast),
         budgets=edges_used(cast.rules, cast.engine),
-        in_item=now.at is not None and now.at.item is not None,
+        in_item=engine.at is not None and engine.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
         pins={socket: cast.pins[pin].words for socket in cast.graph.sockets if (pin := cast.pinned_at(socket))},
         outputs={socket: verdict_words(step, _MAX_OUTPUT) for socket, step in latest.items()},

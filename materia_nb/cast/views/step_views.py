@@ -115,9 +115,9 @@ def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Pr
     last = next((record for record in earlier if record.prompt is not None), None)
     if last is None or last.prompt is None:
         return ""
-    before, now = ({part.name: part.text for part in version.parts} for version in (last.prompt, prompt))
-    names = [name for name in HEADINGS if before.get(name, "") != now.get(name, "")]
-    changes = [f"{HEADINGS[name]} {len(now.get(name, '')) - len(before.get(name, '')):+,}" for name in names]
+    before, current = ({part.name: part.text for part in version.parts} for version in (last.prompt, prompt))
+    names = [name for name in HEADINGS if before.get(name, "") != current.get(name, "")]
+    changes = [f"{HEADINGS[name]} {len(current.get(name, '')) - len(before.get(name, '')):+,}" for name in names]
     difference = f"{', '.join(changes)} characters; the rest is the same" if changes else "the same"
     return f"Compared with its previous visit, step {last.number}: {difference}."
 
@@ -321,11 +321,11 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
 
 def where_words(lane: LaneNow) -> str:
     """Return the socket of a running lane; otherwise an empty text."""
-    now = lane.now
+    snapshot = lane.now
     if lane.status != "running":
         return ""
-    socket = now.next_socket or ""
-    return now.names[socket] if socket in now.graph.sockets else "the join"
+    socket = snapshot.next_socket or ""
+    return snapshot.names[socket] if socket in snapshot.graph.sockets else "the join"
 
 
 def _join_words(cast: Snapshot) -> str:

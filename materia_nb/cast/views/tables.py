@@ -371,16 +371,16 @@ def _patch_blocks(patch: str) -> list[Block]:
     return blocks
 
 
-def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
+def files_blocks(cast: Snapshot, current: Snapshot) -> list[Block]:
     """Return the blocks of the files tab; for an earlier moment, with an action that restores its files."""
     blocks: list[Block] = []
     number = len(cast.steps)
-    of_cast = cast is not now and cast.engine.lane is None
-    then = files_after(now.session, number) if of_cast and now.session.steps else None
-    if then is not None and now.session.files is not None:
-        changed = changes(now.run_dir.parent / GIT_FOLDER, now.session.files, then)
+    of_cast = cast is not current and cast.engine.lane is None
+    then = files_after(current.session, number) if of_cast and current.session.steps else None
+    if then is not None and current.session.files is not None:
+        changed = changes(current.run_dir.parent / GIT_FOLDER, current.session.files, then)
         names = _first_names([change.path for change in changed], len(changed))
-        if changed and now.writable:
+        if changed and current.writable:
             blocks.append(
                 Action(
                     f"Going back restores {counted(len(changed), 'file')} as of step {number}: {names}. Go back and restore?",
