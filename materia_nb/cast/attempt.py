@@ -455,7 +455,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     refuse_recorded(runner.problems, runner.files.path)
     graph = runner.rules.graph
     if runner.busy():
-        raise MateriaError("A step is running.", hint="wait until it is over, or pause", kind="busy")
+        raise MateriaError("A step is running.", hint="wait until the step ends, or pause the run", kind="busy")
     if socket is not None:
         graph.require_socket(socket)
     session = entered(runner.rules, runner.session)

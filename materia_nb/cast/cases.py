@@ -55,7 +55,7 @@ class Case:
         try:
             return self._check()
         except (KeyError, TypeError, AttributeError) as error:
-            message = f"it lacks {error}" if isinstance(error, KeyError) else "a value is of the wrong type"
+            message = f"it has no field {error}" if isinstance(error, KeyError) else "a value is of the wrong type"
             raise MateriaError(
                 f"The case is damaged: {message}.",
                 where=str(self.path),

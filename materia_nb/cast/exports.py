@@ -166,7 +166,7 @@ def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgen
             raise _RECORDING.bad(where, f"turns[{number}] has no text")
         socket, visit = turn.get("socket"), turn.get("visit")
         if not isinstance(socket, str) or not isinstance(visit, int):
-            raise _RECORDING.bad(where, f"turns[{number}] lacks the socket or the visit")
+            raise _RECORDING.bad(where, f"turns[{number}] has no socket or visit")
         so_far = turns_of_visit.setdefault((recording_key(socket, str(turn.get("lane", ""))), visit), [])
         so_far.append(_turn(turn, first=not so_far))
     return RecordedAgent(turns_of_visit, name=name)

@@ -228,7 +228,7 @@ class Opened(Shown):
     path: Path
 
     def __repr__(self) -> str:
-        return f"{self.path.name} is written: {self.card.title}"
+        return f"{self.path.name} was written: {self.card.title}"
 
     def _blocks(self) -> list[Block]:
         return [FactTable([(self.card.title, Pointer(self.path.name, self.path.name))])]

@@ -241,7 +241,7 @@ class Loadouts(Mapping[str, str], Shown):
         _check_name(name, "loadout")
         document = read_text(body, where=name) if isinstance(body, str) else dict(body)
         if not isinstance(document, dict):
-            raise MateriaError("A loadout is an object.", where=name, hint="give it entry and sockets")
+            raise MateriaError("A loadout must be an object.", where=name, hint="set its fields entry and sockets")
         materia = document.pop("materia", {})
         if not isinstance(materia, dict):
             raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
@@ -370,7 +370,7 @@ class Loadouts(Mapping[str, str], Shown):
         elif design.name != chosen:
             message += f"; to cast it: use {design.name}"
         if not used and (missing := left_behind(self.config, design)):
-            message += f"; no file holds the materia {', '.join(missing)}"
+            message += f"; no file defines the materia {', '.join(missing)}"
         return message
 
     def _used_by_copy(self, design: Design, path: Path | None) -> tuple[dict[str, Object], list[str]]:

@@ -273,7 +273,7 @@ class Runner(Work):
         mine = self._holder == threading.get_ident() or _HOLDS.get() is self._hold
         if self._lock.locked() and mine:
             raise MateriaError(
-                "The cast is in the middle of a step.",
+                "A step of this cast is running.",
                 hint="an agent, a watcher or a utility's caller cannot continue the cast that waits for it",
                 kind="busy",
             )

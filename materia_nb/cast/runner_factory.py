@@ -190,10 +190,10 @@ def _read(files: RunDir) -> RunContents:
     version = _version(files)
     recorded = read_recorded(files, view_only=True)
     rules, lines = recorded.rules, recorded.contents.lines
-    messages = [] if cast_start(recorded.contents) else ["The journal does not say how the cast began."]
+    messages = [] if cast_start(recorded.contents) else ["The journal lacks the event that starts the cast."]
     messages += damage_messages(recorded.contents)
     if recorded.contents.torn:
-        messages.append("The last line of the journal is torn; it was left out.")
+        messages.append("The last line of the journal is incomplete and was ignored.")
     if recorded.problems:
         done = as_recorded(rules, lines, files.text_of)
     else:
@@ -238,7 +238,7 @@ def resume_runner(
         journal = Journal(files.journal, lock, sync=sync, contents=contents)
         torn_line_file = journal.repair_end(contents)
         if torn_line_file:
-            done.messages.append(f"The last line of the journal was torn; it was set aside in {torn_line_file.name}.")
+            done.messages.append(f"The last line of the journal was incomplete and was moved to {torn_line_file.name}.")
         if not contents.reached:
             done.messages.append(END_IS_MISSING)
         runner = Runner(

@@ -274,7 +274,7 @@ def test_unsaved_materia_are_reported(wb, project):
     wb.loadouts.define_materia("Mine", {"tools": "none", "prompt": "p"})
     draft = wb.design("Ask")
     draft.set_socket("Socket-1", "materia", "Mine")
-    assert wb.loadouts.save(draft).endswith("; no file holds the materia Mine")
+    assert wb.loadouts.save(draft).endswith("; no file defines the materia Mine")
 
 
 def test_externally_changed_file_is_not_overwritten(wb, project):

@@ -159,7 +159,7 @@ def test_torn_last_line_is_moved_to_a_separate_file(waiting_cast, tmp_path):
         torn = content[ends[whole] : cut] if cut > ends[whole] else b""
         opened = open_cast(folder)
         assert opened.runner.session == seen[whole]
-        assert opened.now.messages == (["The last line of the journal is torn; it was left out."] if torn else [])
+        assert opened.now.messages == (["The last line of the journal is incomplete and was ignored."] if torn else [])
         cast = resume_cast(folder, h.table(lambda visit: f"ü{visit}"))
         asides = list(folder.glob("events.torn-*.txt"))
         assert [aside.read_bytes() for aside in asides] == ([torn] if torn else [])
@@ -219,7 +219,7 @@ def test_cast_that_never_began_can_be_shown_but_not_resumed(waiting_cast, tmp_pa
     shutil.copytree(waiting_cast.run_dir, folder)
     (folder / "events.jsonl").write_bytes(content)
     cast = open_cast(folder)
-    assert "does not say how the cast began" in cast.now.messages[0]
+    assert "lacks the event that starts the cast" in cast.now.messages[0]
     assert cast.steps == []
     with pytest.raises(MateriaError, match="This cast has no recorded start") as caught:
         resume_cast(folder)

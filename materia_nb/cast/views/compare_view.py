@@ -102,7 +102,7 @@ class CompareView(Shown, Comparison):
         for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.own_differences):
             group = [_pair_row(pair, names) for pair in pairs]
             if alike and (more := len(group) - 2 * _MAX_ALIKE) > 1:
-                group[_MAX_ALIKE:-_MAX_ALIKE] = [("…", f"{more} steps alike", "", "")]
+                group[_MAX_ALIKE:-_MAX_ALIKE] = [("…", f"{more} equal steps", "", "")]
             rows += group
         return rows
 

@@ -220,7 +220,9 @@ def _waiting_for(cast: Snapshot) -> str:
         return ""
     socket = cast.graph.sockets[visit.socket]
     if cast.pinned_at(visit.socket) in cast.pins_gone:
-        return f"waiting: {visit.socket} is pinned to a function that is gone; pin it again, or unpin it"
+        return (
+            f"waiting: {visit.socket} is pinned to a function that was lost with its kernel; pin it again, or unpin it"
+        )
     if socket.is_utility:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
     item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""

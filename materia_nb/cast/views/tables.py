@@ -271,7 +271,7 @@ class FilesView(Shown):
         if files is None:
             raise MateriaError(
                 f"The files of step {step} were not kept.",
-                hint=f"cast with files={FILES_NOT_IGNORED!r}; a step in a directory that others work in too has none",
+                hint=f"cast with files={FILES_NOT_IGNORED!r}; steps in a directory shared with other lanes or casts are not saved",
                 kind="not_kept",
             )
         return files
