@@ -64,7 +64,7 @@ def overlapping():
 
 CONDITIONS = ("always", "satisfied", "not_satisfied")
 MANY = int(os.environ.get("MATERIA_GRAPHS", "30"))
-"""How many made-up graphs are laid out; 500 in a minute."""
+"""Number of random graphs to lay out; 500 take a minute."""
 
 
 def any_graph(seed):

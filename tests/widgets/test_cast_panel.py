@@ -83,7 +83,7 @@ def titles(cast):
 
 
 class Held:
-    """An agent that answers only when told to, so that a test can act during a step."""
+    """An agent that waits until the test releases its answer, so that a test can act during a step."""
 
     def __init__(self, output):
         self.begun, self.go_on, self._output = threading.Event(), threading.Event(), output

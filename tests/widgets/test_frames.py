@@ -23,7 +23,7 @@ from panel_helpers import from_page
 
 FRAMES = int(os.environ.get("MATERIA_FRAMES", "200"))
 HOLD_A_CAST = {"base", "cast_surface", "explorer", "cast_panel", "graph_panel", "predict"}
-"""Panels, and what follows a cast; the files of the designer, ``design*``, make casts."""
+"""Modules that may hold a cast: the panels, and the modules that follow a cast or start a cast."""
 
 
 @pytest.fixture

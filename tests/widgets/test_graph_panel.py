@@ -385,7 +385,7 @@ def test_a_path_with_round_corners_becomes_a_polyline():
 
 
 class Timer:
-    """A timer that fires when the test says so."""
+    """A timer that the test fires."""
 
     made: list[Timer] = []  # noqa: RUF012 - emptied by the fixture
 

@@ -187,7 +187,7 @@ ONE_BY_ONE = (
     ("set_value", {"path": "note", "text": "5"}),
     ("show_cast", {"cast": 0}),
 )
-"""Messages of which each changes something that no other does."""
+"""Messages that each change something that no other message changes."""
 
 
 def test_every_change_is_shown(tmp_path):

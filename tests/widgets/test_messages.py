@@ -1,4 +1,4 @@
-"""The messages of a page: which are understood, and which are refused."""
+"""Messages of a page are validated; malformed messages are refused."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from panel_helpers import from_page
 VIEWS = {
     "select", "tab", "dock", "look", "row", "now", "line", "lane", "height", "dismiss", "compare", "show_cast", "mode", "follow"
 }  # fmt: skip
-"""They change what is looked at, and nothing of the cast."""
+"""Messages that change only what the panel shows, and nothing in the cast."""
 SETTINGS = {
     "pause", "budget", "break", "break_where", "clear_breaks", "watch", "disallow", "label", "pin", "page", "keep_test"
 }  # fmt: skip
-"""They name whatever they set, or only write a file: at a later moment they do the same."""
+"""Messages that name everything they set, or only write a file, so that their effect does not depend on the moment."""
 
 PLAN = [["A", "x"]]
 VALUES = {
@@ -76,7 +76,7 @@ SCENES = {
     "fork": cast_scenes.come_to_its_end,
     "again": cast_scenes.come_to_its_end,
 }
-"""Where each can be done; the others need more than a cast that stands still."""
+"""Scene in which each message is possible; messages without a scene need more than a stopped cast."""
 ACTING = [
     kind
     for kind, message in cast_messages.messages.items()

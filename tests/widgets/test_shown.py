@@ -30,7 +30,7 @@ from panel_helpers import from_list, from_page
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """Replace the clock by one that advances a second whenever an agent says so."""
+    """Replace the clock by a clock that advances a second on request of an agent."""
     now = [1_700_049_600_000]
     monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0] * 1_000_000)
 
