@@ -195,7 +195,7 @@ class Panel(Shown):
                 self._drawer = outer
 
     def later(self) -> None:
-        """Redraw soon; many calls within :attr:`interval` make one redraw. Never blocks, never raises."""
+        """Schedule a redraw; calls within :attr:`interval` share one redraw. This method never blocks or raises."""
         if self._is_deferred():
             return
         with self._timing:
@@ -210,7 +210,7 @@ class Panel(Shown):
         self._drawn_at = time.monotonic()
 
     def _is_deferred(self) -> bool:
-        """Return True while a callback runs, because the panel is redrawn when the callback ends."""
+        """Return True while a callback runs; the panel is redrawn when the callback ends."""
         is_callback = self._actor == threading.get_ident() != self._drawer
         self._due_at_end = self._due_at_end or is_callback
         return is_callback

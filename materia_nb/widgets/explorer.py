@@ -294,7 +294,7 @@ class CastExplorer(Panel):
         return {"order": self._order, "first": first, "rows": rows}
 
     def _close_cast(self) -> None:
-        """Show nothing below the list."""
+        """Close the cast that is shown below the list."""
         self._compared = []
         if self._below is not None:
             self._below.close()

@@ -162,7 +162,7 @@ def test_no_parts_overlap_if_a_person_has_placed_the_cards(seed):
 
 @pytest.mark.parametrize("seed", SEEDS[::2])
 def test_edits_move_only_the_edited_card(seed):
-    """Sockets are added, removed and dragged: others keep their position, and edges avoid all of them."""
+    """After a socket is added, removed or dragged, the other sockets keep their positions, and edges avoid all sockets."""
     draw, graph = random.Random(seed), replace(any_graph(seed), loops={})
     placed = layout_graph(graph, **options(seed))
     for number in range(6):
