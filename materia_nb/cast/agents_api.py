@@ -211,7 +211,7 @@ class Agents(AgentTable):
         agents: Mapping[str, AgentLike] | None = None,
         pins: Mapping[str, object] | None = None,
     ) -> Prepared:
-        """Copy the scripts of a loadout to the profile, and return all values of a cast except the request."""
+        """Copy the scripts of a loadout to the profile, and return everything that a new cast needs except the request."""
         table = self.table(graph, agents)
         graph = in_their_form(graph, table)
         copy_scripts(graph)

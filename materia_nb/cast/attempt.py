@@ -100,9 +100,9 @@ class Trial(Runner):
     """A runner that asks one turn and keeps the results in memory only.
 
     Attributes:
-        done: functions that repeat the commands of the trial on the runner of the cast, when the answer is used.
+        done: functions that repeat the trial's commands in the real cast when its answer is used.
         failed: the reason why the agent could not answer, or None.
-        wrote: the commits of the files before and after, if the cast keeps files.
+        wrote: the commits of the files before and after the turn, if the cast keeps files.
     """
 
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
@@ -394,7 +394,7 @@ class Attempts(Shown, Sequence[Attempt]):
                 if runner.session.files != trial.wrote[0]:
                     raise MateriaError(
                         "The files have changed since the attempt began.",
-                        hint="make new attempts, or go back to the step before with its files",
+                        hint="make new attempts, or go back one step and restore its files",
                         kind="gone_on",
                     )
                 runner.file_snapshots().restore(*trial.wrote)
@@ -447,7 +447,7 @@ class Attempts(Shown, Sequence[Attempt]):
 
 
 def _session_to_ask(runner: Runner, socket: str | None) -> Session:
-    """Return the session in which the turn to ask is waiting.
+    """Return the session of the cast at the turn that the attempts will ask.
 
     Raises:
         MateriaError: no agent is asked next, or the cast is at another socket.

@@ -574,7 +574,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def skip(self, note: str, *, item: bool = False) -> StepRecord:
         """Continue a failed cast without the socket where it failed or, with ``item``, without the whole work item.
 
-        The state stays as it is, and the first ``always`` edge is taken (R3). The journal has the note.
+        The state stays as it is, and the first ``always`` edge is taken (R3). The note is written to the journal.
 
         Args:
             note: the reason, for the journal and for why.
