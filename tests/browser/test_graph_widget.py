@@ -188,7 +188,7 @@ def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
     lab.run_all()
     lab.wait_idle()
     no_error(lab, 0, 1, 2)
-    picture = Picture(lab)
+    picture = Picture(lab, cell=2)
     assert picture.ask("cy.nodes('.socket').length") == 31
     assert picture.ask("cy.zoom()") > 0.6
     lab.screenshot("graph-long", cell=2)
