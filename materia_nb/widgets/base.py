@@ -142,10 +142,9 @@ class Panel(Shown):
         self._ends.append(end)
 
     def guarded(self, callback: Callable[P, object], *, by_person: bool = True) -> Callable[P, None]:
-        """Wrap a callback: run one at a time, ignore changes made by a redraw, and show errors in the panel.
+        """Return a callback that runs alone, ignores changes made by a redraw, and shows its errors in the panel.
 
-        An action of the user clears an earlier error; a message that the page sends by itself (``by_person=False``)
-        does not.
+        An action of the user clears an earlier error, but an automatic message of the page (``by_person=False``) does not.
         Redraws requested by the callback are merged into one redraw at its end.
         """
 

@@ -278,7 +278,7 @@ class CastExplorer(Panel):
 
     @casts_messages.message
     def _shut(self) -> None:
-        """Show nothing below the list."""
+        """Close the cast or comparison below the list."""
         self._close_cast()
 
     @casts_messages.message
@@ -294,7 +294,7 @@ class CastExplorer(Panel):
         return {"order": self._order, "first": first, "rows": rows}
 
     def _close_cast(self) -> None:
-        """Close the cast that is shown below the list."""
+        """Close the cast or comparison that is shown below the list."""
         self._compared = []
         if self._below is not None:
             self._below.close()

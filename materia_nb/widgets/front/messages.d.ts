@@ -168,7 +168,7 @@ export interface ToCasts {
   label: { cast: string; text: string };
   /** Delete a cast; the page has asked for confirmation. */
   delete: { cast: string };
-  /** Show nothing below the list. */
+  /** Close the cast or comparison below the list. */
   shut: {};
   /** Close the notice above the list. */
   dismiss: {};
