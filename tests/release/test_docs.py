@@ -30,7 +30,7 @@ from materia_nb.agents import AgentError, CallEvent, NeedsApproval, NoteEvent, T
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.registry import VERBS
-from materia_nb.shell.commands import parse_command
+from materia_nb.shell.commands import main, parse_command
 
 ROOT = make_docs.ROOT
 PAGES = [
@@ -201,6 +201,14 @@ def test_notebook_cells_run_in_order(one, shell):
         assert fault is None, f"{block}: {fault}"
         displayed = [shown.data.get("text/plain", "") for shown in captured.outputs]
         assert_output(block, "\n".join([captured.stdout.strip("\n"), *displayed]).strip("\n"))
+
+
+@each([block for block in blocks("sh") if block.output is not None])
+def test_shell_commands_print_what_the_page_shows(one, in_project, capsys):
+    for line in one.text.splitlines():
+        words = shlex.split(line.partition("  #")[0])
+        main(words[3:] if words[0] == "python" else words[1:])
+    assert_output(one, capsys.readouterr().out)
 
 
 def close(names: dict[str, Any]) -> None:
