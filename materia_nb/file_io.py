@@ -145,9 +145,9 @@ def replace_file(
 
 
 def _write_then_link(path: Path | str, content: bytes, sync: bool, folder: int | None) -> bool:
-    """Write an unnamed file, then link it at ``path``; return False if ``path`` exists or the system cannot do this.
+    """Write an unnamed file, then link it at ``path``; return False if ``path`` exists or the system cannot link it.
 
-    This changes the folder once instead of twice, and a killed process does not leave a temporary file.
+    The folder changes once instead of twice, and a killed process does not leave a temporary file.
     """
     if not _UNNAMED:
         return False

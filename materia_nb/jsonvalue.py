@@ -380,7 +380,7 @@ _POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])*)+")
 
 
 def pointer_keys(pointer: JSON) -> list[str]:
-    """Return the keys of a JSON Pointer, or raise MateriaError (``path``) if it is not one."""
+    """Return the keys of a JSON Pointer, or raise MateriaError (``path``) if the pointer is invalid."""
     if not isinstance(pointer, str) or not _POINTER.fullmatch(pointer):
         raise MateriaError(f"{pointer!r:.80} is not a JSON Pointer.", hint="as in /plan/steps/0", kind="path")
     return [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]

@@ -189,7 +189,7 @@ _LOCK_RETRY_S: Final = 0.01
 
 
 class Handle(Protocol):
-    """A call that was postponed."""
+    """A postponed call, which can be cancelled."""
 
     def cancel(self) -> None:
         """Cancel the call unless it has already been made."""

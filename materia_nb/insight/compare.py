@@ -1,7 +1,7 @@
 """Comparison of two casts, two steps or two loadouts: the first difference, and the reasons for it.
 
-Answers, decisions, states and the ways in which casts end are compared. Time, cost, ids and prompts are shown, but a
-difference in them does not count.
+Answers, decisions, states and the ends of casts are compared.
+Time, cost, ids and prompts are shown, but do not count as differences.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class StepPair(NamedTuple):
 
     @property
     def own_differences(self) -> tuple[Aspect, ...]:
-        """The aspects in which the steps differ, apart from differences that they inherit from earlier steps."""
+        """The aspects in which the steps differ, except differences that were inherited from earlier steps."""
         inherited = {"given", "state"} if "given" in self.differs else {"given"}
         return tuple(aspect for aspect in self.differs if aspect not in inherited)
 
@@ -402,7 +402,7 @@ class Comparison:
 
     @cached_property
     def common_steps(self) -> int | None:
-        """The number of steps at the beginning with the same route; None if the whole routes are equal."""
+        """The number of equal steps at the beginning of both routes; None if the whole routes are equal."""
         steps, others = self.a.session.steps, self.b.session.steps
         for number, (left, right) in enumerate(zip(steps, others, strict=False), start=1):
             if left.socket != right.socket:
@@ -586,7 +586,7 @@ class LoadoutDifference(NamedTuple):
 
 
 class LoadoutComparison:
-    """The comparison of two loadouts; truthy if a cast could take different routes in them. Names are ignored."""
+    """The comparison of two loadouts; truthy if the possible routes of a cast differ. Names are ignored."""
 
     def __init__(self, a: Graph, b: Graph) -> None:
         """Compare two loadouts."""
@@ -608,7 +608,7 @@ class LoadoutComparison:
 
     @property
     def routes(self) -> Mapping[Route, Side]:
-        """The loadouts that contain each exit, and each edge by its number: ``A``, ``B`` or ``both``."""
+        """The loadouts that contain each edge or exit (``A``, ``B`` or ``both``); an edge is named by its number."""
         return sides_of(_routes(self.a), _routes(self.b))
 
     @property

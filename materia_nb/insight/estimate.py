@@ -227,14 +227,14 @@ def _with_items(lists: Iterable[tuple[str, ...]], work_items: list[JSON] | None,
 DEFAULT_CASTS: Final = 100
 """Default number of casts for an estimate."""
 QUICK_CASTS: Final = 20
-"""Number of casts for a rough estimate, which another view shows in one line."""
+"""Number of casts for a rough estimate on one line of another view."""
 
 PriceOfTurn: TypeAlias = Callable[[str, int, int], float | None]
 """Function from socket, input tokens and output tokens to the price of a turn in dollars; None if unknown (R56)."""
 
 
 class Spread(NamedTuple):
-    """The mean of a number over many casts, and the range that remains without the lowest 10% and the highest 10%."""
+    """The mean of a number over many casts, and its range without the lowest 10% and the highest 10%."""
 
     mean: float
     low: float

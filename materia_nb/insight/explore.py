@@ -117,7 +117,7 @@ def _find_path(
     """
 
     def arrive(is_open: bool, edges: Sequence[EdgeRef], number: int) -> bool | None:
-        """Return True if the event would count from now on, False if not; None if the path has reached the event."""
+        """Return True if the event counts after this move, False if not; None if the path has reached the event."""
         for step in (*edges, space.nodes[number]):
             if is_open and event(step):
                 return None
@@ -175,7 +175,7 @@ def _witness(graph: Graph, space: StateSpace, event: str, path: _Path) -> Witnes
 
 
 def _pin(visits: Sequence[Move]) -> str | ByVisit:
-    """Return a pin that gives the answers of these visits to a socket, one visit after another."""
+    """Return a pin for a socket that repeats the answers of ``visits``, one answer at each visit."""
     answers: list[str | Failure] = [
         sample_failure(move.answer.result) if move.answer.result.silent else move.answer.text for move in visits
     ]
@@ -549,7 +549,7 @@ class Exploration:
         return lambda step: isinstance(step, StateNode) and is_node(step)
 
     def _edges_named(self, name: str | tuple[str, int]) -> set[EdgeRef] | None:
-        """Return the edge, or the exit routes, that a name means; None if the name means neither."""
+        """Return the edge or the exit routes with this name; None if neither an edge nor an exit route has it."""
         if isinstance(name, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", name)):
             name = edge[2], int(edge[1])
         if isinstance(name, tuple):

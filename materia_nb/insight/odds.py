@@ -117,7 +117,7 @@ def _endless() -> MateriaError:
 PerSocket: TypeAlias = float | Mapping[str, float]
 """A number for every socket, or a mapping from sockets or materia to numbers; ``*`` means all other sockets."""
 Probability: TypeAlias = float | tuple[float, float]
-"""The chance that an output has ``satisfied: true``, or a pair of this chance and the chance of no ``satisfied``."""
+"""The chance of ``satisfied: true``, or a pair of this chance and the chance that ``satisfied`` is omitted."""
 Chances: TypeAlias = Probability | Mapping[str, Probability]
 """One probability for every socket, or probabilities by socket or materia."""
 _Value = TypeVar("_Value", float, Probability)
@@ -447,9 +447,9 @@ def _sensitivity(
 
 
 def _total(graph: Graph, visits: Mapping[str, float], values: PerSocket | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the mean total of a value per cast, and the visited agents without a value; None without any values.
+    """Return the mean total of a value per cast (None if no values are known), and the visited agents without a value.
 
-    A process has no usage unless a value is given for it.
+    A process has no usage unless ``values`` contains a value for the process.
     """
     if values is None:
         return None, ()

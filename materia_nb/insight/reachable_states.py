@@ -200,7 +200,7 @@ def _position(state: CastState) -> str:
 
 
 class _StateKey:
-    """Key function for states: two states with the same possible routes from there on have equal keys."""
+    """Key function for states: states have equal keys if the same routes are possible from them."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
         sources = _list_sources(rules.graph)

@@ -293,7 +293,7 @@ def _sample_item(number: int) -> dict[str, JSON]:
 
 
 def _assigned_fields(socket_rules: SocketRules) -> Iterator[tuple[_StatePath, list[str]]]:
-    """Yield target path and source path of the assignments that read a field of the output, shortest source first."""
+    """Yield the target path and source path of each assignment from an output field, the shortest source first."""
     for target, source in sorted(socket_rules.wanted.sources, key=lambda assignment: len(assignment[1])):
         if segments := _source_segments(source):
             yield tuple(split_path(target)), segments
@@ -325,7 +325,7 @@ def _lists_read(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, t
 def _utility_roots(
     graph: Graph, lists: frozenset[_StatePath], aliases: Mapping[_StatePath, Sequence[_StatePath]]
 ) -> tuple[str, ...]:
-    """Return the fields of the state with lists that only the ``state`` field of a utility's output can set."""
+    """Return the state fields that contain lists and are set only by the ``state`` field of a utility's output."""
     targets = (split_path(target) for socket in graph.sockets.values() for target, _ in socket.assign)
     set_elsewhere = {path[0] for path in targets if path}
     set_elsewhere |= {alias[0] for paths in aliases.values() for alias in paths}

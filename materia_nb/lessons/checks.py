@@ -268,7 +268,7 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def table_of_learners(
     rows_of_learners: Iterable[Any], columns: Mapping[str, Callable[[list[Any]], str]], empty: str = "(none)"
 ) -> Table:
-    """Return a table with a row for each learner and lesson; ``columns`` are functions of the entries of a row."""
+    """Return a table with a row for each learner and lesson; ``columns`` compute the other cells."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for row in rows_of_learners:
         groups.setdefault((row.who, row.lesson), []).append(row)

@@ -84,7 +84,7 @@ class RouteView(View):
 
 
 class Question:
-    """The question where a cast goes after its next step. Later changes of the cast do not affect the question.
+    """A question about the target of a cast's next step. Later changes of the cast do not affect the question.
 
     The question uses a fork of the cast in a temporary folder (``twin``). The first guess runs one step of the fork,
     and every guess is judged by that step, so the number of guesses is unlimited. :meth:`go_on` asks about the next
@@ -146,7 +146,7 @@ class Question:
 
     @property
     def after(self) -> Marks:
-        """The marks for the picture of the graph after the outcome is revealed, which show the route."""
+        """The marks that show the route in the picture of the graph after the outcome is revealed."""
         return marks_of(self.twin.now)
 
     @property

@@ -1,6 +1,6 @@
 """Display of casts in a notebook: panels, a record that is stored with the notebook, and a progress bar during a run.
 
-A cast as the value of a cell is displayed as panels. Below them is the record: a picture of the graph and the outcome,
+A cast as the value of a cell is displayed as panels, followed by the record: a picture of the graph and the outcome,
 for readers without a kernel, without widgets, or of an untrusted notebook. The record is updated at the end of each
 cell and shortly after a change. A live panel hides the record (``widgets/cast_panel.py``).
 """
@@ -200,7 +200,7 @@ class CastDisplay:
         self._panel(casts.show)._ipython_display_()
 
     def _panel(self, show: Callable[[], Any]) -> Any:
-        """Return the panel that ``show`` creates; None if that fails, and IPython then shows a picture or a table."""
+        """Return the panel that ``show`` creates; None if ``show`` fails. IPython then shows a picture or a table."""
         if getattr(self._shell, "kernel", None) is None:
             raise NotImplementedError
         try:
@@ -256,7 +256,7 @@ def running(cast: Cast) -> Iterator[None]:
 
 @contextmanager
 def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar while the ``with`` block runs; yield a function that sets the number done and the total."""
+    """Show a progress bar while the ``with`` block runs; yield a function that sets the finished and total counts."""
     counts = (0, 0)
 
     def report(done: int, total: int) -> None:
@@ -269,7 +269,7 @@ def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
 
 
 ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
-"""Function that returns the number done, the total (0 if unknown), and the text next to the bar."""
+"""Function that returns the number of finished units, the total (0 if unknown), and the text next to the bar."""
 
 
 @contextmanager
@@ -345,7 +345,7 @@ def _is_watched() -> bool:
     """Return True if a person may be watching the terminal or the running cell.
 
     Programs that run a notebook unattended (nbconvert, nbclient, papermill, nbval) send ``allow_stdin: false`` with each
-    cell. They get no bar, so that the outputs that they store or compare do not depend on the speed of the machine.
+    cell. They do not get a bar, so that their stored outputs do not depend on the speed of the machine.
     """
     kernel = _kernel()
     if kernel is None:

@@ -25,7 +25,7 @@ _BENCH_NAME = "wb"
 
 
 class Interrupted(MateriaError):
-    """An interrupt of the kernel while a verb ran. The cast can be continued."""
+    """An interrupt of the kernel while a verb was running. The cast can be continued."""
 
 
 @magics_class
@@ -246,7 +246,7 @@ _BEGINS: Final = "%materia "
 class QuestionLine(TokenTransformBase):
     """An IPython input transformer that passes a ``%materia`` line with a final ``?`` to the magic.
 
-    Without it, IPython would take the question mark as a request for help, as it still does for ``%materia?``.
+    Otherwise IPython would treat the question mark as a request for help, as it does for ``%materia?``.
     """
 
     priority = 0  # runs before IPython's help transformer, whose priority is 5

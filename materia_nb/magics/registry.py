@@ -99,7 +99,7 @@ class Call:
 
 
 Handler: TypeAlias = Callable[[Any], Any]
-"""Function that runs a verb. For ``%materia`` it takes a :class:`Call`, for a terminal the parsed arguments."""
+"""Function that runs a verb. Its argument is a :class:`Call` in ``%materia``, or parsed arguments in a terminal."""
 _H = TypeVar("_H", bound=Callable[..., Any])
 Rest: TypeAlias = Any
 """Annotation for the parameter of a verb that takes the rest of the line as unparsed text."""
@@ -139,9 +139,9 @@ FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
 _SYNONYMS: Final[Mapping[str, str]] = {
     synonym: hint for synonyms, hint in _WORDS["instead"].items() for synonym in synonyms.split()
 }
-"""Hints that name the right verb, by the wrong words that people type."""
+"""Hints that name the right verb, by common wrong words."""
 SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
-"""The verbs by the access that they need in a terminal, such as ``looks``. ``notebook`` verbs do not exist there."""
+"""The verbs by the access that they need in a terminal, such as ``looks``; ``notebook`` verbs need a notebook."""
 
 
 def verb(
@@ -152,7 +152,7 @@ def verb(
     example: str = "",
     **changed: Mapping[str, Any],
 ) -> Callable[[_H], _H]:
-    """Register a function as a verb: its parameters after the first become arguments, its docstring the help.
+    """Register a function as a verb, with its later parameters as arguments and its docstring as help.
 
     A keyword-only parameter is an option, or a flag if it is a bool. ``changed`` overrides fields of the
     :class:`Argument` of a parameter. If the function takes any keyword (``**failures``), the other names in ``changed``
@@ -187,7 +187,7 @@ def _add(
 
 
 def _given_values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
-    """Return the given values of arguments by parameter name."""
+    """Return the values of the arguments that a call contains, by parameter name."""
     values = {key: call.arguments.get(argument.key) for key, argument in arguments.items()}
     return {key: value for key, value in values.items() if value is not None}
 
@@ -203,7 +203,7 @@ def status_after(call: Call, _: object) -> Any:
 
 
 def step_after(call: Call, result: object) -> Any:
-    """Return a view of the latest step, in the lane that made the step if there is one."""
+    """Return a view of the latest step, with its lane if the step belongs to a lane."""
     return step_view(call.cast.now, lane=result.lane if isinstance(result, StepRecord) else "")
 
 

@@ -15,7 +15,7 @@ from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.design_autosave import NAME, Board, Quest, QuestStatus, change_board, read_board
 
 StopReason: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
-"""Reason for the end of a run: no quest is left, a person must act, a cast failed, a stop, or enough quests have run."""
+"""Reason why a run ended: no quests are left, a person must act, a cast failed, a user stopped it, or it ran enough."""
 
 POSITIONS: Final = ("top", "up", "down", "bottom")
 STOP_MESSAGES: Final[Mapping[str, str]] = {
@@ -28,7 +28,7 @@ STOP_MESSAGES: Final[Mapping[str, str]] = {
 """The messages for the reasons why a run of the board stopped."""
 
 QuestRef: TypeAlias = str | int | Quest
-"""A quest by its id or number, or as a displayed :class:`Quest`, which is refused if the quest has changed since."""
+"""A quest by its id or number, or as a displayed :class:`Quest`, which is refused if it is outdated."""
 
 _STATUS_AT_END: Final[Mapping[str, QuestStatus]] = {"complete": "done", "failed": "failed", "aborted": "failed"}
 

@@ -60,7 +60,7 @@ class DesignServer:
 
     @property
     def design(self) -> Design:
-        """The open loadout; raises MateriaError if none is open."""
+        """The open loadout; raises MateriaError if no loadout is open."""
         if self._design is None:
             raise MateriaError("No loadout is open.", hint="call open_loadout first")
         return self._design

@@ -123,7 +123,7 @@ _SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
     (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda view: not view),
     (ExploreView, lambda view: view.complete_search and not view.stalls),
 )
-"""Tests whether a result means success, by its type. A comparison that finds a difference is a failure."""
+"""Functions that return True if a result means success, by type. A comparison that finds a difference is a failure."""
 
 
 _RUNNING_VERBS: Final = frozenset({"run", "step", "reply", "accept", "refine", "approve", "deny", "retry", "skip"})
@@ -280,7 +280,7 @@ class CheckRun:
 
     @property
     def findings(self) -> tuple[LocatedFinding, ...]:
-        """All findings, of all checked loadouts and files."""
+        """The findings of all checked loadouts and files."""
         return tuple(finding for findings in self.subjects.values() for finding in findings)
 
     @property
@@ -487,7 +487,7 @@ def _sarif(checked: CheckRun) -> str:
 
 
 def _junit(checked: CheckRun) -> str:
-    """Return JUnit XML: each subject is a test case; problems are its failures, hints its output."""
+    """Return JUnit XML: each subject is a test case, with its problems as failures and its hints as output."""
     suite = ET.Element("testsuite", name="materia check", tests=str(len(checked.subjects)))
     failures = 0
     for subject, findings in checked.subjects.items():

@@ -322,7 +322,7 @@ class Sweeps:
         """Run a cast of every combination of loadouts, requests and agents, and check each cast.
 
         Finished casts are not run again: after an interruption the sweep continues, and with more requests, agents or
-        repeats only the new casts run. A failed cast is a row too::
+        repeats only the new casts run. A failed cast also has a row::
 
             wb.sweep(["Plan-Build-Eval", "Full-Auto"], ["a page on rain"], repeat=3,
                      agents={"small": "openai:gpt-5-mini", "large": "openai:gpt-5"},

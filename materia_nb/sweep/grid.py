@@ -348,7 +348,7 @@ class _FingerprintBuilder:
         return ["function", name, fixed, used, None if installed else self._code(code, where)]
 
     def _variable(self, value: Any, code: CodeType, where: str) -> JSON:
-        """Return the key of a variable of ``code``; of a user's module only the attributes that ``code`` uses count."""
+        """Return the key of a variable of ``code``; for a user's module, read only the attributes in ``code``."""
         if not isinstance(value, ModuleType) or _is_installed(value.__name__):
             return self.key(value, where)
         names = sorted({name for part in _codes(code) for name in part.co_names} & set(vars(value)))

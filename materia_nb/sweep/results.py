@@ -365,7 +365,7 @@ _FIELDS: Final = frozenset({"satisfied", "context"})
 _REQUIREMENTS: Final = Requirements("json", False, "the answer must be yes or no", False, False, _FIELDS, ())
 
 Check: TypeAlias = Judge | Callable[..., object]
-"""A judge, or a function that takes the cast, or the values that its parameters name (see :data:`_ARGUMENTS`)."""
+"""A judge, or a function of the cast or of the values that its parameters name (see :data:`_ARGUMENTS`)."""
 
 
 def named_checks(

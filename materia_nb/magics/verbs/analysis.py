@@ -191,7 +191,7 @@ def _chances(value: object) -> Chances:
 
 
 def _failing(failures: Mapping[str, object]) -> FailureChances:
-    """Return the chances of failures; refuse a failure with two numbers for a socket."""
+    """Return the chances of failures; raise MateriaError if a chance is a pair of numbers."""
     chances = {name: _chances(value) for name, value in failures.items()}
     for value in chances.values():
         if any(isinstance(chance, tuple) for chance in (value.values() if isinstance(value, Mapping) else (value,))):

@@ -343,7 +343,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
 
 
 def _value(text: str) -> JSON:
-    """Parse JSON or YAML; a bare word counts as a text."""
+    """Parse JSON or YAML; a bare word is returned as text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -524,7 +524,7 @@ def _record(call: Call, path: Rest = None) -> Any:
 
 
 def _export(call: Call, path: Any, name: str, write: Callable[[Path], object]) -> Text:
-    """Write a file about the current cast; without ``path``, to the file ``name`` in the run directory."""
+    """Write a file about the current cast to ``path``; by default, to the file ``name`` in the run directory."""
     project = call.bench.project
     target = project / str(path) if path else call.cast.run_dir / name
     write(target)
