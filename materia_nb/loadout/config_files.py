@@ -108,7 +108,10 @@ def parse_yaml(text: str) -> JSON:
 
 @cache
 def _constructor() -> type:
-    """Return a YAML constructor that refuses merge keys. YAML 1.2 has none, and they can double the data per line."""
+    """Return a YAML constructor that refuses merge keys.
+
+    YAML 1.2 has no merge keys, and each line with a merge key can double the data.
+    """
     from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 
     class Constructor(SafeConstructor):

@@ -327,13 +327,13 @@ class FieldRow:
         code: the code of its problems; None uses the code of its object.
         missing: the message if the field is missing; None selects a general message.
         write: the advice for a refused value; None derives it from the kind or the shape.
-        bare: True if paths of its entries leave out the field name: ``Socket-1``, not ``sockets.Socket-1``.
+        bare: True if paths of its entries omit the field name: ``Socket-1``, not ``sockets.Socket-1``.
         first_value: its value in a new object, if a value is required.
         label: its name on a form; the field name if empty.
         unit: the unit that a form shows after the value.
         first: its position among the fields that a form always shows, from 1; 0 if the form hides it at first.
         prose: True for a text of several lines.
-        apart: True if the form of the object leaves the field out, because it has its own form or operations.
+        apart: True if the form of the object omits the field, because the field has its own form or operations.
     """
 
     description: str

@@ -23,7 +23,7 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 DEFAULT_LANES: Final = 2
 """Default number of lanes that run at the same time."""
 Route: TypeAlias = tuple[str, int | str]
-"""An edge or exit: the source socket, and the index of an edge, the ``edge_id`` of an exit, or ``"end"``."""
+"""An edge or exit as a pair: its source socket, and an edge's index, an exit's ``edge_id``, or ``"end"``."""
 _ItemDetail: TypeAlias = Literal["whole", "titles", "none"]
 
 
@@ -255,7 +255,7 @@ class Price:
     cached: float | None = None
 
     def of(self, sent: int | None, received: int | None, cached: int | None = None) -> float | None:
-        """Return the cost of some tokens in US dollars, or None if their number is not known (R56)."""
+        """Return the cost of the tokens in US dollars, or None if the number of tokens is not known (R56)."""
         if sent is None or received is None:
             return None
         from_cache = min(cached or 0, sent)

@@ -115,7 +115,7 @@ def _nullable(field: dict[str, JSON]) -> dict[str, JSON]:
 
 
 _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
-"""Input control of a field: ``prose`` has several lines, ``lines`` one entry per line; ``scope`` is a word or names."""
+"""Input control of a field. ``prose`` is free text, ``lines`` has an entry per line, ``scope`` is a word or names."""
 
 _FOREIGN_FIELDS: Final = ("Kept", "An older name")
 """Prefixes of the descriptions of fields that only other tools write."""

@@ -1,7 +1,13 @@
-"""Configs in layers: bundled, profile, project, environment, given and notebook.
+"""Loads the layers of a config and merges them into one config.
 
-Lowest first: bundled, profile (``MATERIA_PROFILE_DIR``, else the platform's config
-directory, else the reference engine's), project (``.pi/pi-materia.json``), environment (``MATERIA_CONFIG``), given.
+From lowest to highest, the layers are:
+
+- ``bundled``: the config in this package.
+- ``profile``: in ``MATERIA_PROFILE_DIR``, else in the config directory of the platform or of the reference engine.
+- ``project``: ``.pi/pi-materia.json``.
+- ``environment``: the file in ``MATERIA_CONFIG``.
+- ``given``: the config that the caller names.
+- ``notebook``: the definitions in notebook cells.
 """
 
 from __future__ import annotations

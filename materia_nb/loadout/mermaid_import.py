@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 
 
 class ChartNode(NamedTuple):
-    """A node of a flowchart. ``label`` is None if the chart has only its id; ``shape`` is a Mermaid name or bracket."""
+    """A node of a flowchart. ``label`` is None if the chart has only its id; ``shape`` is a shape name or a bracket."""
 
     label: str | None = None
     shape: str = ""
@@ -214,9 +214,9 @@ class _Parser:
             sources = targets
 
     def _read_link(self) -> tuple[str, bool, int] | None:
-        """Read a link: its label, True for a dotted link, and the number of directions (0 for an invisible link).
+        """Read a link, and return its label, True if it is dotted, and its number of directions.
 
-        Returns None if no link follows.
+        An invisible link has 0 directions. Returns None if no link follows.
         """
         link_start = self.at
         named = self._consume(_LINK_ID)

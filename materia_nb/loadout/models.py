@@ -209,7 +209,7 @@ class AdvanceFields(Model):
 
 
 class Foreach(Model):
-    """Gives a socket one item of a list at a time."""
+    """Passes the items of a list to a socket, one item per visit."""
 
     noun = "a foreach"
     example = '{"items": "state.rows"}'
@@ -227,7 +227,7 @@ class Foreach(Model):
 
 
 class Assignment(TwoSpellings):
-    """The task of an agent, for protocols that include it in the prompt."""
+    """The task of an agent, which some protocols include in the prompt."""
 
     noun = "an assignment"
     example = '{"goal": "..."}'
@@ -306,7 +306,7 @@ class SocketFields(Model):
 
 
 class Consumes(Model):
-    """Gives all members of a loop the work items of a generator."""
+    """Passes the work items of a generator to all members of a loop."""
 
     noun = "consumes"
     example = '{"from": "Socket-1"}'
@@ -329,7 +329,7 @@ class Consumes(Model):
 
 
 class IteratorFields(Foreach):
-    """Gives all members of a loop the items of a list that no generator made."""
+    """Passes the items of another list, such as a list in the state, to all members of a loop."""
 
     noun = "an iterator"
     code = INVALID_LOOP

@@ -275,7 +275,8 @@ def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[_Find], _
 
     The function must also accept malformed values, since its arguments come from the config as written.
 
-    The first line of its docstring describes the code in the documentation; of rules with the same code, the first.
+    The first line of its docstring describes the code in the documentation. If rules share a code, the first rule
+    describes the code.
     """
 
     def add(find: _Find) -> _Find:

@@ -121,7 +121,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
 
     Args:
         document: the config as JSON; it is not changed.
-        loadout_name: the loadout; None takes the active one (see ``active_loadout``).
+        loadout_name: the loadout; None selects the active loadout (see ``active_loadout``).
         owners: materia id -> directory of the config file that it came from (R24).
 
     Raises:
@@ -318,7 +318,7 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
 
     Args:
         document: the config.
-        name: the loadout; None takes the first.
+        name: the loadout; None selects the first loadout.
         visited: recorded sockets, which are added to the graph if missing, each with its materia or None.
     """
     loadouts = as_object(as_object(document).get("loadouts"))

@@ -1,7 +1,7 @@
 """The parsed form of a loadout: its well-formed sockets, edges, exits, loops and materia.
 
 Parsing accepts JSON of any shape and never raises. Checks, hints and the resolved graph read the attributes of the parsed
-form. The algorithms on directed graphs are here too.
+form. The module also contains the algorithms on directed graphs.
 """
 
 from __future__ import annotations
@@ -493,7 +493,7 @@ LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "v
 """Utilities of the reference engine for lanes, which have no shipped script."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 _GIT_TASKS: Final = ("mime-bootstrap.py", "mime-maintain.py")
-"""Scripts of the reference engine that are tasks of ``git-tasks.py`` here."""
+"""Scripts of the reference engine that this package provides as tasks of ``git-tasks.py``."""
 _SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")
 
 
@@ -506,7 +506,7 @@ class MateriaFacts:
         raw: the definition as written; empty if the materia does not exist.
         is_utility: True if a process produces the output, False for an agent.
         generator: True if it produces work items.
-        parallel: True for a generator whose items are processed in parallel streams.
+        parallel: True for a generator whose items are processed in parallel lanes.
         prompt: the prompt of an agent, or "".
     """
 
@@ -557,7 +557,7 @@ def materia_group(raw: Object) -> str:
 
 
 def script_file(name: JSON) -> str | None:
-    """Return the file of a shipped script by its name here or in the reference engine; None for an invalid name (R25)."""
+    """Return the file of a shipped script, by its own or its reference engine name; None for an invalid name (R25)."""
     if not isinstance(name, str) or not _SCRIPT_NAME.fullmatch(name):
         return None
     file = name.removesuffix(".mjs") + ".py" if name.endswith(".mjs") else name

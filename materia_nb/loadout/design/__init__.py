@@ -149,7 +149,7 @@ class Design:
 
     @property
     def now(self) -> DesignChange:
-        """The current step. Each change, undo and redo results in a different object."""
+        """The current step. Every change, undo or redo makes a different step object current."""
         return self._steps[-1]
 
     def changed_by(self, *steps: FixStep) -> DesignChange:
@@ -236,7 +236,7 @@ class Design:
 
     @property
     def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
-        """The last saved step, and the later steps or, if the saved step was undone, only the current step."""
+        """The last saved step and all later steps; only the current step if the saved step was undone."""
         saved = next((number for number, step in enumerate(self._steps) if step is self._base), None)
         return self._base, self._steps[-1:] if saved is None else self._steps[saved + 1 :]
 

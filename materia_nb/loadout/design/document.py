@@ -1,7 +1,7 @@
 """The table of operations on designs, and functions that find parts of a document and replace them.
 
 A document is the JSON of a loadout as written. It is never changed in place: an operation returns a new document that
-shares every unchanged part with the old document, so unknown fields, spelling and the order of keys survive (R28).
+shares every unchanged part with the old document, so unknown fields, spelling and key order do not change (R28).
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _parse_node(text: str, at: int) -> _Node:
 
 
 def _old_names(old: Object, new: Object) -> dict[str, str | None]:
-    """Return the old name of each key of ``new``: the same, else the removed key at the same position, else None."""
+    """Return the old name of each key of ``new``: the same key, else the key removed at its position, else None."""
     old_keys = list(old)
     old_names: dict[str, str | None] = {}
     for position, key in enumerate(new):
@@ -187,7 +187,7 @@ class _Writer:
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
     def _children_inline(self, node: _Node) -> bool:
-        """True if a new part of a node is written on one line, like its other parts or, if it has none, the text."""
+        """True if a new part of a node is written on one line, in the style of its parts or else of the text."""
         inline = [self._is_inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)]
         return all(inline) if inline else self.compact
 
@@ -325,7 +325,7 @@ def add_loadout(path: Path, name: str, loadout: Object, materia: Object) -> None
 
 
 def left_behind(config: LayeredConfig, design: Design) -> list[str]:
-    """Return the ids of materia that a saved design uses but no file defines; other notebooks do not have them."""
+    """Return the ids of materia that a saved design uses but no file defines; other notebooks lack these materia."""
     used = {as_object(socket).get("materia") for socket in as_object(design.document.get("sockets")).values()}
     known = as_object(config.document.get("materia"))
     return [name for name in known if name in used and config.origin("materia", name).path is None]

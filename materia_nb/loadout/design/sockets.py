@@ -85,7 +85,7 @@ def remove_socket(document: Object, id_: str) -> DesignChange:
     and a loadout that started at the socket loses its entry. The summary of the change lists all removed parts.
 
     Raises:
-        MateriaError: there is no such socket.
+        MateriaError: the socket does not exist.
     """
     socket_in(document, id_)
     changed = without_socket(document, id_)

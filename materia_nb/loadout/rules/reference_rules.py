@@ -40,7 +40,7 @@ _IGNORED: Final = {
     "maxTurns": "R20",
     "mcpServers": "R74",
 }
-"""Fields that the reference engine ignores, each with the ruling that defines the field here, or else R74."""
+"""Fields that the reference engine ignores, each with the ruling that defines the field, else R74."""
 
 
 @rule(REFERENCE_RULES, "socket", REFUSED)

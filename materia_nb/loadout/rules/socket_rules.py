@@ -360,7 +360,7 @@ class _StateRead(NamedTuple):
 def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     """A variable, an assignment or a list that reads a state value that some path does not write.
 
-    A materia that other loadouts also place is skipped if no socket writes the value, since they may write it.
+    A materia that other loadouts also place is skipped if no socket writes the value, since another loadout may.
     """
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
@@ -432,7 +432,7 @@ def _reads(socket: SocketFacts) -> Iterator[_StateRead]:
 
 
 def _path_read(name: str) -> StatePath | None:
-    """Return the path in the state that a variable or source reads; None if it reads something else."""
+    """Return the state path that a variable or source reads; None if the name does not refer to the state."""
     segments = tuple(split_path(name))
     if segments[:1] == ("state",):
         segments = segments[1:]
@@ -451,9 +451,9 @@ def _aliases(facts: LoadoutFacts) -> Iterator[str]:
 
 
 def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
-    """Return the utilities that may write any path, because their output is json (R10), and the paths of other sockets.
+    """Return the utilities that may write any path, because their output is json (R10), and the other written paths.
 
-    The paths are grouped by their first name.
+    The paths are grouped by their first segment, each with the socket that writes the path.
     """
     write_anything: set[str] = set()
     by_name: dict[str, list[tuple[str, StatePath]]] = {}
