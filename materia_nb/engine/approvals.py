@@ -1,4 +1,4 @@
-"""Commands of a person about tool calls and about an agent that holds the cast: approve, deny, answer, decide.
+"""Commands of a person for tool calls and held casts: approve, deny, answer, decide.
 
 Each command returns events.
 """
@@ -38,8 +38,7 @@ def decide_calls(
 ) -> Events:
     """Approve or deny the waiting tool calls.
 
-    ``meant`` are the calls that the person saw. If other calls wait now, the command raises MateriaError
-    (``not_asked``).
+    ``meant`` are the calls that the person saw. Raises MateriaError (``not_asked``) if other calls are waiting.
     """
     asking_calls = asking(session)
     if not asking_calls or (meant is not None and tuple(meant) != asking_calls):
@@ -77,7 +76,7 @@ def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Eve
 
 
 def ask_again(rules: Rules, session: Session, ts: int) -> Events:
-    """Revoke the tool permissions of a resumed cast, and ask again about tool calls that a person decided before."""
+    """Revoke the tool permissions of a resumed cast, and ask again about decided tool calls that have not run."""
     events: list[ev.Event] = []
     if session.allowed:
         events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))
@@ -150,7 +149,7 @@ def asking(session: Session) -> tuple[ToolCall, ...]:
 
 
 def asking_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that can ask for approval: ``ASKING`` and the tools of the loadout that do not only read."""
+    """Return the tools that can ask for approval: ``ASKING``, and the loadout's tools that can do more than read."""
     scopes = [socket_rules.socket.materia.tools for socket_rules in rules.sockets.values()]
     named = (name for names in scopes if not isinstance(names, str) for name in names)
     return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))

@@ -41,7 +41,7 @@ _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 _Said: TypeAlias = frozenset[tuple[str, str]]
 
 EMPTIED_FACTOR: int = 10
-"""Minimum factor by which a field shrinks between a refused and the accepted answer to count as emptied."""
+"""Ratio of a field's size in a refused answer to its accepted size, above which the field counts as emptied."""
 
 
 class CastWarning(NamedTuple):
@@ -357,7 +357,7 @@ def _inner_list(
 def _visited_identities(session: Session, cursor: str, outer: tuple[Place, ...]) -> Mapping[int, set[str]]:
     """Return the identities of the items that visits worked on, grouped by their index in the list of a cursor.
 
-    An edit can move inner items. After an edit, visits inside every outer item count, at any index.
+    After an edit, which can move inner items, visits in any outer item and at any index are included.
     """
     visited: defaultdict[int, set[str]] = defaultdict(set)
     anywhere: set[str] = set()
@@ -422,7 +422,7 @@ def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: se
 
 
 def _sockets_behind_exits(rules: Rules, loop: str) -> tuple[str, ...]:
-    """Return the sockets that the entry reaches only through the exits of a loop."""
+    """Return the sockets that the cast can reach from its entry socket only through the exits of a loop."""
     sockets_behind = _from_entry(rules) - _from_entry(rules, loop)
     return tuple(socket for socket in rules.graph.sockets if socket in sockets_behind)
 

@@ -79,7 +79,7 @@ def complete(
         text: the output.
         reading: the reading of the output.
         target: the next socket; None to follow the edges.
-        detour: a socket to run first.
+        detour: a socket to run before the next socket.
     """
     socket_rules = rules.sockets[visit.socket]
     warnings: tuple[Issue, ...] = ()
@@ -410,7 +410,7 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: Unroute
 
 
 def _choose(rules: Rules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
-    """Choose the target: a person's choice, else the return from a finished detour, else an exit or an edge."""
+    """Choose the next socket by priority: a person's choice, the return from a finished detour, an exit or edge."""
     back = draft.detours[-1:] if unrouted.result in ACCEPTED else ()
     if unrouted.target is not None or back:
         draft.detours = draft.detours[:-1]

@@ -56,7 +56,7 @@ class MateriaEvent:
     """An entry in the ``event`` field of an output, called a side event (R39).
 
     Attributes:
-        sequence: the number in the cast, from 1; parallel lanes continue it independently.
+        sequence: the number of the side event in the cast, from 1; each lane continues the numbering independently.
         step: the number of the step.
         ts: the time of recording, in milliseconds since the epoch.
         severity: debug, info, warning, error or critical; the default is ``info``.
@@ -152,7 +152,7 @@ def capture(
 
 
 def shown_to(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
-    """Return the reasons for rework that ``target`` is shown, oldest first, at most 2,400 characters in total.
+    """Return the reasons for rework to show to ``target``, oldest first, at most 2,400 characters in total.
 
     The oldest of these reasons may be cut; the others are complete.
     """
@@ -202,7 +202,7 @@ def hand_over(draft: Draft, socket: Socket, item: Item | None, result: Result, t
 
 
 def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
-    """Remove a socket's ``not_satisfied`` handoffs for an item that it has since accepted (R50).
+    """Remove a socket's ``not_satisfied`` handoffs for an item that the socket has since accepted (R50).
 
     Its follow-ups for the item are marked as settled; ``state.context`` keeps the text.
     """
@@ -231,7 +231,7 @@ def forget_handoffs(draft: Draft, socket: str, item: ItemId | None, *results: Re
 def records(handoffs: Handoffs, context: str) -> tuple[Handoff, ...]:
     """Return the handoff records of a context.
 
-    A context that was not written by handoffs becomes one record without origin.
+    A context that was not written by handoffs becomes one record without a source socket.
     """
     if context == handoffs.text:
         return handoffs.entries
@@ -275,7 +275,7 @@ HEADINGS: Final[Mapping[PartName, str]] = {
     "finalize": "Handing over",
     "return": "What to return",
 }
-"""Heading of each prompt part, by the name with which a person edits the part."""
+"""Heading of each prompt part, by the name of the part in edit commands."""
 
 STRING_CHARS: Final = 2_000
 STATE_CHARS: Final = 12_000
@@ -296,9 +296,9 @@ def middle(text: str, max_chars: int) -> str:
 
 
 def bounded(text: str, max_chars: int) -> tuple[str, str]:
-    """Return a text that is shortened in its middle if it is too long, and a note about the removed length.
+    """Return a text, shortened in its middle if it is too long, and a note about the number of removed characters.
 
-    The note is empty if the text is complete. The text is empty if ``max_chars`` has no room for it.
+    The note is empty if the text is complete. The text is empty if ``max_chars`` is too small for a shortened text.
     """
     if len(text) <= max_chars:
         return text, ""
@@ -337,7 +337,7 @@ def _whole(value: JSON, pad: str, room: int) -> str | None:
 
 
 def _within(value: JSON, pad: str, room: int) -> str:
-    """Return as much as fits of a value that is too long, as valid JSON; "" if not even a note fits."""
+    """Return the part of a long value that fits into ``room``, as valid JSON; "" if not even a note fits."""
     if isinstance(value, str):
         return _short_string(value, room)
     if not isinstance(value, (dict, list)):
@@ -362,7 +362,7 @@ def _within(value: JSON, pad: str, room: int) -> str:
 
 
 def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
-    """Yield each member of an object or list with the text before it."""
+    """Yield each member of an object or list with the JSON text that precedes the member."""
     if isinstance(value, dict):
         yield from ((f"{encode_basestring(key)}: ", child) for key, child in value.items())
     else:

@@ -103,7 +103,7 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *arguments: Any) -> Events:
-    """Run a command in a lane. The last of the ``arguments`` is the time.
+    """Run a command in a lane. The last element of ``arguments`` is the time.
 
     The budget counts the usage of the whole cast (P6).
 
@@ -338,12 +338,12 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
 
 
 def record(_: Rules, __: Session, event: ev.Event, ts: int) -> Events:
-    """Return an event that is valid in any session, to be recorded."""
+    """Return an event that is valid in any session, with the time ``ts``."""
     return (event.replace(ts=ts),)
 
 
 def record_in_turn(rules: Rules, session: Session, event: ev.AboutEvent, ts: int) -> Events:
-    """Return an event about the waiting agent's turn, to be recorded. Refused if no agent waits."""
+    """Return an event about the waiting agent's turn, with its socket. Raises MateriaError if no agent is waiting."""
     return (event.replace(about=routing.about(rules, waiting(session)), ts=ts),)
 
 
@@ -447,7 +447,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
 
 
 def undo(rules: Rules, session: Session, ts: int) -> Events:
-    """Undo the last edit; refused if a step was made since the edit."""
+    """Undo the last edit. Refused if the cast has made a step since the edit."""
     if not session.edits:
         raise MateriaError("No edit can be undone.", kind="undo")
     if session.edits[-1].after != session.state:
@@ -460,7 +460,7 @@ def undo(rules: Rules, session: Session, ts: int) -> Events:
 
 
 def _no_lanes(session: Session) -> None:
-    """Refuse an edit while lanes exist, because an edit does not reach the lanes."""
+    """Refuse an edit while the cast has lanes, because the lanes work on copies of the state."""
     if (at_work := lanes_at_work(session)) is not None:
         raise MateriaError(
             "The lanes started from an earlier copy of the state, so an edit now would not reach them.",
@@ -534,7 +534,7 @@ def _with_edits(rules: Rules, session: Session, events: Events, edits: Sequence[
 def _edits_lost(description: str, count: int, why: str) -> MateriaError:
     """Return an error about edits that cannot be applied to the earlier state.
 
-    It asks whether to continue without them.
+    The hint explains how to continue without the edits.
     """
     more = f" {counted(count, 'edit')} would be lost." if count > 1 else ""
     return MateriaError(

@@ -128,7 +128,7 @@ def unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
 
 
 def raised(state: CastState) -> int:
-    """Return the sum of the raises of limits, without repair turns, which belong to one visit."""
+    """Return the total amount by which limits were raised, except limits of repair turns, which apply to one visit."""
     return sum(more for key, more in state.extra.items() if key[0] != "repair")
 
 
@@ -136,7 +136,7 @@ def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Apply an edit again, to the data of another state.
 
     Raises:
-        MateriaError: a value that the edit replaces is different now, or the edit abandoned an item (``edit``).
+        MateriaError: a value that the edit replaces has changed, or the edit abandoned an item (``edit``).
     """
     if lost.visit is not None:
         raise MateriaError("The edit abandoned an item that was in progress.", kind="edit")
@@ -150,7 +150,7 @@ def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def _to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return a path up to its first list, because an index has a meaning only within one version of a list."""
+    """Return a path up to its first list, because an index is valid only for one version of the list."""
     for depth, key in enumerate(keys):
         if not isinstance(data, dict):
             return tuple(keys[:depth])
@@ -206,7 +206,7 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
 def _produces(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) -> bool:
     """Return True if a patch turns ``before`` into ``after``.
 
-    A patch that moves values between nested lists may fail to.
+    A patch that moves values between nested lists may produce a different result.
     """
     try:
         return same(patched(before, patch), after)

@@ -40,7 +40,7 @@ from materia_nb.loadout.graph import END, Region
 from materia_nb.loadout.vocabulary import REWORK_CONDITIONS, WORK_ITEMS, Result
 
 _MAX_ROUNDS: Final = 3
-"""Maximum number of rounds of rework that a protocol is told if the edge has no ``maxTraversals``."""
+"""Maximum number of rework rounds reported to a protocol if the edge has no ``maxTraversals``."""
 
 
 def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
@@ -110,7 +110,7 @@ def agent_id(request: str, socket: str) -> str:
 
 
 def _rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
-    """Return how often the socket has sent work back, and how often it may.
+    """Return the number of times that the socket has sent work back, and the maximum number.
 
     Inside an item, cycles are counted if the edge has no ``maxTraversals``.
     """
@@ -183,7 +183,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
 
 
 def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
-    """Return the region of a generator that made no items, whose exit is taken next (P6); otherwise None."""
+    """Return the region to leave through its exit because its generator made no items (P6); otherwise None."""
     region = rules.graph.regions.get(draft.last_socket or "")
     if region is None or draft.lane is not None or target != region.first:
         return None

@@ -50,7 +50,7 @@ class _Recorded:
     """Base class that reads an event's fields from its class annotations and registers the class by its type name.
 
     An object stores only the fields that were passed; the defaults stay in the class. Frozen dataclasses would behave
-    the same, but sixty of them took a seventh of the load time of the magics.
+    the same, but sixty of them accounted for a seventh of the load time of the magics.
     """
 
     type: ClassVar[str]
@@ -286,7 +286,7 @@ class SocketStart(VisitEvent, type="socket_start"):
 
 
 class UtilityInput(VisitEvent, type="utility_input"):
-    """A utility started; this artifact contains its input."""
+    """A utility started. The artifact contains its input."""
 
     artifact: str | None = None
 
@@ -354,7 +354,7 @@ class SocketRefused(Output, type="socket_refused"):
 
 
 class SocketHeld(Output, type="socket_held"):
-    """An output asks for a person. It is applied after the person has decided."""
+    """An output asks for a person's answer or decision. The output is applied after the person has decided."""
 
     action: str = ""
     reason: str = ""
@@ -445,7 +445,7 @@ class BudgetLimit(BudgetEvent, type="budget_limit"):
 class BudgetBlind(AboutEvent, type="budget_blind"):
     """The `tokens`, `cost` or `seconds` of a turn are unknown, so the budget does not count them.
 
-    Reported once for each (R56).
+    Each is reported only once (R56).
     """
 
     of: str = "tokens"
@@ -489,7 +489,10 @@ class AgentNote(AboutEvent, type="agent_note"):
 
 
 class TurnSpent(AboutEvent, type="turn_spent"):
-    """A turn ended without an output, because it failed, was interrupted or waits for approval. Contains its usage."""
+    """A turn ended without an output, because it failed, was interrupted or waits for approval.
+
+    The event contains the usage of the turn.
+    """
 
     usage: Usage
 
@@ -566,7 +569,7 @@ class Unpinned(Event, type="unpinned"):
 
 
 class SuggestionKept(Event, type="suggestion_kept"):
-    """A person saved a suggestion that the agent of that step made."""
+    """A person saved a suggestion that the agent of the step made."""
 
     step: int | None = None
     suggestion: JSON = None
@@ -607,7 +610,10 @@ class EditUndone(Event, type="edit_undone"):
 
 
 class Labelled(Event, type="labelled"):
-    """A person changed the labels of a step, or of the cast if `step` is 0. `undoes` reverts the last change."""
+    """A person changed the labels of a step, or of the cast if `step` is 0.
+
+    `undoes` is true if the event reverts the last change.
+    """
 
     step: int = 0
     branch: int = 0
@@ -662,7 +668,7 @@ Events: TypeAlias = tuple[Event, ...]
 
 @copied_by_position
 class Transition(NamedTuple):
-    """Result of a transition: the next state, its events, its decision.
+    """Result of a transition: the next state, the events and the decision.
 
     ``prompt`` is set if an agent must answer; ``reading`` if an output was read. ``before`` is the state in which the
     transition begins. ``forced`` is True if a recording took this transition but the engine would not.
@@ -677,9 +683,9 @@ class Transition(NamedTuple):
     forced: bool = False
 
     def events_from(self, before: CastState, ts: int) -> Events:
-        """Return the events with their time.
+        """Return the events with the time ``ts``.
 
-        The first event carries this transition and the state ``before`` it, for ``evolve``.
+        The first event contains this transition and the state before the transition, for ``evolve``.
         """
         first, *rest = self.events
         carrying = first.replace(ts=ts, transition=self._replace(before=before))
@@ -687,7 +693,7 @@ class Transition(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """The conversion of a kind of field to JSON and back. ``read`` raises ValueError for an invalid value."""
+    """Conversion of a field's value to JSON and back. ``read`` raises ValueError for an invalid value."""
 
     write: Callable[[Any], JSON]
     read: Callable[[JSON], Any]

@@ -62,7 +62,8 @@ def fold(rules: Rules, session: Session, events: Iterable[Event]) -> Session:
 def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
     """Return the session right after the last of ``steps``, which begin with the first step of the cast.
 
-    Fields that do not follow from steps keep their current values. Abandoned steps and undone changes are not kept.
+    Fields that cannot be computed from the steps keep their current values. Abandoned steps and undone changes are not
+    kept.
     """
     then = without_later_steps(rules, session, steps)._replace(
         abandoned=(), streams_left=(), kept=(), labels_before=(), asks=0
@@ -266,7 +267,7 @@ def _apply(
 ) -> Session:
     """Apply a transition to the latest visit, and other changes to the session.
 
-    ``past`` computes the states of the visit again, if that turn alone determines them. ``worked`` is the working time
+    ``past`` recomputes the states of the visit if ``turn`` alone determines the states. ``worked`` is the working time
     in milliseconds.
     """
     state, record = step.state, session.steps.latest
@@ -388,7 +389,7 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
 
 
 def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
-    """Record a tool call; the result of a call that was recorded at its start replaces that record."""
+    """Record a tool call. The record at the end of a call replaces the record at its start."""
     call = event.call
     is_known = any(call_.id == call.id for call_ in session.calls)
     of_visit = session.steps[-1].calls
@@ -463,7 +464,7 @@ def _approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Ses
 
 
 def _resumed(rules: Rules, session: Session, text: str, approval: Approval | None, ts: int) -> Session:
-    """Continue the turn of the held agent with a person's answer and, if the person gave it, the approval (R44)."""
+    """Continue the turn of the held agent with a person's answer, or with the person's approval of a command (R44)."""
     prompt = session.prompt or session.steps[-1].prompt
     assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
     return _apply(session, outputs.answered(rules, session.state, text, prompt, approval), ts)

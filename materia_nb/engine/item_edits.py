@@ -102,7 +102,7 @@ def edit_lists(rules: Rules, state: CastState, data: Mapping[str, JSON], list_ed
 class _ListEditor:
     """An edit in progress.
 
-    ``draft`` is the resulting state, and ``data`` its data before the current items are shown in it.
+    ``draft`` is the resulting state, and ``data`` its data before the current items are added.
     """
 
     def __init__(self, rules: Rules, before: CastState, draft: Draft, data: Mapping[str, JSON]) -> None:
@@ -112,7 +112,7 @@ class _ListEditor:
         self.said: list[str] = []
 
     def edit(self, path: Path, list_edit: ListEdit | None) -> None:
-        """Order the list at a path, if it changes."""
+        """Order the list at ``path`` if the edit changes the list."""
         if self._is_in_removed_item(path):
             return
         old = _list(self.before.data, path)
@@ -227,7 +227,7 @@ class _ListEditor:
         new_index = {origin: index for index, origin in enumerate(list_edit.origins) if origin is not None}
 
         def moved(walked: tuple[Place, ...]) -> tuple[Place, ...] | None:
-            """Return the new places of an item; None if the item was removed or is done again."""
+            """Return the new places that identify an item; None if the item was removed or must be repeated."""
             new_places = list(walked)
             for depth, (name, index) in enumerate(walked):
                 if name == cursor and walked[:depth] == outer:
@@ -268,7 +268,7 @@ class _ListEditor:
     def _first_unfinished(self, walk: Walk, list_edit: ListEdit, items: list[JSON]) -> int:
         """Return the index of the first item that another loop over this list has not finished.
 
-        Report it if finished items after that index must be done again.
+        Finished items after this index must be repeated and are added to the report.
         """
         how = [self._stands(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins]
         reached = next((index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how))
@@ -289,7 +289,7 @@ class _ListEditor:
         return any(path[: len(alias)] == alias for shown_item in hidden for alias in shown_item.walk.paths)
 
     def _keep_in_outer(self, path: Path, items: list[JSON]) -> None:
-        """Store an inner list in its outer item too. The outer item is shown in the state when it is entered again."""
+        """Store an inner list also in its outer item, which is copied into the state at each visit."""
         for depth, (walk, item, _) in enumerate(self.draft.shown):
             alias = next(
                 (alias for alias in walk.paths if path[: len(alias)] == alias and len(path) > len(alias)),
@@ -314,7 +314,7 @@ class _ListEditor:
             return
 
     def _update_shown_items(self, path: Path) -> None:
-        """Update the items of the list that the state shows: their keys, values and removal."""
+        """Update the list's items that the state shows, and hide removed items."""
         draft, before = self.draft, self.draft.shown
         if not any(shown_item.walk.list_path == path for shown_item in before):
             return
@@ -397,9 +397,9 @@ def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> No
 
 
 def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
-    """Return the walk over a list that is running or ran last, and True if it is running.
+    """Return the running or latest walk over a list, and True if the walk is running.
 
-    Several loops can walk one list; edits and tables use the walk returned here.
+    Several loops can walk the same list; edits and tables use the returned walk.
     """
     walks = rules.lists[path]
     socket = state.at.socket if _stopped(state) and state.at is not None else state.next

@@ -33,7 +33,7 @@ from materia_nb.loadout.vocabulary import Result
 Source: TypeAlias = Callable[[StateView, Item | None, JSON], JSON]
 """A function that reads a value from the state, the current item and a parsed output.
 
-It returns MISSING without a value.
+The function returns MISSING if there is no value.
 """
 
 Template: TypeAlias = Callable[[StateView, Item | None], str]
@@ -299,14 +299,14 @@ def lies_in(item: ItemId | None, other: ItemId) -> bool:
 
 
 def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
-    """Return True if one of these cursors walks the list of the item or of one of its outer items."""
+    """Return True if ``cursors`` contains the cursor of the item or of one of its outer items."""
     return item[0] in cursors or any(cursor in cursors for cursor, _ in item[2])
 
 
 def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
     """Remove the records of items that no longer exist, such as edge uses, cycles, raised limits and answers.
 
-    Handoffs about these items stay without an item; refusals are removed.
+    Handoffs about these items remain but lose their item; refusals are removed.
     """
     if draft.passed:
         draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not is_gone(item)})
@@ -326,7 +326,7 @@ def forget_items(draft: Draft, is_gone: Callable[[ItemId], bool]) -> None:
 
 
 def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
-    """Yield the handoffs. A handoff of a removed item loses its item; a refusal of a removed item is left out."""
+    """Yield the handoffs without references to removed items; refusals of removed items are left out."""
     for entry in entries:
         if entry.item is None or not is_gone(entry.item):
             yield entry
@@ -335,7 +335,7 @@ def _unlinked(entries: Iterable[Handoff], is_gone: Callable[[ItemId], bool]) -> 
 
 
 def _outer_count(walk: Walk, shown_items: tuple[ShownItem, ...]) -> int:
-    """Return the number of shown items to keep: all down to the innermost outer item that contains the list."""
+    """Return the number of shown items to keep: the innermost item that contains the list, and all its outer items."""
     iterator = walk.iterator
     for count in range(len(shown_items), 0, -1):
         outer, item, _ = shown_items[count - 1]

@@ -60,7 +60,7 @@ def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) 
 
 
 def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt) -> Transition:
-    """Ask the agent, which has not finished, to continue in the same conversation."""
+    """Ask an agent that has not finished to continue in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
@@ -83,7 +83,7 @@ def _detoured(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Read
 def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval: Approval | None = None) -> Transition:
     """Continue the agent's conversation with a person's answer.
 
-    ``approval`` is the approval of a command, if the person gave it.
+    ``approval`` is the person's approval of a command, or None.
     """
     visit = held_visit(state)
     socket_rules = rules.sockets[visit.socket]
@@ -99,7 +99,7 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, approval
 
 
 def called(state: CastState, call: ToolCall) -> CastState:
-    """Use up the approval of a command when a tool call runs it. An approval is valid once (R44)."""
+    """Remove the approval of a command when a tool call runs the command. An approval is valid once (R44)."""
     visit = state.at
     if visit is None or visit.approval is None or call.args.get("command") != visit.approval.exact_content:
         return state
@@ -273,7 +273,7 @@ def _worked(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transit
 
 
 def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
-    """Ask for the final result of the drafts, in the same conversation."""
+    """Ask for the final result after the drafts, in the same conversation."""
     visit = waiting_visit(state)
     if visit.mode != "draft":
         raise MateriaError(
@@ -373,7 +373,7 @@ class PastStates:
     def __init__(self, rules: Rules, start: CastState, after: CastState | None = None) -> None:
         """Begin with the state before the first step.
 
-        ``after`` is the state after that step if its output does not determine it.
+        ``after`` is the state after the first step if the output does not determine the state.
         """
         self._rules, self._start = rules, start
         self._after: CastState | PastStates | None = after
@@ -384,7 +384,7 @@ class PastStates:
         self._turns: dict[int, TurnRecord] = {}
 
     def followed_by(self, other: PastStates) -> None:
-        """Share the list of handoffs with ``other``, which grows: store only the length of the common part."""
+        """Share the handoffs with ``other``, the states of the next steps: store only the number of shared handoffs."""
         begin, first = self._start, other.start
         (after, context), (entries, context_text) = first.handoffs, begin.handoffs
         self._latest = None

@@ -150,7 +150,7 @@ def repair_prompt(before: Prompt, form: str, issues: Sequence[Issue], output: st
     """Assemble the prompt of a repair turn: the issues, the form, and an excerpt of the refused answer (R19).
 
     The excerpt has at most 600 characters. A second repair of the same visit has no excerpt, because weak models copy
-    it (R52).
+    the excerpt (R52).
     """
     is_repeated = any(part.name == "repair" for part in before.parts) and not before.begins
     return next_prompt(before, "repair", _wrong(issues, "" if is_repeated else output), form)

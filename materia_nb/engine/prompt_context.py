@@ -428,7 +428,7 @@ class PromptContext(NamedTuple):
         return PromptPart("before", self.quoted(text), note, True, (("output", str(before.step)),))
 
     def _fields_in_state(self, answer: dict[str, JSON]) -> Iterator[str]:
-        """Yield the fields of an earlier answer that an assignment stored in the state and that are still there."""
+        """Yield the fields of an earlier answer that were assigned to the state and that the state still contains."""
         if self.socket.shown.state is True:
             for name, path in self.socket.assigned_fields:
                 if name in answer and get_path(self.state.data, path) == answer[name]:
@@ -469,7 +469,7 @@ class PromptContext(NamedTuple):
         return PromptPart("changed", text)
 
     def quoted(self, text: str) -> str:
-        """Return a text by others in a code fence, or unchanged if the prompt has the plain form."""
+        """Return a text that others wrote, in a code fence unless the prompt has the plain form."""
         return text if self.socket.form == "plain" else quoted(text)
 
 

@@ -72,7 +72,7 @@ class Look(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The target of a step, its reason, the checked edges or exits, and the chosen one with its use and limit."""
+    """The chosen target, its reason, the checked edges or exits, and the chosen edge or exit with its use and limit."""
 
     target: str
     by: By
@@ -123,7 +123,7 @@ def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
 
 
 def awaited_failures(rules: SocketRules) -> dict[Result, Result]:
-    """Return each kind of failure that an edge of the socket handles, with the first kind that takes the same edge."""
+    """Return the kinds of failure that the socket's edges handle, each with the first kind that takes the same edge."""
     first_of_edge: dict[Edge | None, Result] = {}
     awaited: dict[Result, Result] = {}
     for result in WITHOUT_OUTPUT:
@@ -242,7 +242,7 @@ class Decision(NamedTuple):
 
     @property
     def satisfied(self) -> bool | None:
-        """Verdict of the output or of a person; None without a verdict."""
+        """Verdict of the output or of a person, or None if neither gave a verdict."""
         return self.result.satisfied
 
     @property
@@ -316,7 +316,7 @@ def short(label: str, max_chars: int = 60) -> str:
 class Limit(NamedTuple):
     """One limit of a cast: its subject in words, the current use and the maximum.
 
-    ``used`` is None if nothing is counted now; ``most`` is None if there is no limit.
+    ``used`` is None if nothing is currently counted; ``most`` is None if there is no limit.
     """
 
     what: str
@@ -462,7 +462,7 @@ def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failu
 
 
 def _count_outside(rules: Rules, draft: Draft, name: str, visit: Visit, subject: str, target: str) -> Failure | None:
-    """Count a transition that has the limit of edges outside items, and return a failure if it exceeds the limit."""
+    """Count a transition against the limit of edges outside items, and return a failure if it exceeds the limit."""
     key: EdgeId = (name, 0)
     used, maximum = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
     draft.counts = FrozenDict({**draft.counts, key: used + 1})
@@ -500,7 +500,7 @@ def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit
 def _exhausted(
     trail: tuple[str, ...], visit: Visit, subject: str, target: str, most: str, allow: tuple[tuple[object, ...], int]
 ) -> Failure:
-    """Return the failure for an edge or exit that was chosen too often, with the cycle that it closes, if any."""
+    """Return the failure for an edge or exit that was chosen too often. The message names the cycle, if any."""
     length = next((back for back, visited in enumerate(reversed(trail), start=1) if visited == target), None)
     cycle = f", in the cycle {_cycle_of(trail, target, length)}" if length else ""
     message = f"{subject} may be taken {most} and was chosen once more{cycle}."

@@ -142,7 +142,7 @@ class StepRecord(NamedTuple):
         return mimebundle_from_view(self, include, exclude)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002
-        """Print the step as text, because IPython asks tuples for no MIME bundle; a step in a list takes one line."""
+        """Print the step as text, on one line in a list. IPython does not request MIME bundles from tuples."""
         view = mimebundle_from_view(self) if len(printer.stack) == 1 else None
         printer.text(repr(self) if view is None else view["text/plain"])
 
@@ -487,7 +487,7 @@ def state_after(_: Rules, session: Session, steps: Sequence[StepRecord]) -> Cast
 def edits_before(rules: Rules, session: Session, steps: Sequence[StepRecord]) -> tuple[Edit, ...]:
     """Return the edits that are contained in the state after the last of ``steps``, oldest first.
 
-    An edit that was made while that step was waiting is contained in the state after the step.
+    The state after a step contains the edits that were made while the step was waiting.
     """
     number, reached = len(steps), state_after(rules, session, steps)
     newer = [edit for edit in session.edits if edit.step >= number]

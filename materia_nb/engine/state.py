@@ -294,7 +294,7 @@ class Usage(NamedTuple):
         return UNREPORTED if usage == UNREPORTED else usage  # shared, because every step stores its usage
 
     def apart(self) -> dict[str, JSON]:
-        """Return ``cached`` and ``reasoning`` with their token numbers, if reported."""
+        """Return the reported numbers of ``cached`` and ``reasoning`` tokens, by name."""
         fields = {"cached": self.cached, "reasoning": self.reasoning}
         return {name: count for name, count in fields.items() if count is not None}
 
@@ -399,7 +399,7 @@ def in_words(known: str | None, missing: int) -> str:
 
 
 class Blind(NamedTuple):
-    """A kind of usage that a budget could not count, by its name in :class:`Bound`, and the first place (R56)."""
+    """A kind of usage that a budget could not count, and the socket and step where this first happened (R56)."""
 
     of: str
     socket: str

@@ -199,7 +199,8 @@ def events_of_failure(at_work: Streams, kind: str, error: str, ts: int) -> Event
 def event_in_lane(event: ev.Event, name: str) -> ev.Event:
     """Return a copy of an event with the name of its lane.
 
-    The end of a cast becomes the end of the lane. Allowed tools stay without a lane, because they apply to all lanes.
+    The end of a cast becomes the end of the lane. An event that allows tools gets no lane, because the permission
+    applies to all lanes.
     """
     if isinstance(event, ev.ToolsAllowed):
         return event
