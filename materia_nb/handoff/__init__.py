@@ -32,12 +32,12 @@ _BUILT_IN: Final = {
 def protocol(name: str) -> HandoffProtocol:
     """Return the protocol with this name; load it on first use.
 
-    An entry point of a package names an instance, or a class that is called without arguments. A package cannot replace
-    a built-in protocol.
+    A package registers a protocol with an entry point, which refers to an instance, or to a class without constructor
+    arguments. A package cannot replace a built-in protocol.
 
     Raises:
-        MateriaError: no package offers the name (``unknown_protocol``); or the protocol cannot be loaded, is not a
-            HandoffProtocol, has a different name, or is offered by two packages (``broken_protocol``).
+        MateriaError: no package offers a protocol with this name (``unknown_protocol``); or the protocol cannot be
+            loaded, is not a HandoffProtocol, has a different name, or is offered by two packages (``broken_protocol``).
     """
     if name in _BUILT_IN:
         return _load(_BUILT_IN[name])

@@ -1,7 +1,7 @@
 """The interface of a handoff protocol: an abstract class, and the types of its arguments and results.
 
-``read`` and ``ask`` are required. Every other method is optional; ``HandoffProtocol.overridden`` has the names of the
-methods that a class overrides.
+``read`` and ``ask`` are required. Every other method is optional; ``HandoffProtocol.overridden`` contains the names of
+the methods that a class overrides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAMPLE: Final = "x"
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """A fault in an output: its path, a message, a fix, and a code if the protocol defines codes."""
+    """A fault in an output, with the path to the faulty part, a message, a fix and, in some protocols, a code."""
 
     path: str
     message: str
@@ -48,7 +48,7 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """The required content of a socket's next output, derived from its place in the graph (R4, R7, R8, R9, R11).
+    """The required content of a socket's next output, derived from its socket in the graph (R4, R7, R8, R9, R11).
 
     Attributes:
         parse: ``text`` accepts any output; the attributes below apply only to ``json``.
@@ -58,7 +58,7 @@ class Requirements:
         check_items: True if each work item must have exactly a title and a context (R9).
         fields: top-level fields that an agent may use.
         sources: pairs of an assignment target and its ``$`` source, which must exist in the output (R8).
-        only_guarded: True if every edge for an output depends on the verdict.
+        only_guarded: True if every edge that an output can follow depends on the verdict.
         sends_back: True if an edge is taken when the work is not satisfactory.
         streams: True if ``parallelSchedule`` is required, which assigns the items of a parallel generator to streams.
     """
@@ -76,7 +76,7 @@ class Requirements:
 
 
 class Scope(NamedTuple):
-    """A working directory, with additional data (``state`` and ``exports``) that the package passes on unread.
+    """A working directory, with additional data (``state`` and ``exports``) that this package passes on unchanged.
 
     ``cwd`` can be relative to the project; empty means the project.
     """
@@ -99,8 +99,8 @@ class Reading(NamedTuple):
     """The result of reading an output.
 
     Attributes:
-        value: the parsed object (json), or the text itself (text); ``$`` sources read it.
-        error: None if the output is accepted; the kind of refusal, ``not_json`` or ``contract``, if it is refused.
+        value: the parsed object (json), or the text itself (text); ``$`` sources refer to this value.
+        error: the kind of refusal, ``not_json`` or ``contract``; None if the output is accepted.
         issues: all reasons for a refusal. An accepted output has issues only if it is well formed but reports
             unfinished work.
         notes: warnings on an accepted output, such as prose around the object.
@@ -149,7 +149,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """Facts about a turn from the runtime. The default of each attribute means that the fact is unknown.
+    """Facts about a turn that the runtime passes to a protocol. Each attribute defaults to a value that means unknown.
 
     Attributes:
         meta: the step_id, flow_key, agent_key and timestamp from the runtime.
@@ -160,7 +160,8 @@ class TurnFacts:
         refused: number of refused outputs in this turn.
         memory: ``Reading.memory`` of the last accepted output; None at the start of a task.
         sockets: ids of the sockets that a detour may name; None if not known.
-        names: other names that a detour may use, each with its socket: materia and labels of exactly one socket (R51).
+        names: other names that a detour may use, mapped to socket ids: each materia or label that belongs to exactly
+            one socket (R51).
         changed_files: project files created or written since the visit began; empty unless the protocol sets
             ``needs_changed_files``.
     """
@@ -192,7 +193,7 @@ class Task:
         assignment: the socket's ``assignment`` as written in the loadout.
         knowledge: the project's knowledge, by section.
         session: id of the cast, "" if not known.
-        provider: provider of the model that the loadout asks for, "" if it names none.
+        provider: provider of the model that the loadout asks for, "" if the loadout does not name a provider.
     """
 
     goal: str
@@ -296,8 +297,8 @@ class HandoffProtocol(ABC):
         name: name of the protocol in a socket's ``handoff``.
         needs_facts: False if ``read`` and ``form`` ignore ``facts``; facts are then not collected, which is faster.
         needs_changed_files: True if the protocol uses ``facts.changed_files``; otherwise files are not compared.
-        can_detour: True if an output may choose any socket as a detour, which runs next.
-        after_answer: instruction for an agent, added below a person's answer.
+        can_detour: True if an output may choose any socket to run next, as a detour.
+        after_answer: instruction for an agent, appended to a person's answer.
         overridden: the names of the methods and attributes that the class overrides.
     """
 
@@ -351,7 +352,7 @@ class HandoffProtocol(ABC):
         return []
 
     def file_content(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
-        """Return the content of the file in ``handoffs`` that stores an output. ``meta`` is ``TurnFacts.meta``."""
+        """Return the content of an output's file in the folder ``handoffs``. ``meta`` is ``TurnFacts.meta``."""
         raise NotImplementedError
 
     # Prompts
@@ -371,7 +372,10 @@ class HandoffProtocol(ABC):
     # Views
 
     def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-        """Return an output in sections, most important first. If it is empty, the raw JSON is shown. Never raises."""
+        """Return the sections that show an output to a person, most important first. Never raises.
+
+        If there are no sections, the raw JSON is shown.
+        """
         return []
 
     def status_sections(self, readings: Sequence[Reading]) -> list[Section]:

@@ -23,7 +23,7 @@ _CANONICAL = ("workItems", "satisfied", "context")
 
 @lru_cache(maxsize=1024)
 def reader(source: str) -> Callable[[JSON], JSON]:
-    """Return a function that reads the value of ``source`` from a parsed output; it returns MISSING without a match.
+    """Return a function that reads ``source`` from a parsed output and returns the value, or MISSING without a match.
 
     ``$`` and dotted paths such as ``$.a.b.0`` are read directly. Any other source is full JSONPath: one match returns
     the value, several matches return a list (R11).
@@ -58,7 +58,7 @@ def reader(source: str) -> Callable[[JSON], JSON]:
 
 
 def requirements_of(socket: Socket) -> Requirements:
-    """Return the required output of ``socket``, which follows from its edges, advance, assignments and materia."""
+    """Return the required output of ``socket``, derived from its edges, advance condition, assignments and materia."""
     followed = [edge.when for edge in socket.edges if edge.when in OUTPUT_CONDITIONS]
     sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
     return Requirements(
@@ -77,7 +77,7 @@ def requirements_of(socket: Socket) -> Requirements:
 
 
 def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
-    """Return the reason why ``satisfied`` is required, or None. ``followed`` are the socket's edge conditions."""
+    """Return the reason why ``satisfied`` is required, or None. ``followed`` contains the socket's edge conditions."""
     guards = [when for when in followed if when in GUARDS]
     advance_guarded = socket.advance is not None and socket.advance.when in GUARDS
     if socket.is_utility and len(guards) < len(followed):
@@ -94,7 +94,7 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
 def missing_sources(value: JSON, requirements: Requirements, reported: Collection[str] = ()) -> Iterator[Issue]:
     """Yield an issue for each assignment source that is missing in ``value``, except sources in ``reported``.
 
-    A generator's missing work items are left out, because its protocol reports them (R4).
+    Missing work items of a generator are skipped, because its protocol reports them (R4).
     """
     checked = {*reported, *(("$.workItems",) if requirements.work_items else ())}
     for target, source in requirements.sources:
@@ -108,7 +108,7 @@ _ISSUES_LISTED: Final = 40
 
 
 class RefusedAnswer(MateriaError):
-    """Raised if an answer is refused. ``issues`` has all reasons, each with path, message and fix."""
+    """Raised if an answer is refused. ``issues`` contains every reason with its path, message and fix."""
 
     def __init__(self, message: str, issues: Sequence[Issue], kind: str = "refused_answer") -> None:
         self.issues = tuple(issues)
@@ -141,7 +141,7 @@ LONGEST_SHORT_FORM: Final = 300
 """Maximum length of a form, and of the short form in later turns of a conversation, in characters (R50, R51)."""
 FORM_WORDS: Final = "form_words"
 _PLACEHOLDER = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
-"""Matches a placeholder of a form: dots, or words after ``<``. Weak models also write variations of placeholders."""
+"""Pattern of a placeholder from a form: dots, or words after ``<``. Weak models also vary placeholders."""
 
 
 def form_words(value: JSON, placeholders: Collection[str], path: str = "$") -> Iterator[Issue]:
@@ -214,11 +214,11 @@ class HandoffField(NamedTuple):
     """One field of an object.
 
     Attributes:
-        kind: the type. ``any``, and ``word`` without ``typed``, accept every JSON type. All others refuse a wrong type
-            with the issue ``TYPE:path``.
+        kind: the type. ``any``, and ``word`` without ``typed``, accept every JSON type. All other kinds refuse a wrong
+            type with the issue ``TYPE:path``.
         missing: issue code if the field is missing, "" if it is optional; ``{place}`` is replaced by the index in the
             list.
-        fix: the fix if the field is missing.
+        fix: the fix to report if the field is missing.
         lacks: test for a missing value; None for the default test of the kind.
         choices: the allowed words, compared after ``fold``. Any other word causes an issue: ``code`` followed by the
             word.
@@ -263,7 +263,7 @@ class Checker:
         self.warnings: list[Issue] = []
 
     def read(self, owner: Mapping[str, JSON], fields: Fields, path: str = "", index: int = 0) -> dict[str, Any]:
-        """Return the values of an object by field name; an unreadable value becomes the default of its kind."""
+        """Return the values of an object by field name; an unreadable value is replaced by the default of its kind."""
         return {name: self._field(owner.get(name), field, f"{path}{name}", index) for name, field in fields.items()}
 
     def _refuse(self, code: str, path: str, message: str, fix: str) -> None:

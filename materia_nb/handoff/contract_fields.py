@@ -1,7 +1,7 @@
-"""The fields of an agent contract, and their meaning for the route and for a person (agent contract rules 1-6, 8-14).
+"""The fields of an agent contract, with the resulting route and texts for people (agent contract rules 1-6, 8-14).
 
-The fields are read from an object that was not checked. The module also has an agent's assignment, the form, the
-allowed order of statuses, and the search for the contract block in a reply.
+The fields are read from an unchecked object. The module also builds an agent's assignment and form, checks the order of
+statuses, and finds the contract block in a reply.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
 class LoopState:
     """The progress of a loop that the agent runs within its own work.
 
-    Missing numbers are None. An invalid metric or threshold makes both None.
+    Missing numbers are None. The metric and the threshold are both None if either is invalid.
     """
 
     iteration: int
@@ -91,7 +91,7 @@ def _folded_status(text: str) -> str:
 
 
 def is_agent_id(text: str) -> bool:
-    """Return True if ``text`` is a valid agent id. A repair turn needs the id to reach the agent."""
+    """Return True if ``text`` is a valid agent id. A repair turn is sent to the agent with this id."""
     return _AGENT_ID.fullmatch(text) is not None
 
 
@@ -179,7 +179,7 @@ class Contract:
         pending_steps: the remaining steps.
         next_action: the next action, or the options of a question.
         evidence_report: the report about the work.
-        evidence: the seven lists by name; a single value becomes a list. Keys may be in upper case.
+        evidence: the seven evidence lists by name; a single value becomes a list. Keys may be in upper case.
         verification: the check of the work; only the result "pass" counts as passed.
         passed: True if the verification passed; None if there is no verification.
         consolidation_report: findings for other agents.
@@ -189,8 +189,8 @@ class Contract:
         memorialize_suggestions: suggestions for the project's memory; a person decides on them.
         memory_suggestions: notes for a person.
         update_contracts: updates of the project's knowledge, in order, unchecked.
-        rollback_executed: the reported rollback, :data:`ABSENT` if the contract does not mention it.
-        context_consumption: tokens_used and pct_window, None for invalid numbers; None without an object.
+        rollback_executed: the reported rollback; :data:`ABSENT` if the contract has no such field.
+        context_consumption: tokens_used and pct_window, each None if invalid; None if the field is not an object.
     """
 
     def __init__(self, value: Mapping[str, JSON]) -> None:
@@ -249,7 +249,7 @@ class StatusRecord(NamedTuple):
 class StatusStep(NamedTuple):
     """The record after a reported status.
 
-    If the report is refused, the record is unchanged, and ``issue`` has the reason.
+    If the report is refused, the record is unchanged, and ``issue`` is the reason.
     """
 
     record: StatusRecord
@@ -258,7 +258,7 @@ class StatusStep(NamedTuple):
 
 
 def refusal(issue: Issue) -> Reaction:
-    """Return the action after a refused status: ``reject`` for a status that is not allowed next, else ``escalate``."""
+    """Return the action after a refused status: ``reject`` if the status may not come next, otherwise ``escalate``."""
     return "reject" if (issue.code or "").startswith("ILLEGAL_TRANSITION:") else "escalate"
 
 
@@ -271,7 +271,7 @@ def remembered(memory: JSON) -> StatusRecord:
 
 
 def legal_next(status: str | None) -> tuple[str, ...]:
-    """Return the statuses that may follow: all at the start and after IN_PROGRESS, otherwise only IN_PROGRESS."""
+    """Return the statuses that may follow: all statuses at the start and after IN_PROGRESS, otherwise IN_PROGRESS."""
     return PLAN_STATUSES if status in (None, "IN_PROGRESS") else ("IN_PROGRESS",)
 
 
@@ -364,7 +364,7 @@ _OPENING = re.compile(rf"```{TAG}\s*\n")
 def contract_in(text: str) -> dict[str, JSON] | None:
     """Return the object in the first block with the contract's tag; None if the block is missing or malformed.
 
-    The block ends at the next three backticks. Takes time linear in the length of the text.
+    The block ends at the next three backticks. The search takes linear time.
     """
     opening = _OPENING.search(text)
     close = -1 if opening is None else text.find("```", opening.end())
@@ -380,7 +380,7 @@ def contract_in(text: str) -> dict[str, JSON] | None:
 _STATUS = f"<{', '.join(PLAN_STATUSES[:-1])} or {PLAN_STATUSES[-1]}>"
 _ID, _STEP, _OUTPUT, _CHECK = "<your id>", "<what is next>", "<result>", "<pass or fail>"
 _COMMON_STATUSES: Final = "<COMPLETE, IN_PROGRESS or BLOCKED>"
-"""Placeholder for the status, for a form that has no room for all statuses."""
+"""Placeholder for the status in a form that is too short to list all statuses."""
 FORM_WORDS_OF_CONTRACTS: Final = frozenset({_STATUS, _COMMON_STATUSES, _ID, _STEP, _OUTPUT, _CHECK})
 
 
@@ -472,7 +472,7 @@ def context_lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str
 def work_items_of_gaps(contract: Contract) -> list[JSON]:
     """Return each open gap as a work item: its first line is the title, and the rest is the context.
 
-    The entry "none" of a mandatory list is not a work item.
+    An entry "none" in a mandatory list is not a work item.
     """
     helper = "\n".join(_helper(contract))
     items: list[JSON] = []
@@ -538,7 +538,7 @@ def _gap(item: WorkItem) -> str:
 
 
 def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return the sections of a contract, most important first; never raises.
+    """Return the sections that show a contract to a person, most important first; never raises.
 
     Args:
         value: the contract, valid or not; unreadable fields are left out.

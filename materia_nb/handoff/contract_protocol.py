@@ -232,7 +232,7 @@ def _unquoted_output_warnings(contract: contract_fields.Contract) -> Iterator[Is
 
 
 def _evidence_texts(contract: contract_fields.Contract, name: str) -> list[str]:
-    """Return the entries of an evidence list in lower case: a text, or the command, output or content of an object."""
+    """Return the texts of an evidence list in lower case. The text of an object is its command, output or content."""
     evidence = contract.evidence_report
     entries = evidence.get(name, evidence.get(name.upper()))
     return [_evidence_text(entry) for entry in entries] if isinstance(entries, list) else []
@@ -341,7 +341,7 @@ class ContractProtocol(HandoffProtocol):
             yield {**value, "consolidation_report": report}
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
-        """Yield contracts that stop the cast for a person."""
+        """Yield contracts that stop the cast until a person acts."""
         for value in self.sample_outputs("stuck", 0):
             yield value
             yield set_path(value, ["agent_status", "plan_status"], "NEEDS_INPUT")
@@ -353,7 +353,7 @@ class ContractProtocol(HandoffProtocol):
     def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
         """Return a person's answer as a contract with the agent's id.
 
-        The contract is verified by a person. Work without a verdict counts as done.
+        The contract's verification is the check by the person. Work without a verdict counts as done.
         """
         outcome: Outcome = "done" if answer.outcome == "open" else answer.outcome
         value = contract_fields.contract_of(replace(answer, outcome=outcome, agent=facts.agent_id))

@@ -1,4 +1,4 @@
-"""The fields of an envelope, and their meaning for the route, models and a person (envelope rules 1, 3, 4, 8)."""
+"""The fields of an envelope, with the resulting route and texts for models and people (envelope rules 1, 3, 4, 8)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STATUSES: Final = ("VERIFIED", "UNVERIFIED", "BLOCKED")
 _RECOMMENDATIONS: Final = ("CONTINUE", "LOOP", "DETOUR", "ESCALATE")
 _SEVERITIES: Final = ("HIGH", "MEDIUM", "LOW")
 _IDENTITY: Final = ("step_id", "flow_key", "agent_key")
-"""The meta fields whose values must equal the values of the runtime."""
+"""Meta fields whose values must match the values that the runtime knows."""
 META: Final = (*_IDENTITY, "timestamp")
 
 
@@ -97,7 +97,7 @@ def _text_field(missing: str = "", *, optional: bool = False) -> HandoffField:
 
 
 def _one_of(choices: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
-    """Return the definition of a field with one of these words.
+    """Return the definition of a field that contains one of the words in ``choices``.
 
     A blank word causes the issue ``missing``, or ``code`` if ``missing`` is empty.
     """
@@ -281,7 +281,7 @@ def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Rea
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:
-    """Return the target socket of a detour, which the envelope names by id or unique name (R51); "" without one."""
+    """Return the target socket of a detour, named by its id or a unique name (R51); "" if the name is unknown."""
     name = envelope.next_step_suggestion
     return name if facts.sockets is None or name in facts.sockets else facts.names.get(name, "")
 
@@ -415,7 +415,7 @@ _LINE: Final = re.compile(r":\d+(?:[-:]\d+)*$")
 
 
 def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return the sections of an envelope, most important first; never raises.
+    """Return the sections that show an envelope to a person, most important first; never raises.
 
     Args:
         value: the envelope, valid or not; unreadable fields are left out.

@@ -43,10 +43,10 @@ def _not_object(value: JSON) -> Issue | None:
 
 
 def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
-    """Return the envelope of a reply and no issue, or None and the issue.
+    """Return the envelope in a reply and None, or None and an issue.
 
-    A fence tagged json is preferred over an earlier plain fence; text around the object is ignored. With ``file``, the
-    text is the content of a file and must contain only the object. Takes time linear in the length of the text.
+    A fence tagged json is preferred over an earlier plain fence; text around the object is ignored. If ``file`` is
+    True, the text is the content of a file and must contain only the object. The search takes linear time.
     """
     if not text.strip():
         return None, MISSING_ENVELOPE
@@ -80,7 +80,7 @@ def _fence_content(text: str) -> str:
 
 
 MAX_TRIES: Final = 3
-"""Maximum number of requests for an envelope in one turn, the first request included."""
+"""Maximum number of requests for an envelope in one turn, including the first request."""
 
 
 def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
@@ -160,7 +160,7 @@ def envelope_form(requirements: Requirements, facts: TurnFacts = UNKNOWN, *, sho
 
 
 def _targets(facts: TurnFacts) -> list[str]:
-    """Return the sockets that a detour may name, each with its other name if it has one (R51)."""
+    """Return the sockets that a detour may name, each followed by its alternative name, if any (R51)."""
     names = {socket: name for name, socket in reversed([*facts.names.items()])}
     return [f"{id_} ({names[id_]})" if id_ in names else id_ for id_ in sorted(facts.sockets or ())]
 
@@ -196,7 +196,7 @@ class EnvelopeProtocol(HandoffProtocol):
         yield envelope_fields.envelope_of_answer(SimpleAnswer.sample(outcome, count, commands=(SAMPLE,)))
 
     def sample_stops(self) -> Iterator[dict[str, JSON]]:
-        """Yield envelopes that stop the cast for a person."""
+        """Yield envelopes that stop the cast until a person acts."""
         for value in self.sample_outputs("stuck", 0):
             yield value
             yield {**value, "status": "UNVERIFIED"}
@@ -241,7 +241,7 @@ def read_object(
 def _refused(value: JSON, issues: tuple[Issue, ...], warnings: tuple[Issue, ...], facts: TurnFacts) -> Reading:
     """Return a reading that asks the agent again.
 
-    After the last try, the reading has the fallback envelope for a person.
+    After the last try, the reading contains the fallback envelope, which a person must check.
     """
     error: Refusal = "not_json" if value is None else "contract"
     if facts.refused + 1 < MAX_TRIES:

@@ -18,7 +18,7 @@ from materia_nb.jsonvalue import JSON, compact, finite_number, refuse_constant
 _Where: TypeAlias = Literal["whole", "fence", "prose"]
 
 MAX_DEPTH: Final = 256
-"""Maximum nesting of objects and arrays. It is a constant, because the interpreter's own limit depends on its stack."""
+"""Maximum nesting of objects and arrays. The limit is fixed, because the interpreter's limit depends on its stack."""
 
 _MAX_DIGITS: Final = 4300
 """Maximum number of digits in a whole number that :func:`wide_json` accepts."""
@@ -139,7 +139,7 @@ def utility_object(text: str) -> FoundObject:
 
 
 def agent_object(text: str) -> FoundObject:
-    """Return the object in an agent's reply: the whole text, the first fence, or the first object that parses (R5)."""
+    """Return the object in an agent's reply: the whole text, the first fence, or else the first valid object (R5)."""
     text = text.lstrip("\ufeff").strip()
     if not text:
         raise NotJson("the reply is empty")
@@ -175,7 +175,7 @@ def _in_first_fence(text: str) -> FoundObject | None:
 
 
 def _in_prose(text: str) -> FoundObject | None:
-    """Return the first outermost object in a prose text that parses. Takes linear time.
+    """Return the first outermost object that parses in a prose text. The search takes linear time.
 
     An object inside a broken object must not be returned. So the search continues after the closing brace of the broken
     object, and ends if there is no closing brace.

@@ -41,7 +41,7 @@ SCHEDULE_SHAPE: Final = closed_object(
 
 
 class Stream(NamedTuple):
-    """One stream of a schedule: its name, and the indexes of its items in working order."""
+    """One stream of a schedule: its name, and the indexes of its work items in execution order."""
 
     name: str
     indexes: tuple[int, ...]
@@ -54,7 +54,7 @@ def streams_of(schedule: JSON) -> tuple[Stream, ...]:
 
 
 def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
-    """Yield the issues of the schedule in an output, which is compared with the output's work items."""
+    """Yield the issues of an output's schedule, which must assign each of the output's work items to one stream."""
     path, schedule, items = f"$.{SCHEDULE}", output.get(SCHEDULE), output.get("workItems")
     if SCHEDULE not in output:
         message = f"{SCHEDULE} is missing: this socket divides its items into streams."
@@ -159,9 +159,10 @@ class Approval:
         return self.expires_at - _APPROVAL_SECONDS
 
     def use(self, command: str, now: float) -> tuple[bool, Approval]:
-        """Return True if ``command`` may run now, and the changed approval.
+        """Return two values: True if ``command`` may run now, and the updated approval.
 
-        A command that differs from the approved command in any character is refused. It does not use up the approval.
+        A command that differs from the approved command in any character is refused. A refused command does not use up
+        the approval.
         """
         approval = self.at(now)
         is_same = command_fingerprint(command) == command_fingerprint(approval.exact_content)
@@ -170,7 +171,7 @@ class Approval:
         return True, replace(approval, standing="CONSUMED")
 
     def at(self, now: float) -> Approval:
-        """Return the approval as it is at the time ``now``, when an unused approval may have expired."""
+        """Return the approval with its status at the time ``now``; an unused approval may have expired."""
         is_over = self.standing == "PENDING" and now >= self.expires_at
         return replace(self, standing="EXPIRED") if is_over else self
 
@@ -215,7 +216,7 @@ def can_be_approved(request: Mapping[str, JSON]) -> bool:
 
 
 def sealed_from(request: Mapping[str, JSON], now: float) -> ApprovalRequest:
-    """Return an unchangeable copy of a request that :func:`can_be_approved`, with the time ``now``."""
+    """Return an unchangeable copy of an approvable request (see :func:`can_be_approved`), with the time ``now``."""
     sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
     if sealed["risk_level"] is not None:
         sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
@@ -239,7 +240,7 @@ def answer_note(approval: Approval | None) -> str:
 def merged_context(stored: JSON, update: JSON) -> JSON:
     """Return ``stored`` merged with ``update``. The arguments are not changed, but the result shares parts with them.
 
-    Objects are merged key by key; keys are never removed. Lists are united. Any other value,
+    Objects are merged key by key; keys are never removed. Lists are combined without duplicates. Any other value,
     including null, is replaced by the value in the update.
 
     Raises:

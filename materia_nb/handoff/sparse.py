@@ -57,7 +57,7 @@ _SCOPE_FORM: Final = f'{{"{_SCOPE_FIELD}": {{"kind": "replace", "scope": {{"id":
 
 
 def _read_scope(transition: JSON) -> tuple[Scope | None, tuple[Issue, ...]]:
-    """Return the scope after a utility's scope transition, or None, and the issues if the transition is refused."""
+    """Return the new scope and no issues, or None and the issues if a utility's scope transition is refused."""
     if transition == {"kind": "base"}:
         return BASE, ()
     issues = tuple(_scope_issues(transition))
@@ -173,7 +173,7 @@ _NOTES: Final = {
 
 
 class SparseProtocol(HandoffProtocol):
-    """The sparse protocol."""
+    """The default protocol: an output has only the fields that its socket requires, and optional side fields."""
 
     name = "sparse"
     needs_facts = False

@@ -1,4 +1,4 @@
-"""The list of casts in an artifact directory, which is read without reading whole journals (R29, R30)."""
+"""The list of casts in an artifact directory, compiled without reading whole journals (R29, R30)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REQUEST_CHARS: Final = 200
 _END_BYTES: Final = 8_192
 """Number of bytes that are read at the beginning of a journal, and at its end."""
 _MAX_LINE_BYTES: Final = 262_144
-"""Number of bytes that are read instead if the first or last line is longer than ``_END_BYTES`` bytes."""
+"""Number of bytes to read instead of ``_END_BYTES`` if the first or last line is longer than ``_END_BYTES``."""
 _MAX_SUGGESTIONS: Final = 5
 """Maximum number of casts that the error about an unknown cast lists."""
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
@@ -61,7 +61,7 @@ _READY_AFTER: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles
 
 @dataclass(frozen=True, slots=True)
 class CastEntry:
-    """One cast in the list.
+    """A cast in the list of casts.
 
     Attributes:
         id: the name of its directory.
@@ -69,12 +69,12 @@ class CastEntry:
         loadout: the name of its loadout; None if the journal does not name one.
         request: the request on one line, with `` / `` for each line break, at most 200 characters.
         status: the status of the cast, or ``broken`` if the directory cannot be read as a cast.
-        steps: the number of visits so far, including visits in lanes; None if the number is not at the end of the
-            journal.
+        steps: the number of visits so far, including visits in lanes; None if the end of the journal does not contain
+            the number.
         started: the start in milliseconds since the epoch, None if unknown; for a fork, the time of the fork.
         last_event: the time of the last event, in milliseconds since the epoch.
         ours: True if this engine wrote the cast; any other cast is a recording, which cannot be resumed.
-        locked_by: a description of the process that is writing the cast; None if no process is.
+        locked_by: a description of the process that is writing the cast; None if no process is writing it.
         problem: the reason why a cast is broken.
         warnings: the codes of the warnings of a complete cast, each once (R45).
         name: the name that a person gave the cast, or an empty string.
@@ -113,7 +113,7 @@ class CastEntry:
 
 
 def list_casts(root: Path) -> list[CastEntry]:
-    """Return the casts under ``root``, including broken casts, the last started or continued first (R69).
+    """Return the casts under ``root``, including broken casts, most recently started or continued first (R69).
 
     Never raises.
     """
@@ -163,7 +163,7 @@ class Catalogue:
 
 
 _PORTION_ENDS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
-"""Numbers of casts read; at each of them, the entries so far are yielded."""
+"""Numbers of casts after which the entries read so far are yielded."""
 
 
 def _file_times(path: Path) -> tuple[int, ...]:
@@ -181,8 +181,8 @@ def find_cast(root: Path, reference: str) -> Path:
 
     Args:
         root: the artifact directory.
-        reference: a cast id or its unique beginning, the name that a person gave the cast, ``latest`` or ``-1`` for the
-            cast started or continued last (``-2`` for the cast before), or the path of a run directory.
+        reference: a cast id or its unique beginning, the name of a cast, the path of a run directory, or ``latest``.
+            ``latest`` or ``-1`` is the most recently started or continued cast; ``-2`` is the cast before it.
 
     Raises:
         MateriaError: kinds ``no_cast`` and ``ambiguous_cast``.
@@ -407,7 +407,7 @@ def last_events(path: Path) -> list[JournalLine]:
 
 
 def _from_manifest(path: Path, size: int) -> dict[str, Any] | None:
-    """Return entry fields from the manifest, or None if the manifest does not match the end of the journal."""
+    """Return fields of a cast's entry from its manifest, or None if the manifest does not match the journal's end."""
     head = manifest_head(path)
     known = _known_status(head.get("status"))
     if known is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():

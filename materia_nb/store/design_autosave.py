@@ -54,7 +54,7 @@ class SavedDraft:
         home: the file to which the loadout is saved; None if it is saved in a notebook.
         began: the saved loadout with which the draft began.
         steps: the steps in effect, oldest first.
-        undone: the undone steps that can be redone, the next one last.
+        undone: the undone steps that can be redone; the step to redo next is last.
         path: the file of the draft.
         by: the coding agent that made the draft; empty for a person.
     """
@@ -125,7 +125,7 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
 
 
 def autosave(design: Design, root: Path, by: str = "") -> Design:
-    """Save each further step of a design as a draft until the design is saved; return the design.
+    """Save each subsequent step of a design as a draft until the design is saved; return the design.
 
     ``by`` is the coding agent that edits the design, or empty for a person.
     """
@@ -281,7 +281,7 @@ class _Autosaver:
         self._size += len(content)
 
     def _begin_draft(self, design: Design) -> None:
-        """Start a new draft with the unsaved steps, and then delete the previous one."""
+        """Start a new draft with the unsaved steps, and then delete the previous draft."""
         before, forget = self._path, self._release
         base, steps = design.unsaved
         self._steps, self._undone, self._size = [base], [], 0
@@ -336,21 +336,20 @@ def _close(handle: int) -> None:
 
 NAME: Final = "quest-board.json"
 _OWN_RECORD: Final = "materiaNb"
-"""Field of a quest with the record of this engine, valid until the reference engine changes the quest."""
+"""Field of a quest with this engine's record of it, which is valid until the reference engine changes the quest."""
 _SHARED_STATE: Final = {"sharedStatus": "status", "sharedAttempts": "attempts"}
-"""Fields of the record of this engine, each with the field of the quest that it copies.
-
-If a copy differs, another engine has changed the quest.
+"""Fields of this engine's record, mapped to the quest fields that they copy. If a copy differs from its original,
+another engine has changed the quest.
 """
 _SHARED_STATUS: Final = {"done": "succeeded", "waiting": "blocked"}
 _QUEST_ID: Final = re.compile(r"Q-([1-9][0-9]{0,8})")
 
 QuestStatus: TypeAlias = Literal["pending", "running", "waiting", "done", "failed"]
-"""Status of a quest. A ``waiting`` quest has a cast, which the next run continues, perhaps after a person's answer."""
+"""Status of a quest. A ``waiting`` quest has an unfinished cast, which the next run continues."""
 
 
 class _Model(BaseModel):
-    """Base model that keeps unknown fields, so that a board written by a later version loses nothing."""
+    """Base model that keeps unknown fields, so that rewriting a board from a later version does not remove data."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, populate_by_name=True)
 
@@ -361,7 +360,7 @@ class Quest(_Model):
     Attributes:
         id: the id on the board, such as ``Q-1``; the reference engine chooses ids such as ``quest-k3x8``.
         request: the request of the cast.
-        loadout: the name of the loadout; None to choose one when the quest runs.
+        loadout: the name of the loadout; None to choose a loadout when the quest runs.
         status: the status of the quest.
         cast: the id of the quest's cast; None before the first run, and for a cast of the reference engine.
         note: the reason why the quest failed or stopped; None without a reason.
@@ -432,8 +431,8 @@ def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
     """Read, change and write the board in one transaction, which excludes other processes; return the new board.
 
     Raises:
-        MateriaError: as for :func:`read_board`, what ``change`` raises, or the board cannot be written and stays
-            unchanged.
+        MateriaError: from :func:`read_board` or ``change``, or because the board cannot be written. The board then
+            stays unchanged.
     """
     with locked(path.with_suffix(".lock"), "lock the quest board"):
         before = read_board(path)
@@ -467,7 +466,8 @@ def _board_of(document: JSON) -> Board:
 def _own_record(quest: Object) -> Object:
     """Return the status, cast and note of a quest, from the quest as read from the file.
 
-    If the reference engine changed the quest last, its cast belongs to that engine and cannot be continued here.
+    If the reference engine changed the quest last, its cast belongs to that engine, and this engine cannot continue the
+    cast.
     """
     own = as_object(quest.get(_OWN_RECORD))
     if own and all(own.get(name) == quest.get(shared) for name, shared in _SHARED_STATE.items()):

@@ -29,12 +29,12 @@ from materia_nb.store.files import DiskError, disk, locked
 GIT_FOLDER: Final = "files.git"
 """The name of the Git directory in the directory of the casts."""
 FORK_DIR: Final = "files"
-"""The folder in the run directory of a fork that is the working directory of the fork."""
+"""Folder of a fork's run directory in which the fork works."""
 ATTEMPTS: Final = "attempts"
 LANE_SEPARATOR: Final = "-lane-"
-"""The separator between the id of the cast and the number of the lane in the Git ref of a lane's latest snapshot."""
+"""Separator between the cast id and the lane number in the name of the Git ref for a lane's latest snapshot."""
 WORK_FOLDERS: Final = (FORK_DIR, ATTEMPTS, "worktrees")
-"""Folders of a run directory that are working directories: of forks, of attempts, and of the utility Git-Spawn."""
+"""Folders of a run directory in which forks, attempts and the utility Git-Spawn work."""
 
 MAX_FILE_BYTES: Final = 2**25
 """Maximum size of a file in a snapshot, in bytes; a longer file is omitted and reported."""
@@ -43,10 +43,10 @@ MAX_FILES: Final = 50_000
 MAX_BYTES: Final = 2**30
 
 _MAX_ATTEMPTS: Final = 3
-"""Maximum number of attempts to read a file that is being changed; then the file is omitted."""
+"""Maximum number of attempts to read a file that is being changed. After the last attempt, the file is omitted."""
 _READ_IN_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
-"""Makes Git read files of more than 32 KiB in pieces. Otherwise Git maps them into memory: if a file changes
-meanwhile, Git can store bytes that do not match the hash, and if a file becomes shorter, the Git process ends."""
+"""Options that make Git read files of more than 32 KiB in pieces, not map them into memory. If a mapped file changes
+meanwhile, Git can store bytes that do not match the hash; if it becomes shorter, Git crashes."""
 _MAX_PACKS: Final = 100
 _REFUSED_PATH: Final = re.compile(rb"fatal: (?:Unable to process path (.*)|failed to read \d+ bytes from '(.*)')")
 
@@ -68,8 +68,8 @@ class FileSnapshot(NamedTuple):
 class Change(NamedTuple):
     """A change of a file between two commits: ``A`` added, ``M`` modified, ``D`` deleted, ``R`` renamed, ``T`` retyped.
 
-    ``added`` and ``removed`` are numbers of lines, None for a file that is not text; ``old`` is its path before a
-    rename. A retyped file was changed to or from a link.
+    ``added`` and ``removed`` are numbers of lines, None for a file that is not text; ``old`` is the file's path before
+    a rename. A retyped file was changed to or from a link.
     """
 
     kind: str
@@ -84,8 +84,8 @@ class FileSnapshots:
 
     Args:
         folder: the folder, usually a project.
-        casts: the directory of the casts. It contains the Git directory, and none of its files are in a snapshot.
-        name: the id of the cast, which is also the name of the ref of its latest snapshot.
+        casts: the directory of the casts. It contains the Git directory. Snapshots contain none of its files.
+        name: the id of the cast, which is also the name of the Git ref for the latest snapshot.
         ignored: True to include files that the folder's Git ignore rules exclude.
         own: True if the folder was created for a cast; the ignore rules of a surrounding repository then do not apply.
         skip: another directory to exclude, which contains the directory of the casts.
@@ -198,7 +198,7 @@ class FileSnapshots:
         return frozenset(self._git(*compare).split(b"\0")[:-1])
 
     def _update_index(self, unread: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
-        """Update the index to the files of the folder except ``unread``; return the omitted files."""
+        """Update the index with the folder's current files except ``unread``; return the omitted files."""
         present, left_out = self._list_files()
         present, left_out = present - unread, left_out | (present & unread)
         if removed := self._indexed - present:
@@ -236,7 +236,7 @@ class FileSnapshots:
         return frozenset(paths), frozenset(left_out)
 
     def walk_files(self, inner: bytes = b"") -> Iterator[bytes]:
-        """Yield the paths of files, also in nested repositories, without casts, Git directories and ignored files."""
+        """Yield the paths of all files except casts, Git directories and ignored files; include nested repositories."""
         folder = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
         top = Path(os.fsdecode(folder)) if inner or self._own else _repository_root(self.folder)
         arguments = ["ls-files", "-z", "--others"]
@@ -271,7 +271,7 @@ class FileSnapshots:
             git(inner, "read-tree", commit)
 
     def restore(self, now: str, then: str) -> None:
-        """Change the files from the snapshot ``now``, just taken, to the snapshot ``then``.
+        """Replace the files of the snapshot ``now``, which was just taken, with the files of the snapshot ``then``.
 
         Files that are not in the snapshots are not changed. If a file has changed after ``now``, or an unsaved file
         would be overwritten, no file is changed.
@@ -309,7 +309,7 @@ class FileSnapshots:
         return frozenset(self._git("ls-files", "-z").split(b"\0")[:-1])
 
     def _is_occupied(self, path: bytes, removed: Iterable[bytes]) -> bool:
-        """Return True if writing to a path would replace something without a saved copy, at the path or above it."""
+        """Return True if writing to a path would replace a file or folder of which no saved copy exists."""
         root, parts = os.fsencode(self.folder) + b"/", path.split(b"/")
         for depth in range(1, len(parts) + 1):
             inner = b"/".join(parts[:depth])
@@ -450,7 +450,7 @@ def git(
     tree: Path | None = None,
     index: Path | None = None,
 ) -> bytes:
-    """Run Git on one of our Git directories and return its stdout; ignore user and system Git settings.
+    """Run Git on a Git directory of file snapshots and return its stdout; ignore user and system Git settings.
 
     Raises:
         MateriaError: Git fails (``files``), or is not installed (``no_git``).

@@ -19,7 +19,7 @@ from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 
 CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
-"""Pattern of cast ids, which are names of directories and must not lead to another directory."""
+"""Pattern of cast ids. A cast id is used as a directory name and must not refer to another directory."""
 
 
 class DiskError(MateriaError):
@@ -38,10 +38,10 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
         self.path, self.doing = path, doing
 
     def __enter__(self) -> None:
-        """Enter the block."""
+        """Return None, because the block needs no value."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Convert an OSError to a DiskError, and ignore all other results."""
+        """Raise a DiskError instead of an OSError or an error about an invalid path."""
         if isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "null" in str(error)):
             raise DiskError(
                 f"Could not {self.doing}: the path is not a valid file name.", where=repr(str(self.path)), kind="disk"
@@ -75,7 +75,7 @@ _RESUME_HINT: Final = "free disk space or make the directory writable, then resu
 
 @contextlib.contextmanager
 def before_first_record() -> Iterator[None]:
-    """Replace the hint of a disk error in the block, because nothing is recorded and a cast cannot be resumed."""
+    """Context manager that replaces the hint of a disk error, because a cast without records cannot be resumed."""
     try:
         yield
     except DiskError as error:
@@ -176,7 +176,7 @@ class OwnFormat:
 
 
 FileStamps: TypeAlias = Mapping[str, tuple[int, int, int]]
-"""The files of a project by relative path: the times of the last content and inode changes, and the size."""
+"""Files of a project by relative path, each with the times of its last content and inode changes, and its size."""
 
 MAX_PROJECT_FILES: Final = 20_000
 """Maximum number of files and folders of a project for which changes are detected."""
@@ -184,7 +184,7 @@ MAX_CHANGED_FILES: Final = 200
 """Maximum number of changed files that are listed."""
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
 _TICK_NS: Final = 10_000_000
-"""Maximum time during which a kernel gives files the same timestamp, in nanoseconds."""
+"""Maximum interval within which a kernel assigns the same timestamp to two writes, in nanoseconds."""
 
 
 def take_snapshot(project: Path, skip: Path) -> FileStamps | None:
@@ -194,7 +194,7 @@ def take_snapshot(project: Path, skip: Path) -> FileStamps | None:
 
     Args:
         project: the directory. Links, hidden folders and folders of installed packages are not searched.
-        skip: a folder to leave out: the directory of the casts.
+        skip: a folder to skip, such as the directory of the casts.
     """
     files: dict[str, tuple[int, int, int]] = {}
     root, skipped = str(project.absolute()), str(skip.absolute())

@@ -53,8 +53,8 @@ class JournalLine(NamedTuple):
         version: the version of the event's format; 0 in a line without a version, as in journals of the reference engine.
         status: the status of the cast after all events of the same write; None in a line of the reference engine.
         steps: the number of steps of the cast at that time.
-        label: the labels of the cast at that time, such as its name and tags, for the list of casts; None without
-            labels.
+        label: the labels of the cast at that time, such as its name and tags, for the list of casts; None if the cast
+            has no labels.
     """
 
     ts: int
@@ -71,13 +71,13 @@ class Contents(NamedTuple):
 
     Attributes:
         lines: the events. To save memory, the last function that needs the events empties the list.
-        end: the length of the part that was read and has only complete lines, in bytes.
+        end: the length of the complete lines that were read, in bytes.
         torn: the content of an incomplete last line; empty if the last line is complete.
         lacks_line_break: True if the last line is complete except for its line break.
-        link: the link of the last line, which the link of the next line depends on.
+        link: the link of the last line, from which the link of the next line is computed.
         reached: True if the journal contains the line that was the last line when the manifest was written, or if there
             is no manifest.
-        linked: True if any line has a link; journals of other engines have none.
+        linked: True if any line has a link; journals of other engines have no links.
         broken: the index of the first line whose link is wrong, or that is not an event; None if there is no such line.
     """
 
@@ -92,7 +92,7 @@ class Contents(NamedTuple):
 
 
 class Journal:
-    """A journal that is open for appending. Between writes, the file and the lock can be released, see :meth:`rest`.
+    """A journal that is open for appending. Between writes, the file and the lock can be released (see :meth:`rest`).
 
     Attributes:
         mark: the current end of the journal.
@@ -159,10 +159,10 @@ class Journal:
         """Append events in one write, after checking that the file still exists and no other process wrote to it.
 
         Raises:
-            DiskError: the write failed, and the file was truncated to its previous length; if truncating failed too,
-                the next append truncates the file before it writes.
+            DiskError: the write failed, and the file was truncated to its previous length. If truncating failed too,
+                the next append first truncates the file.
             MateriaError: this process is a copy of the process that writes the cast (``locked``), or another process
-                took the released lock.
+                acquired the released lock.
         """
         block, link = encode_lines(lines, self.mark.link)
         with HeldInterrupts():

@@ -1,6 +1,7 @@
-"""Opens run directories of this engine and of the reference engine (R29), also only as recorded (R41), and copies them.
+"""Opens and copies run directories of this engine and of the reference engine (R29).
 
-The links of a journal and the digests of long outputs show up to which step a cast is unchanged.
+A cast that this engine cannot run is opened as a recording (R41). The links of a journal and the digests of long
+outputs show up to which step a cast is unchanged.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ from materia_nb.store.rundir import RunDir, location_of, new_run_dir, written_ma
 def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
     """Return the recorded steps with their items, outputs, tool calls and tokens, and the recorded end.
 
-    Outputs are not parsed, and assignments are not made. So there are no differences, and the state of the cast stays
-    as at the start. Each step leads to the socket that was started next.
+    Outputs are not parsed, and assignments are not made. So no differences are found, and the state of the cast remains
+    the initial state. The target of each step is the socket that was started next.
 
     Args:
-        rules: the rules of a substitute for the loadout that contains every visited socket.
+        rules: the rules of a substitute loadout that contains every visited socket.
         lines: the events.
         read: returns the text of an artifact by name; raises MateriaError if it cannot.
     """
@@ -98,7 +99,7 @@ def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
 
 
 def _apply(done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None) -> None:
-    """Fold a recorded event that led to ``state``, even if this engine would continue differently."""
+    """Apply a recorded event, whose result is ``state``, even if this engine would continue differently."""
     transition = Transition(state, (), decision, before=done.session.state, forced=True)
     done.session = evolve(rules, done.session, event.replace(transition=transition))
 
@@ -177,7 +178,7 @@ class RunContents:
     """The contents of a run directory.
 
     Attributes:
-        rules: the rules of the cast. If there are ``problems``, they are the rules of a substitute for its loadout.
+        rules: the rules of the cast. If ``problems`` is not empty, the rules belong to a substitute loadout.
         document: the config of the cast.
         contents: the contents of the journal.
         ours: True if this engine wrote the cast.
@@ -293,7 +294,7 @@ def read_recorded(files: RunDir, *, view_only: bool = False) -> RunContents:
 def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
     """Return the usage report of a cast of the reference engine, from its end event or a file.
 
-    None without a report.
+    The result is None if there is no report.
     """
     ends = [line.data for line in contents.lines if line.type == "cast_end"]
     report = ends[-1].get("usage") if ends else None
@@ -411,7 +412,7 @@ def _is_left_out(line: JournalLine) -> bool:
 
 
 def _artifacts(files: RunDir) -> Iterator[str]:
-    """Yield the names of outputs, and of inputs and outputs of utilities, in a run directory.
+    """Yield the file names of outputs, utility inputs and utility outputs in a run directory.
 
     Only plain files are included.
     """
@@ -463,7 +464,7 @@ def not_kept(step: int) -> MateriaError:
 
 
 def _line_back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
-    """Return the journal line that takes a cast back to ``step``.
+    """Return the journal line that returns a cast to ``step``.
 
     The result is empty if ``step`` is the latest step and not finished.
     """
@@ -489,7 +490,7 @@ class Verification:
     Attributes:
         steps: the number of unchanged steps at the beginning.
         lines: the number of unchanged lines at the beginning of the journal.
-        problems: descriptions of the changes, a sentence each; empty if nothing was changed.
+        problems: descriptions of the changes, one sentence each; empty if nothing was changed.
         torn: True if the last line is incomplete because of a crash. No finished step is lost in this case.
         linked: True if the journal has links.
     """
@@ -557,7 +558,7 @@ def require_intact(files: RunDir, contents: Contents) -> None:
 def _intact_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = False) -> int:
     """Return the number of steps that end in the first ``count`` lines.
 
-    With ``is_whole``, an unfinished last step is counted, too.
+    If ``is_whole`` is True, an unfinished last step is counted too.
     """
     starts = [index for index, line in enumerate(lines[:count]) if line.type == "socket_start"]
     if not starts:

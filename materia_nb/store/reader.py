@@ -103,9 +103,9 @@ def visit_recorded(rules: Rules, state: CastState, socket: str, recorded: Socket
 
 
 def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
-    """Return the transition to the final handoff of a socket that drafts or works first.
+    """Return the transition to the final handoff of a socket whose visit starts with a draft or with work.
 
-    The draft or work need not be recorded.
+    The draft or the work need not be recorded.
     """
     visit = state.at
     if visit is not None and not visit.drafts:
@@ -116,8 +116,8 @@ def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Tran
 def _turn_failed(event: Event | None) -> bool:
     """Return True if a turn of the reference engine failed without an answer (R59).
 
-    Its provider failed, its time limit was reached, or its context was full.
-    A refused answer does not count: its event names the failed validation.
+    The possible causes are a failed provider, a time limit and a full context. A refused answer does not count: its
+    event names the failed validation.
     """
     if not isinstance(event, RECOVERY):
         return False
@@ -136,7 +136,7 @@ def missing_answer(event: RecoveryStart) -> str:
 
 
 def _quest_of(lines: Sequence[JournalLine]) -> str | None:
-    """Return the id of the quest of a cast of the reference engine. Outside loops, it is the key of the item (R59)."""
+    """Return the quest id of a cast of the reference engine. Outside loops, the quest id is the item key (R59)."""
     start = next((line.data for line in lines if line.type == "cast_start"), {})
     quest = start.get("quest")
     quest_id = quest.get("id") if isinstance(quest, dict) else quest
@@ -155,12 +155,12 @@ def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
 
 
 _RENAMED: Final = {"budget_updated": "budget_set"}
-"""Event types of this engine, by their different names in the reference engine."""
+"""Event types of this engine, by the different names that the reference engine uses."""
 
 
 @dataclass(slots=True)
 class Recording:
-    """A cast read from a journal: the session, differences from the recorded route, messages about unreadable parts."""
+    """A cast read from a journal: the session, differences from the recorded route, and messages about damage."""
 
     session: Session
     differences: list[Difference] = field(default_factory=list)
@@ -183,10 +183,10 @@ def read_session(
         lines: the events.
         read: returns the text of an artifact by name; raises MateriaError if it cannot.
         strict: True to raise an error for an unreadable event or artifact; False to add a message.
-        empty: True to remove the events from the list while they are folded, which saves memory.
+        empty: True to remove each event from the list when it is applied, which saves memory.
 
     Raises:
-        MateriaError: kind ``damaged_journal``, or what ``read`` raised if strict.
+        MateriaError: the journal is damaged (``damaged_journal``), or, if ``strict``, an error from ``read``.
     """
     reader = _Reader(rules, lines, read, strict=strict)
     for line in _pop_lines(lines) if empty else lines:
@@ -261,7 +261,7 @@ class _WrongConfig(MateriaError):
 class _Reader:
     """Applies events, and translates events that this engine would not accept.
 
-    If the recording continued differently from this engine, the translated events contain the recorded transition.
+    If this engine would have continued differently, the translated events contain the recorded transition.
     """
 
     def __init__(self, rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str], *, strict: bool) -> None:
@@ -332,7 +332,7 @@ class _Reader:
         self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _remember(self, event: ev.Event) -> None:
-        """Remember events that would explain a later failure.
+        """Store events that can explain a later failure.
 
         ``may_differ`` is set if the recording may continue at another socket than this engine would choose.
         """
@@ -507,7 +507,7 @@ class _Reader:
             self._apply_forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
     def _apply_refused(self, event: ev.CastEnd, state: CastState) -> bool:
-        """Apply the refused output with which a recorded cast failed; return False if it is not recorded.
+        """Apply the refused output that made a recorded cast fail; return False if the output is not recorded.
 
         The reference engine stores only the last output of a visit. If another event names the file, the file contains
         the output of a retry.
@@ -566,7 +566,7 @@ class _Reader:
 
 
 def start_event(lines: Sequence[JournalLine]) -> ev.CastStart:
-    """Return the start event in a journal; without one, a start event without fields."""
+    """Return the start event of a journal, or a start event without fields if the journal has no start event."""
     data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
     event = from_json("cast_start", data, lenient=True)
     assert isinstance(event, ev.CastStart)  # noqa: S101 - of that type

@@ -1,6 +1,7 @@
 """The run directory of a cast: its layout (R29), and the files that are derived from the journal (R29, R30, R43).
 
-Also the files that outputs name as evidence, envelopes for other tools, and the context document of a project.
+The module also finds files that outputs name as evidence, and writes envelopes for other tools and a project's context
+document.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class RunDir:
     """
 
     def __init__(self, path: Path, *, sync: bool = False) -> None:
-        """Use the directory ``path``; ``sync`` requests an fsync of every artifact."""
+        """Use the directory ``path``; if ``sync`` is True, call fsync for every artifact."""
         self.path = path
         self.sync = sync
         self._root = str(path)
@@ -214,7 +215,7 @@ def recorded_order(root: Path) -> Mapping[str, int]:
 
 
 def creation_time(cast_id: str) -> int:
-    """Return the creation time of a cast in milliseconds since the epoch, or 0 if its id is not a time."""
+    """Return the creation time of a cast in milliseconds since the epoch, or 0 if the id is not a time."""
     with suppress(ValueError, OverflowError):
         then = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
         return round(then.timestamp() * 1000)
@@ -236,7 +237,7 @@ _ENTRIES_AT_ONCE: Final = 500
 
 
 class ArtifactWriter:
-    """Writes the artifacts of a cast: of finished steps within a second, all others when the cast pauses.
+    """Writes the artifacts of a cast: files of finished steps within a second, other files when the cast pauses.
 
     A session is immutable, so a separate thread can write its files while the cast continues.
     """
@@ -299,7 +300,7 @@ def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[st
     """Write the files of the steps, starting at the indexes ``since``.
 
     Returns:
-        The indexes of the first steps that may still change, by the folder of the cast and of each lane.
+        The index of the first step that may still change, by folder: the folder of the cast, and of each lane.
     """
     prompts = _writes_prompts(rules)
     for part in parts_of(session):
@@ -349,7 +350,7 @@ def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
 
 
 def artifact_content(text: str) -> bytes | None:
-    """Return an output as bytes if it is too long for its event and must be stored as an artifact (R43), or None."""
+    """Return the bytes of an output that is too long for its event and becomes an artifact (R43), otherwise None."""
     if len(text) * 3 <= OUTPUT_INLINE_BYTES:
         return None
     content = to_bytes(text)
@@ -483,7 +484,7 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
         folders: the folders to search.
 
     Returns:
-        The path with links resolved, or None if it does not exist or lies outside the folder.
+        The path with links resolved, or None if it does not exist or is outside the folder.
     """
     if not text.strip() or len(text) > _MAX_CONTEXT_BYTES:
         return None
@@ -587,10 +588,10 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
 def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
     """Return a unique name for each socket, for use in file names.
 
-    It has no hyphens, because a hyphen ends it in a file name.
+    A name has no hyphens, because in a file name a hyphen separates it from the agent.
 
     Each character that is not an ASCII letter, a digit or ``_`` becomes ``_``, and a name has at most 100 characters.
-    Of names that differ only in case, all but one get a number.
+    Names are also unique without regard to case; a number is appended if necessary.
     """
     step_of: dict[str, str] = {}
     used_names: set[str] = set()
@@ -650,7 +651,7 @@ def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[st
     """Read, change and write the context document in one transaction, which excludes other processes.
 
     Raises:
-        MateriaError: as for :func:`read_context`, or the document cannot be written and stays unchanged.
+        MateriaError: from :func:`read_context`, or because the document cannot be written and stays unchanged.
     """
     path = root / _CONTEXT_FILE
     with locked(path.with_suffix(".lock"), "lock the project context"):
