@@ -1,4 +1,4 @@
-"""Panels of live widgets for the notebook. Each panel is loaded on first use because widgets are slow to import."""
+"""Interactive panels for the notebook. Each panel is imported on first use, because ipywidgets is slow to import."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a panel on first use."""
+    """Import a panel on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _TAIL: Final = 4_000
 _WHOLE: Final = 20_000
-"""Maximum length of an output that is sent for correction, in characters; a longer output is fetched on opening."""
+"""Maximum length of an output that is sent for correction, in characters; the page requests a longer output."""
 _PREVIOUS: Final = 1_500
 _NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
 """Pattern of a possible file name, quoted or not, as in ``front/blocks.js``."""
@@ -46,8 +46,8 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
     """Return the content of the answer tab: failure or result first, then the question, then the answer form.
 
     Args:
-        now: the cast at present.
-        busy: whether a step runs.
+        now: current snapshot of the cast.
+        busy: True while a step is running.
     """
     visit, alive = now.waiting_at, now.writable
     failed = None if busy else failure_state(now)
@@ -84,9 +84,9 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
 
 
 def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, str]:
-    """Return the existing files that blocks name: each name and the path relative to the notebook's folder.
+    """Return the existing files that are named in blocks, each with its path relative to the notebook's folder.
 
-    Empty if no server reports the notebook's folder; the front end checks whether its server has the files.
+    The result is empty if no server reports the notebook's folder. The front end checks whether its server has the files.
 
     Args:
         blocks: blocks that may name files, by absolute paths or by paths relative to one of the folders.
@@ -114,7 +114,7 @@ def _key(now: Snapshot, visit: Visit | None) -> str:
 
 
 def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
-    """Return the progress of an agent that is still working: its text so far, its calls and its notes."""
+    """Return the progress of an agent that is still working: its text so far, its tool calls and its notes."""
     if visit is None:
         return {}
     saying = now.saying
@@ -198,7 +198,7 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
 
 
 def _previous(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
-    """Return the draft to review, or else the output that the agent received, with its author; else None."""
+    """Return the draft to review, or the output that the agent received, with its author; None if neither exists."""
     last, source = now.engine.last_output, now.engine.last_socket
     if drafted:
         return {"who": "its draft", "text": plain((now.steps[-1].shown or "")[:_TAIL]), "cut": False}
@@ -237,10 +237,10 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fiel
 
 
 def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
-    """Build an answer from the buttons, a reason and a table of items, in the protocol of the waiting socket.
+    """Build an answer from a verdict, a reason and a table of items, in the protocol of the waiting socket.
 
     Args:
-        now: the cast at present.
+        now: current snapshot of the cast.
         satisfied: the verdict, or None for an answer without a verdict.
         reason: the reason for the verdict; may be empty.
         items: the work items of a generator, each a title and a context; None if no table was filled in.
@@ -261,7 +261,7 @@ def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items:
 
 
 def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
-    """Return the socket that follows a verdict, with the edge's limit; None if the answer needs more than a verdict."""
+    """Return the socket that follows a verdict, with the edge's limit; None if the answer needs other fields."""
     text = answer_of_buttons(now, satisfied, "(reason)")
     try:
         if outputs.check_answer(now.rules, now.engine, text):
@@ -285,10 +285,10 @@ def _edge_words(now: Snapshot, decision: Decision) -> str:
 
 
 def checked(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
-    """Check a typed text as an answer or as a correction of the last answer, and return the problems found.
+    """Validate typed text as an answer, a correction or a value, and return the problems found.
 
     Args:
-        now: the cast at present.
+        now: current snapshot of the cast.
         text: the typed text.
         purpose: ``reply``, ``by_hand`` (where the cast failed), ``correction`` or ``value`` (of the state, as JSON).
     """
@@ -313,7 +313,7 @@ def checked(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
 
 
 def correction(now: Snapshot) -> dict[str, Any] | None:
-    """Return the last output and its label for correction; None if the output cannot be corrected."""
+    """Return the last output, with a label, for the user to correct; None if the output cannot be corrected."""
     record = now.latest
     if record is None or not record.turns or not now.writable or now.status == "waiting" or now.lanes_go_on:
         return None
@@ -337,7 +337,7 @@ def _can_enter(now: Snapshot) -> dict[str, str] | None:
 
 
 def _bottom(now: Snapshot) -> list[Block]:
-    """Return what is shown below the answer form: the conversation so far, and notes about differences and pins."""
+    """Return the blocks below the answer form: the conversation so far, and notes on differences and pins."""
     parts: list[Block] = []
     if now.waiting_at is not None and now.conversation:
         turns = [block for message in now.conversation for block in (Line(message.role, "quiet"), Code(message.text))]

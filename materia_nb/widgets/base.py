@@ -1,4 +1,4 @@
-"""The base class of panels, which follows a cast and shows errors; and the background runs that panels start.
+"""The base class of panels, which redraws after changes and shows errors, and the background runs of panels.
 
 Callbacks, cells and timers may run in different threads. Three rules keep panels correct:
 
@@ -38,13 +38,13 @@ GONE: Final = "The buttons need their kernel. Run this cell again."
 _READ_AGAIN_S: Final = 0.4
 """Minimum delay until the journal of a read-only cast is read again, in seconds."""
 _QUIET_S: Final = 0.6
-"""Delay between a redraw and the update of the panel's record, in seconds."""
+"""Delay between a redraw and the update of the text and picture for viewers without a kernel, in seconds."""
 _LONGEST_NOTICE: Final = 2_000
 _log = logging.getLogger("materia_nb.widgets")
 
 
 class Panel(Shown):
-    """A view made of widgets; the panel owns and closes the widgets.
+    """A view made of widgets, which the panel creates and closes.
 
     A subclass builds its widgets, calls :meth:`put`, and changes widgets only in :meth:`draw`. A panel is shown as the
     value of a cell, or inside another panel, which must :meth:`own` it.
@@ -77,7 +77,7 @@ class Panel(Shown):
     # -- for subclasses -------------------------------------------------------
 
     def put(self, *children: ui.Widget) -> None:
-        """Create the content of the panel; errors appear under ``children``."""
+        """Set the widgets of the panel; errors appear below ``children``."""
         self.view.children = (*children, self.notice)
 
     def draw(self) -> None:
@@ -94,7 +94,7 @@ class Panel(Shown):
             self._read_again(cast)
 
     def _read_again(self, cast: Cast) -> None:
-        """Follow the journal of a read-only cast, until the panel is closed."""
+        """Redraw after changes in the journal of a read-only cast, until the panel is closed."""
         start = time.monotonic()
         cast.runner.refresh()
         self.after(max(_READ_AGAIN_S, time.monotonic() - start), lambda: self._read_again(cast))
@@ -142,10 +142,10 @@ class Panel(Shown):
         self._ends.append(end)
 
     def guarded(self, callback: Callable[P, object], *, by_person: bool = True) -> Callable[P, None]:
-        """Return a callback that runs alone, ignores changes made by a redraw, and shows its errors in the panel.
+        """Wrap a callback so that it runs alone, ignores changes made by a redraw, and shows its errors in the panel.
 
-        An action of the user clears an earlier error, but an automatic message of the page (``by_person=False``) does not.
-        Redraws requested by the callback are merged into one redraw at its end.
+        An action of the user clears an earlier error, but an automatic message of the page (``by_person=False``) does
+        not. Redraws requested by the callback are merged into one redraw at its end.
         """
 
         @functools.wraps(callback)
@@ -240,7 +240,7 @@ class Panel(Shown):
     # -- being displayed, and ending ------------------------------------------------------
 
     def show_widgets(self, fallback_text: str = GONE) -> None:
-        """Display the widgets as an output that is hidden without a kernel; the caller then displays the record.
+        """Display the widgets as an output that is hidden without a kernel; the caller displays the static replacement.
 
         Args:
             fallback_text: replacement text for viewers that cannot draw widgets.
@@ -282,7 +282,7 @@ class Panel(Shown):
         return f"<{type(self).__name__}: {shorten(self.title, 120)}{', closed' if self.closed else ''}>"
 
     def close(self) -> None:
-        """Stop following and close every widget of the panel; a second call does nothing."""
+        """Close every widget of the panel, and stop redrawing; a second call does nothing."""
         with self._drawing:
             if self.closed:
                 return
@@ -396,10 +396,10 @@ _INSTANT_S: Final = 0.05
 
 
 class Activity(NamedTuple):
-    """State of :class:`Runs` when a frame is drawn.
+    """State of :class:`Runs` at the time when a frame is drawn.
 
     Attributes:
-        busy: whether a step runs, started in a panel or in a cell.
+        busy: True while a step is running, whether a panel or a cell started it.
         aborting: True while an abort waits for the step to end.
     """
 
@@ -411,16 +411,16 @@ class Activity(NamedTuple):
 
 
 class Runs:
-    """The background runs of one cast or board, at most one at a time; all its panels share it (:func:`runs_of`).
+    """The background runs of one cast or board, at most one at a time; its panels share the object (:func:`runs_of`).
 
     Attributes:
-        running: True while a run that was started here is active.
+        running: True while a run started by :meth:`start` is active.
         outcome: return value of the latest run.
         error: exception that the latest run raised, or None.
         started: start of the current run, in milliseconds since the epoch; None if nothing runs.
         asked_to_stop: time of the first request to stop the current run; None if there was no request.
-        rest: for a latest run that stopped for a person or at a failure: the function that resumes the run, and the
-            positions where the run stopped; otherwise None.
+        rest: function that resumes the latest run, and the positions where the run stopped; None unless the run stopped
+            for a person or at a failure.
     """
 
     def __init__(self, owner: Cast | Runnable) -> None:
@@ -437,12 +437,12 @@ class Runs:
 
     @property
     def busy(self) -> bool:
-        """True if a step is running, whether started here or in a cell."""
+        """True if a step is running, whether a panel or a cell started it."""
         owner = self._owner()
         return self.running or (owner is not None and _is_busy(owner))
 
     def busy_for(self, panel: Panel) -> bool:
-        """Return True if a step is running; if no notification of its end will follow, schedule a redraw.
+        """Return True if a step is running; if no notification will follow when the step ends, schedule a redraw.
 
         A cast reports a change before it releases its lock, and sends no notification afterwards.
         """
@@ -488,7 +488,7 @@ class Runs:
         self.asked_to_stop = self.asked_to_stop or round(time.time() * 1000)
 
     def pause(self) -> None:
-        """Stop the run of a cast, within the current step if possible, else after the step."""
+        """Stop the run of a cast, during the current step if possible, otherwise after it."""
         owner = self._owner()
         if isinstance(owner, Cast):
             owner.stop()

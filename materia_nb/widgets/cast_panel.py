@@ -99,7 +99,7 @@ class CastPanel(CastSurface):
 
     @_starts
     def _run_to(self, socket: ShortText) -> None:
-        """Run until a socket comes next, or ``end``."""
+        """Run until a socket is the next to run; with ``end``, run to the end of the cast."""
         if socket != END:
             self.cast.graph.require_socket(socket)
         cast = self.cast
@@ -113,7 +113,7 @@ class CastPanel(CastSurface):
 
     @_starts
     def _retry(self) -> None:
-        """Run the socket where the cast failed again."""
+        """Run the failed socket again."""
         self.resolve(self.cast.retry)
 
     @_starts
@@ -123,12 +123,12 @@ class CastPanel(CastSurface):
 
     @_starts
     def _retry_limit(self) -> None:
-        """Extend the limit that stopped the cast once, and continue."""
+        """Extend the exceeded limit once, and continue the cast."""
         self.resolve(partial(self.cast.retry, limit=True))
 
     @_starts_when_idle
     def _ask_again(self, *, discard_edits: StrictBool = False) -> None:
-        """Undo the last answer, after which a limit stopped the cast, and ask for another answer."""
+        """Undo the answer that led to an exceeded limit, and ask for a new answer."""
         cast = self.cast
 
         def ask_again() -> object:
@@ -139,7 +139,7 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _apply_changes(self) -> None:
-        """Apply the changes that the workbench made to the materia of the failed socket, and run the socket again."""
+        """Apply the workbench's changes to the materia of the failed socket, and run the socket again."""
         if (changed := changed_definition(self.cast.now)) is not None:
             self.cast.edit.redefine(changed.materia)
         self.resolve(self.cast.retry)
@@ -155,7 +155,7 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _pin_text(self, socket: ShortText, text: LongText) -> None:
-        """Pin a text as the answer of the socket where the cast failed, and continue."""
+        """Pin a text as the answer of the failed socket, and continue."""
         self.cast.pins.add(socket, text)
         self.resolve(self.cast.retry)
 
@@ -182,7 +182,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _pause(self) -> None:
-        """Stop the run: at once if the running step can be interrupted, else after the step."""
+        """Stop the run immediately if the running step can be interrupted, otherwise after the step."""
         self.runs.pause()
 
     @_acts
@@ -192,7 +192,7 @@ class CastPanel(CastSurface):
 
     @_acts_on_cast
     def _abort(self) -> None:
-        """Abort the cast, after the step that runs."""
+        """Abort the cast after the running step."""
         if self.aborting:  # pressed twice
             return
         cast, self.aborting = self.cast, True
@@ -238,7 +238,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _follow(self, path: ShortText, *, on: StrictBool = True) -> None:
-        """Start or stop showing the value at a path of the state, and its changes, in the tab Watch."""
+        """Show or hide the value at a path of the state, and its changes, in the Watch tab."""
         self.watched.follow(path, on=on)
         if on:
             self.dock = "watch"
@@ -274,7 +274,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _now(self) -> None:
-        """Return to the present."""
+        """Show the current state of the cast instead of a past moment."""
         self.look(None)
 
     @cast_messages.message
@@ -342,7 +342,7 @@ class CastPanel(CastSurface):
 
     @_starts
     def _refine(self, text: LongText) -> None:
-        """Ask for a changed draft."""
+        """Ask the agent to revise its draft."""
         self.resolve(partial(self.cast.refine, text))
 
     @_starts
@@ -358,7 +358,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _decide(self, *, satisfied: StrictBool | None = None, target: ShortText | None = None) -> None:
-        """Decide instead of the agent that holds the cast, with a verdict or by choosing the next socket."""
+        """Decide instead of the agent that holds the cast: set the verdict, or choose the next socket."""
         approvals = self._take_approvals()
         self.resolve_now(lambda: approvals.decide(satisfied=satisfied, target=target))
 
@@ -409,7 +409,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _set_value(self, path: ShortText, text: LongText, *, as_text: StrictBool = False) -> None:
-        """Set a value of the state; it is read as JSON unless ``as_text``."""
+        """Set a value of the state; the text is parsed as JSON unless ``as_text`` is true."""
         self.cast.edit.set(path, parse_value(text, as_text=as_text))
 
     @_acts_when_idle
@@ -419,7 +419,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _items(self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False) -> None:
-        """Replace the list of work items; ``base`` is the digest of the list that the rows were made from."""
+        """Replace the list of work items; ``base`` is the digest of the list from which the rows were read."""
         items, origins = self._rebuilt(rows, base)
         redo, abandon = items_to_redo(rows, origins, abandon=abandon)
         self.cast.edit.items(items, origins, repeat=redo, abandon=abandon)
@@ -435,7 +435,7 @@ class CastPanel(CastSurface):
 
     @_acts_when_idle
     def _back(self, step: WholeNumber, *, files: StrictBool = False, discard_edits: StrictBool = False) -> None:
-        """Go back to the state after an earlier step; ``files`` also restores the project files of that time."""
+        """Go back to the state after an earlier step; ``files`` also restores the project files from that time."""
         self.look(None)
         self._go_back(step, files=files, discard_edits=discard_edits)
 
@@ -471,7 +471,7 @@ class CastPanel(CastSurface):
         """Compare two steps, or two casts.
 
         The step at ``row``, or the latest step of ``socket``, is compared with the step at the row ``other``, by
-        default with the previous visit of the same socket. With ``cast``, that cast is compared with this cast instead.
+        default with the previous visit of the same socket. If ``cast`` is set, the whole casts are compared instead.
         """
         if cast is None:
             blocks = step_compare_blocks(self.cast.now, self.rows, socket=socket, row=row, other_row=other)

@@ -49,17 +49,17 @@ class Frame:
         casts: current snapshots of the panel's casts: the first cast and its forks.
         index: index of the shown cast.
         past: the past moment that the user views; None for the present.
-        rows: the steps of the shown line, for the timeline.
+        rows: the steps of the shown branch, for the timeline.
         item_texts: the texts of the current work items.
         watched: the paths of the state whose values are watched.
         lane: name of the lane in the inspector; empty for the cast itself.
         selected: the selected element; None selects the current position of the cast.
         tab: the tab of the inspector that was opened last.
-        only: the single tab of an inspector that is shown alone; else empty.
+        only: the tab to show if the inspector has a single tab; otherwise empty.
         modes: the available modes: cast, and design if there is a workbench.
         mode: the active mode.
         activity: the current activity of the cast.
-        compares: returns the requested comparison with the shown cast; None compares the casts of the panel.
+        compares: function that returns the requested comparison; None compares the casts of the panel.
     """
 
     casts: Sequence[Snapshot]
@@ -96,8 +96,8 @@ class Frame:
     def moment(self) -> tuple[object, ...] | None:
         """Cache key of the current state of the cast; None if parts also depend on other data.
 
-        Other data are the clock while a step runs or an approval is valid, and files and definitions after a failure.
-        Sessions never change, so the identity of a session is enough.
+        Other data are the clock while a step is running or an approval is valid, and files and definitions after a
+        failure. The key uses the identity of the session, because a session is never modified.
         """
         now, state = self.now, self.now.engine
         if self.activity.busy or state.failure is not None or (state.at is not None and state.at.approval):
@@ -121,7 +121,7 @@ class Part:
     Attributes:
         name: name of the part in messages and for showing the part alone.
         title: the title of its tab, or a function that makes the title from the content; empty if it has no tab.
-        at: position in the panel. The dock has one tab per part; every other position has one part.
+        at: position of the part in the panel. The dock has one tab per part; every other position has one part.
         blocks: makes the content of a read-only part.
         state: makes the content of a part that has its own body in the front end.
         while_open: True if the content is slow to make and is made only while its tab is open.
@@ -278,7 +278,7 @@ def alone_names() -> list[str]:
 
 
 def dock_names() -> tuple[str, ...]:
-    """Return the names of the dock's parts in the order of the tabs; the first tab is open initially."""
+    """Return the names of the dock's parts in the order of their tabs; the first tab is open initially."""
     return tuple(part.name for part in PARTS.values() if part.at == "dock")
 
 

@@ -203,13 +203,13 @@ def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
 
     The string is a digest of the run directory, a dot, and a digest of the position and the shown content.
 
-    It changes with every step, turn, edit and branch. It does not depend on times, list positions or objects in
-    memory, nor on call numbers of an agent, which may repeat.
+    It changes with every step, turn, edit and branch. It does not depend on times, list positions or objects in memory,
+    nor on call numbers of an agent, which may repeat.
 
     Args:
         now: the cast.
         lane: the lane in the inspector, "" for the cast itself.
-        busy: whether a step runs.
+        busy: True while a step is running.
     """
     changed = changed_definition(now)
     shown_change = None if changed is None else [changed.lines, changed.fixed_fields]
@@ -261,10 +261,10 @@ class StepRows:
     Steps of lanes follow the step that distributed the items, in the order in which they began.
 
     Args:
-        line: None for the current line, else the number of an abandoned branch, which is shown without its lanes.
+        line: number of an abandoned branch, which is shown without its lanes; None for the current branch.
 
     Attributes:
-        moved: number of times that steps have changed rows, for example after a retry.
+        moved: number of times that steps have moved to other rows, for example after a retry.
     """
 
     def __init__(self, line: int | None = None) -> None:
@@ -428,10 +428,10 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
     """Return the content of the timeline: the latest rows, the number of all rows, and the selected row.
 
     Args:
-        now: the cast at present.
-        rows: the rows of the shown line.
+        now: current snapshot of the cast.
+        rows: the rows of the shown branch.
         past: the past moment that the user views; None for the present.
-        busy: whether a step runs.
+        busy: True while a step is running.
     """
     axes = [axis_of(now, _clock(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
     total = len(rows.steps(now))
@@ -467,12 +467,12 @@ def _on_axis(now: Snapshot) -> int:
 
 
 def _clock(*, busy: bool) -> int | None:
-    """Return the end of a time axis: the current time while a step runs, or None for the last recorded time."""
+    """Return the end of a time axis: the current time while a step is running, or None for the last recorded time."""
     return int(now_in_seconds() * 1000) if busy else None
 
 
 def lanes_tab(now: Snapshot, past: Snapshot | None, *, busy: bool) -> list[Block]:
-    """Return the status of each lane, up to the present while a step runs."""
+    """Return the status of each lane; while a step is running, the time axis ends at the current time."""
     return lanes_blocks(now, _clock(busy=busy), past)
 
 
@@ -500,7 +500,7 @@ def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
     """Return the differences between the first cast and the shown cast.
 
     Args:
-        casts: the casts of the panel; the others were forked from the first.
+        casts: the first cast of the panel, and its forks.
         index: index of the shown cast; if it is the first cast, the latest fork is compared.
     """
     if len(casts) < 2:
@@ -516,10 +516,10 @@ def step_compare_blocks(
     """Return the differences between two steps.
 
     Args:
-        now: the cast at present.
+        now: current snapshot of the cast.
         rows: the rows of the timeline.
         socket: compares the latest step at this socket.
-        row: the row of the step, if no socket is given; the latest step by default.
+        row: the row of the step if ``socket`` is not set; the latest step by default.
         other_row: the row of the other step; by default the previous visit of the same socket.
 
     Raises:

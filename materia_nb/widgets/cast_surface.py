@@ -131,7 +131,7 @@ class CastSurface(Panel):
 
         Raises:
             MateriaError: the message is unknown or malformed (``bad_message``), its subject has changed since the page
-                showed it (``outdated``), a step runs (``busy``), or the cast refuses the command.
+                showed it (``outdated``), a step is running (``busy``), or the cast refuses the command.
         """
         values = content if isinstance(content, Mapping) else {}
         kind = values.get("kind")
@@ -145,12 +145,12 @@ class CastSurface(Panel):
         self.refresh()
 
     def on_select(self, kind: str, key: str) -> None:
-        """Select the part of the graph that was clicked, unless a loadout is being designed."""
+        """Select the clicked part of the graph, except in design mode."""
         if self.designer is None:
             self.select(require_element(self.cast.now, kind, key))
 
     def on_gesture(self, gesture: Gesture) -> None:
-        """Handle a gesture on the graph; while a loadout is designed, the designer handles it instead."""
+        """Handle a gesture on the graph; in design mode, the designer handles the gesture instead."""
         if self.designer is not None:
             return
         match gesture.kind, gesture.fields:
@@ -185,17 +185,17 @@ class CastSurface(Panel):
     # -- running ----------------------------------------------------------------------------
 
     def start(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in the background, and return the view to the present."""
+        """Run ``act`` in the background, and show the current state of the cast."""
         self.runs.rest = None  # what starts now decides how far the cast goes
         self.look(None)
         self.runs.start(act)
 
     def run_until(self, run: Callable[[], object]) -> None:
-        """Start a run. If it stops for a person or fails, :meth:`resolve` and :meth:`resolve_now` can resume it."""
+        """Start a run that :meth:`resolve` and :meth:`resolve_now` can resume after a failure or a question."""
         self.start(self._resumable(run, run))
 
     def resolve(self, act: Callable[[], object]) -> None:
-        """Start ``act``, which resolves the reason for a stop, and then resume the run that stopped there, if any."""
+        """Start ``act``, which resolves the reason for a stop, and then resume the stopped run, if any."""
         rest, cast = self._interrupted_run(), self.cast
         if rest is None:
             self.start(act)
@@ -216,7 +216,7 @@ class CastSurface(Panel):
             self.start(self._resumable(rest, rest))
 
     def _resumable(self, act: Callable[[], object], rest: Callable[[], object]) -> Callable[[], object]:
-        """Return a function that calls ``act``, and stores ``rest`` for resuming a run that waits or has failed."""
+        """Return a function that calls ``act``, and stores ``rest`` to resume the run if the run waits or fails."""
         cast, runs = self.cast, self.runs
 
         def run() -> object:
@@ -447,7 +447,7 @@ class CastSurface(Panel):
 
 cast_messages: Final = MessageRegistry("ToCast", "Messages to the panel of a cast.")
 TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
-"""Messages that apply the user's typed but not yet applied text."""
+"""Messages that first apply text that the user has typed but not applied."""
 
 
 # -- guards: what a message needs before its function runs -----------------------------------
@@ -472,12 +472,12 @@ def _outdated() -> MateriaError:
 
 
 def require_idle(panel: CastSurface) -> None:
-    """Refuse a message while a step runs."""
+    """Refuse a message while a step is running."""
     panel.runs.refuse_while_busy()
 
 
 def apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - it is not changed
-    """Apply typed text first; if the text is refused, do not handle the message."""
+    """Apply typed text before a message is handled; refuse the message if the text is refused."""
     for message in first:
         cast_messages.handle(panel, {**message, "identity": panel.identity()})
 

@@ -4,7 +4,8 @@ Such a function, called an act, returns a description of its change, or None. Th
 fields, so that an incomplete message is refused without effect. The operations of :mod:`materia_nb.loadout.design` are
 acts too.
 
-A message names its part and contains the complete typed value, so that a late message cannot change another part. A refused value stays in its field, next to the reason. This module has no widgets.
+A message names its part and contains the complete typed value, so that a late message cannot change another part. A
+refused value stays in its field, and the reason is shown next to it. This module has no widgets.
 """
 
 from __future__ import annotations
@@ -57,8 +58,7 @@ def handle(session: DesignState, kind: str, values: Values) -> str | None:
 
     A message is an act, or an operation of :mod:`materia_nb.loadout.design`.
 
-    Raises:
-        MateriaError: there is no such message, a field is missing or has another type, or the design refuses it.
+    Raises: MateriaError: the message is unknown, a field is missing or has another type, or the change is refused.
     """
     operation = OPERATIONS.get(kind)
     if operation is None or kind in design_messages.messages:
@@ -152,7 +152,8 @@ def add(
 ) -> str | None:
     """Place a materia in a new socket; if the materia does not exist, offer to create it.
 
-    With ``source``, an edge from that socket is added. With a position, the other sockets keep their positions.
+    An edge from the socket ``source``, if any, leads to the new socket. If a position is set, all other sockets keep
+    their positions.
     """
     materia = materia.strip()
     if materia not in session.design.definitions:
@@ -173,7 +174,7 @@ def add(
 
 
 def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
-    """Offer to create a missing materia or to use a similar one; ``message`` is the message with the name."""
+    """Offer to create a missing materia or to use a similar materia; the choice completes ``message``."""
     if not name:
         raise design_error("no materia is named", "add", "click a materia in the palette, or type its name")
     closest = close_match(name, session.design.materia)
@@ -205,7 +206,7 @@ def move(session: DesignState, id_: ShortText, x: Coordinate, y: Coordinate, pos
 
 @act
 def tidy(session: DesignState) -> str:
-    """Return every card to the position that the layout computes."""
+    """Move every card to the position that the layout computes."""
     positions = dict.fromkeys(as_object(as_object(session.design.document.get("layout")).get("sockets")))
     if not positions:
         return "tidied up: all cards are placed automatically"
@@ -466,10 +467,10 @@ def turn(session: DesignState, of: DesignPart) -> str:
 
 @act
 def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | None = None) -> str | None:
-    """Create a loop of sockets over the items of the generator that leads into it.
+    """Create a loop of sockets over the work items of the generator whose edge enters the loop.
 
-    An edge that leaves the loop skips the remaining items, but an exit does not. If there are such edges, the user is
-    asked whether to turn them into exits.
+    An edge that leaves the loop skips the remaining items, but an exit does not. If edges leave the loop, the user is
+    asked whether to convert the edges to exits.
     """
     members = _chosen(session) if ids is None else ids
     # A round begins at a socket that an edge from outside leads to.
@@ -518,7 +519,7 @@ def members(session: DesignState, loop: ShortText, ids: Ids | None = None) -> st
 
 @act
 def source(session: DesignState, loop: ShortText, source: ShortText | None = None) -> str:
-    """Set the source of a loop: the work items of the likely generator, a list, or nothing."""
+    """Set the source of a loop: the work items of the likely generator, a list, or no source."""
     likely = session.design.likely_generator(members_of(session.design.document, loop))
     generator = {"from_": likely} if source == "consumes" and likely is not None else {}
     return session.design.set_source(loop, source or None, **generator)

@@ -61,7 +61,7 @@ class DesignSession(DesignState):
         self._tidy()
 
     def _tidy(self) -> None:
-        """Remove references to parts that no longer exist."""
+        """Remove references to parts that no longer exist in the design."""
         known = as_object(self.design.document.get("sockets"))
         self.marked = [id_ for id_ in self.marked if id_ in known]
         if self.selected is not None and not self.has_part(*self.selected):
@@ -144,7 +144,7 @@ class Designer:
             self._following = False
 
     def close(self) -> None:
-        """Return the canvas to showing casts, and keep unsaved edits for the next designer of the loadout."""
+        """Switch the canvas back to casts, and store unsaved edits for the next designer of the loadout."""
         design = self.session.design
         _OPEN.discard(self)
         if design.changed and not _sharing(self.session):
@@ -269,7 +269,7 @@ def witness(session: DesignState, outcome: ShortText) -> str:
 
 @act
 def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBool = False) -> str | None:
-    """Save the design to its current location, or elsewhere; ask first if something would be lost."""
+    """Save the design to its current file or to another file; ask first if the save would overwrite other changes."""
     where = None if to is None else to.strip()
     if where in ("", str(session.design.home)):
         where = None
@@ -317,14 +317,14 @@ def reload(session: DesignState) -> str:
 
 
 def _require_shown(session: DesignState, design: Token) -> None:
-    """Refuse to cast a design that has changed since the page showed it, or to cast it again (R70)."""
+    """Refuse to cast a design that has changed, or has been cast, since the page showed it (R70)."""
     if design != session.identity:
         raise outdated("the design has changed since the page showed it", "check the current design, then cast it")
 
 
 @design_messages.guarded(_require_shown)
 def cast(session: DesignState, request: LongText) -> str:
-    """Cast the design as it is now."""
+    """Start a cast of the current design."""
     new_cast = session.bench.cast(request, loadout=session.design)
     session.casts_started += 1
     if session.cast_made is not None:

@@ -102,7 +102,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
 
 
 def _left(design: Design) -> str:
-    """Return a sentence about what remains of a design if its kernel dies."""
+    """Return a sentence about the changes that remain if the kernel dies."""
     if not design.changed:
         return "all changes are saved."
     if design.draft_error:
@@ -141,14 +141,14 @@ def _entry(id_: str, raw: Object, placed: int) -> DesignSlice:
 
 _MOST_FINDINGS: Final = 60
 _MOST_FIXES: Final = 20
-"""Maximum number of findings that are tested for an automatic fix; each test checks the whole loadout."""
+"""Maximum number of findings for which an automatic fix is tried; each try validates the whole loadout."""
 _MOST_CHANGES: Final = 60
 _NOTHING_PLACED: Final = "click a materia in the palette"
 _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
     ("loop", "exit", "loops.", "exits"),
     ("socket", "edge", "", "edges"),
 )
-"""For loops and sockets: kind of owner, kind of its edges or exits, prefix of their paths, and the field with them."""
+"""Each kind of owner, with the kind of its routes, the path prefix of the owner, and its field of routes."""
 
 
 def dock_slice(session: DesignState) -> DesignSlice:
@@ -287,7 +287,7 @@ def _never_rows(explored: Exploration) -> list[DesignSlice]:
 
 
 def _changes_slice(design: Design) -> DesignSlice:
-    """Return the steps, newest first, and the unsaved changes, in words."""
+    """Return the editing steps, newest first, and the unsaved changes, in words."""
     of_materia = ({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch())
     patch = [*design.patch(), *of_materia]
     return {

@@ -153,7 +153,7 @@ class DesignState:
 
     @property
     def prompts(self) -> tuple[Prompts, Prompts]:
-        """Example prompts of two scripted casts: all answers satisfied, and work sent back once.
+        """Example prompts of two scripted casts: every answer is satisfied, or the work is sent back once.
 
         Raises:
             MateriaError: a socket does not accept a scripted answer (``no_answer``).
@@ -380,7 +380,7 @@ def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
 
 
 def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
-    """Return the example prompts of a socket's agent: first, second and last item, and after its work was sent back.
+    """Return the example prompts of a socket's agent: for the first, second and last item, and for returned work.
 
     For a socket that is not yet reachable, the cast is assumed to begin there.
     """
@@ -425,7 +425,7 @@ def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
 
 
 def _ways(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
-    """Return the rows of a socket's edges in order, then of the loop exits that start at the socket."""
+    """Return one row for each edge of a socket, in order, and then for each loop exit that starts at the socket."""
     rows = [_way("edge", id_, index, raw) for index, raw in enumerate(edges_of(document, "edge", id_))]
     for loop in facts.loops:
         for index, raw in enumerate(edges_of(document, "exit", loop.id)):

@@ -154,7 +154,7 @@ class CastExplorer(Panel):
         return [list_row(entry, now, self._writer(entry)) for entry in entries]
 
     def _writer(self, entry: CastEntry) -> str | None:
-        """Return the current writer of a cast: "" for this kernel, the owner of its lock, or None."""
+        """Return who writes to a cast: "" for this kernel, the owner of the lock for another process, or None."""
         cast = self._casts.open_here(entry.path)
         if cast is not None:
             return "" if cast.runner.busy() else None
@@ -193,7 +193,7 @@ class CastExplorer(Panel):
         *,
         down: StrictBool = True,
     ) -> None:
-        """Show only casts that contain a text and have a status, sorted by a column."""
+        """Filter the list by text and status, and sort it by a column."""
         self._query = Query(text, only, by, down)
 
     @casts_messages.message
@@ -445,7 +445,7 @@ def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str])
 
 
 def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
-    """Return the verdict and context in the output of a step, or its text if it has no verdict."""
+    """Return the verdict and context in the output of a step, or the text of an output without a verdict."""
     text, value = output.get("text"), {}
     try:
         text = text if isinstance(text, str) else RunDir(entry.path).text_of(str(output.get("artifact")))
@@ -471,7 +471,7 @@ def sort_entries(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[C
 
 
 def identity_of(entry: CastEntry, writer: str | None) -> str:
-    """Return the identity of a listed cast (R69), which changes with its journal, except while a writer has it open."""
+    """Return the identity of a listed cast (R69); it changes with the journal unless a process writes to the cast."""
     state = [entry.status, entry.steps, entry.last_event] if writer is None else []
     return json_digest([str(entry.path), state])
 
@@ -482,7 +482,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
     Args:
         entry: the cast.
         now: seconds since the epoch.
-        writer: the current writer of the cast: "" for this kernel, the owner of its lock, or None.
+        writer: who writes to the cast: "" for this kernel, the owner of the lock for another process, or None.
 
     Returns:
         Id; colour tone, label and tooltip of the status; name, request, tags and loadout; start in words, with a

@@ -1,4 +1,4 @@
-"""What a panel shows after the end of a cast: a failure with possible actions, or the result with the next actions."""
+"""The panel content after the end of a cast: a failure with possible actions, or the result with the next actions."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _STDERR: Final = 4_000
 _MAX_WARNINGS: Final = 8
 _CONCLUSION: Final = 20
 _OF_LANES: Final = ("retry", "retry_turn", "retry_limit", "answer")
-"""Actions that are offered if a lane failed. All except ``answer`` apply to all failed lanes."""
+"""Actions that are offered after a lane has failed. All except ``answer`` apply to all failed lanes."""
 
 
 def failure_state(now: Snapshot) -> dict[str, Any] | None:
     """Return the description of a failure and the possible actions; None if the cast did not fail.
 
     Args:
-        now: the cast at present.
+        now: current snapshot of the cast.
     """
     failure = now.failure
     if failure is None:
@@ -122,7 +122,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 
 
 def _under(now: Snapshot) -> list[str]:
-    """Return notes on a failure: its step, its work item, and the number of attempts."""
+    """Return details of a failure: its step, its work item, and the number of attempts."""
     record = now.latest
     if lanes_at_work(now.session) is not None:  # the generator's step is not part of the failure
         return ["all steps are kept"]
@@ -146,7 +146,7 @@ def _command(now: Snapshot) -> dict[str, JSON] | None:
 
 
 def _ended_words(command: dict[str, JSON] | None) -> str:
-    """Return the end of a process, such as ``ended with code 1``; empty if the process succeeded."""
+    """Describe how a process ended, such as ``ended with code 1``; return "" if the process succeeded."""
     if command is None:
         return ""
     if command.get("startError"):

@@ -1,9 +1,9 @@
 """The front end: the bundle of its modules, the widgets that load it, and the registry of page messages.
 
-The modules are in ``front/``; ``make front`` bundles them, and the bundle is shipped. One widget of the kernel holds the
-packed bundle, and all others refer to that widget, so that a saved notebook contains the bundle once.
+The modules are in ``front/``; ``make front`` bundles them, and the package contains the bundle. One widget of the
+kernel holds the packed bundle, and all others refer to that widget, so that a saved notebook contains the bundle once.
 
-A message from a page may be late, of another version or hostile: its fields are validated before anything is done.
+A message from a page may be outdated, from another version, or hostile, so its fields are validated first.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class FrontWidget(anywidget.AnyWidget):
         super().__init__(code=reference(_shared_code()), **traits)
 
     def answer(self, kind: str, token: str, values: Mapping[str, Any]) -> None:
-        """Send the answer to a question of the page; the question's ``token`` makes other views ignore the answer."""
+        """Send the answer to a question of the page; the ``token`` identifies the view that asked the question."""
         self.send(blocks_as_json({"kind": kind, "token": token, **values}))
 
 
 class Front(FrontWidget):
-    """The widget of all parts of a panel except the graph; it receives slices of state and sends messages.
+    """The widget that draws all parts of a panel except the graph; it receives slices of state and sends messages.
 
     A slice is a JSON object. An update sends only the changed slices, in one message.
 
@@ -176,8 +176,8 @@ class PageMessage:
 
     Args:
         function: called with the receiver and the fields of the message.
-        guards: functions that are called first, each with the fields in its signature; a guard refuses the message with
-            an exception.
+        guards: functions that are called first, each with the fields in its signature; a guard refuses the message by
+            raising an exception.
         is_question: True if the result is sent to the page that asked, with the ``token`` of the message.
     """
 
@@ -208,7 +208,7 @@ class PageMessage:
 
         Args:
             content: the message. Unknown fields are ignored, and so is null in an optional field.
-            receiver: the context of validators, for example to look up an element of the canvas.
+            receiver: passed to the validators, for example to look up an element of the canvas.
 
         Raises:
             MateriaError: a field is missing or has another type (``bad_message``).
@@ -247,7 +247,7 @@ def _call(function: Callable[..., Any], receiver: object, fields: Mapping[str, A
 
 @cache
 def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return the parameters of a function after the receiver, by field name; a trailing underscore is removed."""
+    """Return the parameters of a function except the receiver, by field name; a trailing underscore is removed."""
     _, *parameters = signature(function).parameters.values()
     return {parameter.name.strip("_"): parameter for parameter in parameters}
 

@@ -1,6 +1,7 @@
-"""The elements of a graph on the canvas: their positions, and their look at one moment of a cast.
+"""The elements of a graph on the canvas, as plain JSON: their positions, and their look at one moment of a cast.
 
-Plain JSON. The page replaces placeholders in the pictures by the colours of its theme (:data:`~materia_nb.display.svg.COLOUR_PLACEHOLDERS`).
+The page replaces placeholders in the pictures by the colours of its theme
+(:data:`~materia_nb.display.svg.COLOUR_PLACEHOLDERS`).
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ _Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, 
 
 _SIGNS: Final = {START_SIGN: "start", END_SIGN: "end"}
 _AWAY: Final = 4.0
-"""Distance of a line's anchor node beyond the tip of the line, in pixels; without it the line would have no
-direction."""
+"""Distance of a line's anchor node beyond the tip of the line, in pixels; the distance defines the direction of the
+line."""
 
 
 class GraphElements:

@@ -107,7 +107,7 @@ def _read_target(element: str, info: ValidationInfo) -> str:
 
 
 END_ELEMENT: Final = "s:end"
-"""The element of the canvas that shows the end."""
+"""The canvas element for the end of the cast."""
 CanvasElement: TypeAlias = Annotated[Any, BeforeValidator(_read_element), WithJsonSchema({"type": "string"})]
 """An element of the canvas; validation returns the selection that it shows, or None."""
 SocketElement: TypeAlias = Annotated[ShortText, AfterValidator(_read_socket)]
@@ -192,10 +192,10 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _laid_out(self) -> GraphElements:
-        """Return the layout of the graph for the available area, in the direction that the user chose, if any.
+        """Return the layout of the graph for the available area, in the user's direction if one is set.
 
-        In design mode, existing cards keep their positions, and a new card is placed next to its predecessor. The
-        level of detail stays the same once all cards have a position or show only their names.
+        In design mode, existing cards keep their positions, and a new card is placed next to its predecessor. The level
+        of detail stays the same once all cards have a position or show only their names.
         """
         directions: tuple[Direction, ...] = (self._direction,) if self._direction else ("right", "down")
         if len(self.graph.sockets) < 2 and self._area[0] < 1.5 * self._area[1]:
@@ -218,7 +218,7 @@ class GraphPanel(Panel):
         return GraphElements(self.graph, placed)
 
     def tidy(self) -> None:
-        """Forget the card positions set in the designer, so that the layout places the cards."""
+        """Discard the card positions set in the designer, so that the layout places the cards."""
         self._positions = {}
         self._draw_anew(fresh=True)
 
@@ -291,7 +291,7 @@ class GraphPanel(Panel):
             snapshot: the cast at that moment.
             selected: the selected part; a part that does not exist clears the selection.
             past: True if the moment is past.
-            working: whether a step runs.
+            working: True while a step is running.
         """
         self._led, self.selected = _Moment(snapshot, past=past, working=working), selected
         if self.graph is not snapshot.graph:
@@ -387,12 +387,12 @@ class GraphPanel(Panel):
 
     @canvas_messages.message
     def _turn(self) -> None:
-        """Turn the direction of the flow."""
+        """Switch the direction of the flow between right and down."""
         self.turn("right" if self._scene.placed.direction == "down" else "down")
 
     @canvas_messages.message
     def _fold(self, element: CanvasElement) -> None:
-        """Draw a loop as one card, or again as a region."""
+        """Fold a loop into one card, or unfold it."""
         if element is not None and element[0] == "loop":
             self.fold(element[1])
 
@@ -415,7 +415,7 @@ class GraphPanel(Panel):
 
     @_gesture
     def _ground(self) -> None:
-        """Click the background."""
+        """Report a click on the background."""
 
     @_gesture
     def _open(self, element: CanvasElement) -> None:
@@ -423,7 +423,7 @@ class GraphPanel(Panel):
 
     @_gesture
     def _break(self, element: CanvasElement, *, after: StrictBool = False) -> None:
-        """Set a breakpoint at a part, or remove it; ``after`` stops after a socket."""
+        """Set or remove a breakpoint at a part; with ``after``, the cast stops after the socket."""
 
     @_gesture
     def _connect(self, from_: SocketElement, to: TargetElement) -> None:
@@ -439,7 +439,7 @@ class GraphPanel(Panel):
 
     @_gesture
     def _move(self, id_: SocketElement, x: Pixels, y: Pixels) -> None:
-        """Move a socket: its centre in pixels of the picture."""
+        """Move the centre of a socket to a point in the picture, in pixels."""
 
     @_gesture
     def _marquee(self, ids: list[SocketElement]) -> None:
@@ -463,7 +463,7 @@ class GraphPanel(Panel):
 
     @_gesture
     def _copy(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
-        """Copy sockets, to be pasted."""
+        """Copy sockets to the clipboard."""
 
     @_gesture
     def _cut(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
@@ -478,7 +478,7 @@ class GraphPanel(Panel):
         """Insert a copy of sockets."""
 
     def _fill(self, wide: float, high: float) -> None:
-        """Set the size of the area; the graph is laid out again if that changes the picture."""
+        """Set the size of the area; compute the layout again if the new size changes the picture."""
         if not 0 < high < 1e5 > wide > 0 or (self._mode == "design" and self._edits > 1):
             return
         if self._mode == "design":  # the room that it begins with; from then on nothing moves

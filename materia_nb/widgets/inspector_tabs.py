@@ -53,7 +53,7 @@ def require_element(cast: Snapshot, kind: object, key: object) -> Element:
     """Return an element of the cast.
 
     Raises:
-        MateriaError: it has no such element (``unknown_part``).
+        MateriaError: the cast has no such element (``unknown_part``).
     """
     if not (kind in KINDS and isinstance(key, str) and _is_there(cast, str(kind), key)):
         raise MateriaError(
@@ -201,11 +201,11 @@ def inspector_state(
     """Return the title, the tabs and the content of the open tab.
 
     Args:
-        now: the cast at present.
+        now: current snapshot of the cast.
         selected: the selected element; None selects the current position of the cast.
         past: the past moment that the user views; None for the present.
-        tab: the tab that was opened last; the first tab opens if this selection lacks that tab.
-        busy: whether a step runs.
+        tab: the tab that was opened last; the first tab opens if the selection has no such tab.
+        busy: True while a step is running.
         only: the only tab to show, always for the present; by default all tabs are shown.
     """
     if past is not None:
@@ -265,7 +265,7 @@ class _Tabs:
     is_current: bool = False
 
     def content(self, name: str) -> dict[str, Any]:
-        """Return the content of a tab except the state tab."""
+        """Return the content of any tab except the state tab."""
         if name in ("answer", "prompt"):
             return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
@@ -387,7 +387,7 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
 
 
 def _stops(cast: Snapshot, element: Element) -> list[list[Any]]:
-    """Return the breakpoints that an element can have: the label of each, its JSON, and True if it is set."""
+    """Return the possible breakpoints of an element, each as label, JSON, and True if it is set."""
     existing = {stop.every_time: stop for stop in cast.breakpoints}
     return [
         [existing.get(possible, possible).words(cast.graph, cast.names), possible.as_json(), possible in existing]

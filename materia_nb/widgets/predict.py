@@ -1,4 +1,4 @@
-"""The panel to predict the next socket of a cast, with the graph and a button for each possible target."""
+"""The panel in which a learner predicts the next socket of a cast, with the graph and one button per target."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PredictPicture(FrontWidget):
     """An SVG of the graph whose sockets can be clicked.
 
     Args:
-        targets: the sockets that can be guessed.
+        targets: the sockets that the learner can choose as a guess.
         guess: called with the socket that was clicked and the number of the step that the page showed.
     """
 
@@ -50,7 +50,7 @@ class PredictPicture(FrontWidget):
 
     @question_messages.message
     def _guess(self, target: ShortText, number: WholeNumber) -> None:
-        """Guess that the step with this number leads to this socket."""
+        """Submit the guess that the step with this number leads to this socket."""
         if target in self.targets:
             self._make_guess(target, number)
 
@@ -132,7 +132,7 @@ class PredictPanel(Panel):
     # -- what a person does -----------------------------------------------------------
 
     def _make_buttons(self) -> None:
-        """Create the buttons of a step. The previous buttons stay alive, so that a late click is refused."""
+        """Create the buttons of a step. The previous buttons stay open, so that a late click is refused."""
         if self.question is None:
             return
         self._close_earlier_buttons()

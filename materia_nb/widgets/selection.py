@@ -1,7 +1,7 @@
 """Selections in a graph or a design: the parts that can be selected, their names in lists, and their descriptions.
 
-A part is a :data:`Selection` whose key names its place in the document: ``edge:<place>:<socket>``, as in a picture, and
-``exit:<place>:<loop>``; the legacy field ``exit`` is ``exit:old:<loop>``. A description is made of blocks
+A part is a :data:`Selection` whose key contains its position in the document: ``edge:<place>:<socket>`` or
+``exit:<place>:<loop>``. The key of the legacy field ``exit`` is ``exit:old:<loop>``. A description is made of blocks
 (:mod:`materia_nb.display.blocks`): the definition of the part, its current state, and its last use.
 """
 
@@ -313,7 +313,7 @@ class Inspector:
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
     def _used(self, link: Link, marks: Marks) -> str:
-        """Return how often an edge with a limit was taken, such as ``2 of 3``, if applicable for the current item."""
+        """Return how often an edge with a limit was taken, such as ``2 of 3``; in a loop, for the current item."""
         used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
 
@@ -332,7 +332,7 @@ class Inspector:
         )
 
     def _last_time(self, link: Link) -> list[Block]:
-        """Return whether the line was taken in the last decision of its socket, and the reason."""
+        """Return blocks that say whether the last decision of the socket took the line, and why."""
         if self.cast is None:
             return []
         decided = self._decided(link)

@@ -29,7 +29,7 @@ _BUDGET: Final = 4_000
 
 
 def aliases(state: _CastData) -> dict[str, list[str]]:
-    """Return the further names of each value that has several names in the state, by its first name."""
+    """For each value with several names in the state, return its other names, keyed by its first name."""
     twins: dict[str, list[str]] = {}
     for name in (name for name, value in state.items() if isinstance(value, dict) and value):
         first = next((name_ for name_ in twins if same(state[name_], state[name])), None)
@@ -88,7 +88,7 @@ def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
 
 
 def limit_blocks(cast: Snapshot) -> list[Block]:
-    """Return cursors, budgets and limits, each with the used amount."""
+    """Return the cast's cursors, budgets and limits, each with the used amount."""
     now = cast.engine
     rows = [(f"cursor {name}", str(index), "") for name, index in now.cursors.items()]
     rows += [
@@ -212,8 +212,8 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
 
     Args:
         cast: the cast with the items.
-        item_texts: the texts of earlier calls, which are used again while the list stays the same.
-        busy: True if a step runs; the items then cannot be changed.
+        item_texts: cached texts of earlier calls, which are reused while the list stays the same.
+        busy: True while a step is running; the items then cannot be changed.
     """
     (rows, digest), standings = item_texts.of(cast), cast.standings
     at, count = cast.engine.at, len(cast.work_items)
@@ -263,7 +263,7 @@ EditedItems: TypeAlias = tuple[list[JSON], list[int | None] | None]
 
 
 def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[JSON] | None) -> EditedItems:
-    """Return the items that the rows of a table represent, and the origin of each.
+    """Return the items that the rows of a table represent, and the previous index of each item.
 
     Args:
         rows: the rows of the table; an unchanged text that the page has only in part is None.

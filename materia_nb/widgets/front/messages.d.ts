@@ -12,23 +12,23 @@ export interface ToCast {
   step: { first?: Array<Record<string, unknown>> };
   /** Run until the cast stops. */
   run: { first?: Array<Record<string, unknown>> };
-  /** Run until a socket comes next, or ``end``. */
+  /** Run until a socket is the next to run; with ``end``, run to the end of the cast. */
   run_to: { first?: Array<Record<string, unknown>>; socket: string };
   /** Run to the end of the current work item. */
   run_item: { first?: Array<Record<string, unknown>> };
-  /** Run the socket where the cast failed again. */
+  /** Run the failed socket again. */
   retry: { first?: Array<Record<string, unknown>> };
   /** Repeat the turn that failed. */
   retry_turn: { first?: Array<Record<string, unknown>> };
-  /** Extend the limit that stopped the cast once, and continue. */
+  /** Extend the exceeded limit once, and continue the cast. */
   retry_limit: { first?: Array<Record<string, unknown>> };
-  /** Undo the last answer, after which a limit stopped the cast, and ask for another answer. */
+  /** Undo the answer that led to an exceeded limit, and ask for a new answer. */
   ask_again: { first?: Array<Record<string, unknown>>; discard_edits?: boolean };
-  /** Apply the changes that the workbench made to the materia of the failed socket, and run the socket again. */
+  /** Apply the workbench's changes to the materia of the failed socket, and run the socket again. */
   apply_changes: { first?: Array<Record<string, unknown>> };
   /** Allow access to the folders outside the project that the cast requested, and run the socket again. */
   allow_folder: { first?: Array<Record<string, unknown>> };
-  /** Pin a text as the answer of the socket where the cast failed, and continue. */
+  /** Pin a text as the answer of the failed socket, and continue. */
   pin_text: { first?: Array<Record<string, unknown>>; socket: string; text: string };
   /** Answer instead of the agent or process that failed. */
   by_hand: { text: string };
@@ -38,11 +38,11 @@ export interface ToCast {
   budget: { budget: string };
   /** Change the budget that stopped the cast, and continue. */
   raise_budget: { first?: Array<Record<string, unknown>>; budget: string };
-  /** Stop the run: at once if the running step can be interrupted, else after the step. */
+  /** Stop the run immediately if the running step can be interrupted, otherwise after the step. */
   pause: {};
   /** Continue without waiting for a function that does not return. */
   leave: {};
-  /** Abort the cast, after the step that runs. */
+  /** Abort the cast after the running step. */
   abort: {};
   /** Set a breakpoint, or remove it. */
   break: { breakpoint: unknown };
@@ -52,7 +52,7 @@ export interface ToCast {
   clear_breaks: {};
   /** Add or remove a breakpoint on changes of the value at a path of the state. */
   watch: { path: string };
-  /** Start or stop showing the value at a path of the state, and its changes, in the tab Watch. */
+  /** Show or hide the value at a path of the state, and its changes, in the Watch tab. */
   follow: { path: string; on?: boolean };
   /** Show a part in the inspector; null shows the current position of the cast. */
   select: { element: { kind: string; id: string } | null };
@@ -64,7 +64,7 @@ export interface ToCast {
   look: { step: number; lane?: string };
   /** Show the cast as it was after the step in a timeline row, counted from 1; row 0 shows the start. */
   row: { row: number };
-  /** Return to the present. */
+  /** Show the current state of the cast instead of a past moment. */
   now: {};
   /** Show the steps of an abandoned branch; null shows the steps of the current branch. */
   line: { line: number | null };
@@ -84,13 +84,13 @@ export interface ToCast {
   verdict: { satisfied: boolean; reason: string };
   /** Answer a generator with a table of work items. */
   items_answer: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; reason: string; satisfied?: boolean | null };
-  /** Ask for a changed draft. */
+  /** Ask the agent to revise its draft. */
   refine: { first?: Array<Record<string, unknown>>; text: string };
   /** Accept the draft, and ask for the final result. */
   finalize: { first?: Array<Record<string, unknown>> };
   /** Answer the question of the agent that holds the cast. */
   answer: { first?: Array<Record<string, unknown>>; text: string };
-  /** Decide instead of the agent that holds the cast, with a verdict or by choosing the next socket. */
+  /** Decide instead of the agent that holds the cast: set the verdict, or choose the next socket. */
   decide: { satisfied?: boolean | null; target?: string | null };
   /** Approve the waiting tool calls; with ``always``, also approve later calls of the same tools. */
   allow: { first?: Array<Record<string, unknown>>; always?: boolean };
@@ -104,15 +104,15 @@ export interface ToCast {
   edit_prompt: { layers: Record<string, string> };
   /** Correct the output of the last step, and choose the next socket again. */
   edit_output: { text: string; discard_edits?: boolean };
-  /** Set a value of the state; it is read as JSON unless ``as_text``. */
+  /** Set a value of the state; the text is parsed as JSON unless ``as_text`` is true. */
   set_value: { path: string; text: string; as_text?: boolean };
   /** Remove a value from the state. */
   remove_value: { path: string };
-  /** Replace the list of work items; ``base`` is the digest of the list that the rows were made from. */
+  /** Replace the list of work items; ``base`` is the digest of the list from which the rows were read. */
   items: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Revert the last edit. */
   undo: {};
-  /** Go back to the state after an earlier step; ``files`` also restores the project files of that time. */
+  /** Go back to the state after an earlier step; ``files`` also restores the project files from that time. */
   back: { step: number; files?: boolean; discard_edits?: boolean };
   /** Start another cast from a step, or from the current state of the cast. */
   fork: { step?: number | null };
@@ -150,7 +150,7 @@ export interface ToCast {
 
 /** Messages to the panel of all casts. */
 export interface ToCasts {
-  /** Show only casts that contain a text and have a status, sorted by a column. */
+  /** Filter the list by text and status, and sort it by a column. */
   look: { text?: string; only?: "all" | "waits" | "failed" | "tagged"; by?: "state" | "request" | "loadout" | "when" | "steps" | "cost"; down?: boolean };
   /** Read the list of casts again. */
   refresh: {};
@@ -182,17 +182,17 @@ export interface ToCanvas {
   pick: { element: string };
   /** Report the width and height of the canvas, in pixels. */
   room: { w: number; h: number };
-  /** Turn the direction of the flow. */
+  /** Switch the direction of the flow between right and down. */
   turn: {};
-  /** Draw a loop as one card, or again as a region. */
+  /** Fold a loop into one card, or unfold it. */
   fold: { element: string };
   /** Return the picture as SVG. */
   svg: { token: string; theme: "light" | "dark" };
-  /** Click the background. */
+  /** Report a click on the background. */
   ground: {};
   /** Open a part in the inspector. */
   open: { element: string };
-  /** Set a breakpoint at a part, or remove it; ``after`` stops after a socket. */
+  /** Set or remove a breakpoint at a part; with ``after``, the cast stops after the socket. */
   break: { element: string; after?: boolean };
   /** Draw an edge. */
   connect: { from: string; to: string };
@@ -200,7 +200,7 @@ export interface ToCanvas {
   when: { of: string; when: "always" | "satisfied" | "not_satisfied" | "failed" };
   /** Move an edge or an exit up or down by one. */
   order: { of: string; by: -1 | 1 };
-  /** Move a socket: its centre in pixels of the picture. */
+  /** Move the centre of a socket to a point in the picture, in pixels. */
   move: { id: string; x: number; y: number };
   /** Mark sockets. */
   marquee: { ids: Array<string> };
@@ -212,7 +212,7 @@ export interface ToCanvas {
   undo: {};
   /** Apply the last reverted change again. */
   redo: {};
-  /** Copy sockets, to be pasted. */
+  /** Copy sockets to the clipboard. */
   copy: { ids?: Array<string> };
   /** Copy sockets and remove them. */
   cut: { ids?: Array<string> };
@@ -224,7 +224,7 @@ export interface ToCanvas {
 
 /** Messages to the picture of a question. */
 export interface ToQuestion {
-  /** Guess that the step with this number leads to this socket. */
+  /** Submit the guess that the step with this number leads to this socket. */
   guess: { target: string; number: number };
 }
 
@@ -240,7 +240,7 @@ export interface ToDesign {
   add_socket: { materia: string; id?: string | null };
   /** Answer the open question with the choice at index ``number``; any other number dismisses the question. */
   answer: { number?: number; question?: number | null };
-  /** Cast the design as it is now. */
+  /** Start a cast of the current design. */
   cast: { design: string; request: string };
   /** Change the condition or the target of an edge; None leaves a value unchanged */
   change_edge: { source: string; index: unknown; when?: string | null; to?: string | null };
@@ -278,7 +278,7 @@ export interface ToDesign {
   forget: { of: [string, string]; field: string };
   /** Set the maximum number of traversals of an edge (R18); None removes the limit */
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
-  /** Create a loop of sockets over the items of the generator that leads into it. */
+  /** Create a loop of sockets over the work items of the generator whose edge enters the loop. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
   /** Define a materia, then repeat the message that needed it. */
   make: { id: string; type: string; then?: Record<string, unknown> | null };
@@ -326,7 +326,7 @@ export interface ToDesign {
   rename_loop: { old: string; new: string };
   /** Rename a socket, and change every reference to it in the entry, edges, loops, exits and layout */
   rename_socket: { old: string; new: string };
-  /** Save the design to its current location, or elsewhere; ask first if something would be lost. */
+  /** Save the design to its current file or to another file; ask first if the save would overwrite other changes. */
   save: { to?: string | null; anyway?: boolean };
   /** Set one field of a part; a refused value stays in its field, with the reason. */
   set: { of: [string, string]; field: string; value?: unknown };
@@ -344,9 +344,9 @@ export interface ToDesign {
   set_socket: { id: string; field: string; value: unknown };
   /** Set the list that a loop processes. Omitted fields keep their values; the other kind of source is removed */
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
-  /** Set the source of a loop: the work items of the likely generator, a list, or nothing. */
+  /** Set the source of a loop: the work items of the likely generator, a list, or no source. */
   source: { loop: string; source?: string | null };
-  /** Return every card to the position that the layout computes. */
+  /** Move every card to the position that the layout computes. */
   tidy: {};
   /** Convert an edge to an exit, or an exit to an edge. */
   turn: { of: unknown };
