@@ -182,7 +182,7 @@ def test_read_only_program_cannot_write_files(name, turn, stub, tools):
         assert tools == "readOnly" or not any(request.tools for request in stub.requests)
 
 
-def test_program_may_write_with_the_tools_for_coding(name, turn):
+def test_program_with_coding_tools_may_write_files(name, turn):
     if name in ("aider", "llm"):
         pytest.skip("aider has a format for edits instead of tools, and llm has no tools")
     asked = turn(TRIES[1])

@@ -34,7 +34,7 @@ def test_command_receives_the_prompt_and_its_output_is_trimmed(turn):
     assert reply.meta["seconds"] > 0
 
 
-def test_later_turns_get_the_conversation(turn):
+def test_later_turns_receive_the_conversation(turn):
     later = dataclasses.replace(
         turn,
         kind="repair",
@@ -63,7 +63,7 @@ def test_program_that_ignores_its_prompt_does_not_block(turn):
     assert agent("print('short')").answer(big).text == "short"
 
 
-def test_lone_surrogate_in_a_prompt_is_sent(turn):
+def test_prompt_with_a_lone_surrogate_is_sent(turn):
     assert agent(ECHO).answer(dataclasses.replace(turn, prompt="a\ud800b")).text == "a?b"
 
 

@@ -107,7 +107,7 @@ class TestAnswers:
         "value, said",
         [(None, "is a return statement missing"), (5, "returned int"), ([1], "returned list"), ({"a": {1}}, "JSON")],
     )
-    def test_other_return_values_are_refused(self, value, said):
+    def test_agent_result_of_an_unsupported_type_is_refused(self, value, said):
         with pytest.raises(AgentError, match=said):
             ask(lambda: value)
 
@@ -344,7 +344,7 @@ def test_answer_method_may_be_a_coroutine():
     assert events == [("told", True)]
 
 
-def test_agents_are_set_like_items_of_a_mapping():
+def test_agents_are_assigned_like_mapping_items():
     table = AgentTable()
     table["Write"] = lambda: "written"
     assert isinstance(table.for_turn("Socket-1", "Write"), FunctionAgent)

@@ -141,7 +141,7 @@ def test_answer_that_reaches_the_token_limit_is_reported():
     assert "cut off at its maximum number of tokens" in events.notes[0]
 
 
-def test_turn_continued_after_its_calls_does_not_need_stored_thinking(monkeypatch, tmp_path):
+def test_turn_resumed_after_tool_calls_does_not_need_stored_thinking(monkeypatch, tmp_path):
     """Anthropic accepts tool calls of an earlier turn only with their thinking, or without thinking."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-your-business")
     fields = {"tools": "readOnly", "thinking": "high", "project": tmp_path}
@@ -337,7 +337,7 @@ def test_duplicate_call_id_is_replaced(tmp_path):
         (("read", {"pth": "a"}), "path"),
     ],
 )
-def test_invalid_call_is_answered_with_its_error(tmp_path, asked, told):
+def test_invalid_tool_call_returns_its_error_to_the_model(tmp_path, asked, told):
     events = Heard()
     with serving(calls(asked), says("sorry")) as server:
         assert agent(server).answer(turn(events, tools="readOnly", project=tmp_path)).text == "sorry"
@@ -416,7 +416,7 @@ def test_overlong_answer_fails_the_turn(tmp_path, monkeypatch, answer):
     assert events.calls == []
 
 
-def test_only_the_first_of_too_many_calls_run(tmp_path):
+def test_tool_calls_over_the_limit_of_an_answer_do_not_run(tmp_path):
     events = Heard()
     many = calls(*[("ls", {})] * (MAX_CALLS + 20))
     with serving(many, says("x"), calls(*[("ls", {})] * MAX_CALLS), says("x")) as server:
@@ -436,7 +436,7 @@ def test_only_the_first_of_too_many_calls_run(tmp_path):
     assert [one.ok for one in just.calls] == [True] * MAX_CALLS
 
 
-def test_overlong_arguments_are_neither_run_nor_stored(tmp_path):
+def test_tool_call_with_overlong_arguments_is_neither_run_nor_stored(tmp_path):
     events = Heard()
     content = "z" * MAX_ARGUMENTS_CHARS
     with serving(calls(("write", {"path": "a", "content": content})), says("x")) as server:
@@ -451,7 +451,7 @@ def test_overlong_arguments_are_neither_run_nor_stored(tmp_path):
 # -- leave ----------------------------------------------------------------------------
 
 
-def test_changing_call_waits_for_approval_while_other_calls_run(tmp_path):
+def test_tool_call_with_side_effects_waits_for_approval_while_other_calls_run(tmp_path):
     events = Heard()
     script = (calls(("bash", {"command": "touch made"}), ("ls", {}), said="Both."), says("done"))
     with serving(*script) as server:
@@ -522,7 +522,7 @@ def test_deceptive_command_or_path_needs_approval_although_its_tool_is_allowed(t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_approved_write_can_have_any_content(tmp_path):
+def test_allowed_write_may_have_unusual_unicode_in_its_path_and_content(tmp_path):
     call = ("write", {"path": "файл.txt", "content": "\U0001f469\u200d\U0001f4bb"})
     with serving(calls(call), says("done")) as server:
         made = agent(server)
@@ -575,7 +575,7 @@ def test_approval_does_not_cover_a_different_command(tmp_path, other):
     assert not (tmp_path / "made").exists()
 
 
-def test_interrupted_turn_continues_after_its_finished_calls(tmp_path):
+def test_interrupted_turn_does_not_repeat_finished_tool_calls(tmp_path):
     events = Heard()
     before = (call(1, "ls", "a", round=1), call(2, "ls", "b", round=2))
     with serving(calls(("ls", {})), says("done")) as server:
@@ -831,7 +831,7 @@ def test_cast_waits_for_approval_and_continues_after_the_decision(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_retried_turn_continues_after_its_finished_calls(tmp_path):
+def test_retried_turn_does_not_repeat_finished_tool_calls(tmp_path):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools="coding")})
     script = (calls(("bash", {"command": "echo x >> made"})), refuses(401, "Wrong key"), says("done"))
     with serving(*script) as server:

@@ -317,7 +317,7 @@ def test_failed_turn_reports_its_usage(tmp_path):
     assert heard.spent == [Usage(10, 5, None)]
 
 
-def test_failed_turn_without_usage_reports_none():
+def test_failed_turn_without_reported_usage_sends_no_usage_event():
     heard = Heard()
     with serving(refuses(400, "No")) as server:
         failed(agent(server), turn(heard))

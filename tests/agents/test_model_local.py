@@ -22,7 +22,7 @@ BOUNDS = {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_ex
 """The kinds of failures that a cast may have if its model gives useless answers (R18, R19)."""
 
 
-def test_cast_with_a_local_model_has_a_documented_outcome_and_its_server_ends(tmp_path):
+def test_cast_with_a_local_model_has_a_documented_outcome_and_stops_its_server(tmp_path):
     with local_model.local_model() as served:
         url = urlsplit(served.url)
         socket.create_connection((url.hostname, url.port)).close()

@@ -72,7 +72,7 @@ class TestScripted:
         assert agent.answer(turn()) == Reply("a", Usage(50, 2, 0.5))
         assert agent.answer(turn(index=1)) == Reply("b")
 
-    def test_object_with_unknown_fields_next_to_text_is_an_output(self):
+    def test_scripted_object_with_text_and_unknown_fields_is_an_output(self):
         output = {"text": "x", "context": "y"}
         assert json.loads(ScriptedAgent({"Socket-1": [output]}).answer(turn()).text) == output
 
@@ -172,14 +172,14 @@ class TestTable:
 
 class TestAgentFrom:
     @pytest.mark.parametrize("texts", [["the first answer", "b"], ('{"satisfied": true}',), ["one\ntwo " * 99]])
-    def test_list_of_texts_is_not_a_command(self, texts):
+    def test_list_that_does_not_start_with_a_program_is_refused(self, texts):
         with pytest.raises(AgentError, match="is not a program") as caught:
             agent_from(texts)
         assert "replies by socket" in caught.value.hint
         assert len(caught.value.what.splitlines()) == 1
         assert len(caught.value.what) < 120
 
-    def test_values_that_describe_an_agent_become_agents(self):
+    def test_agents_are_created_from_names_scripts_functions_and_commands(self):
         agent = PersonAgent()
         assert agent_from(agent) is agent
         assert isinstance(agent_from("person"), PersonAgent)
@@ -194,6 +194,6 @@ class TestAgentFrom:
             agent_from("pi -p")
 
     @pytest.mark.parametrize("value", [None, 5, [], [1], PersonAgent, int, ("a", 2)])
-    def test_other_return_values_are_refused(self, value):
+    def test_agent_result_of_an_unsupported_type_is_refused(self, value):
         with pytest.raises(AgentError, match="is not a"):
             agent_from(value)

@@ -193,7 +193,7 @@ def test_thinking_is_separated_from_the_answer(text, thinking, answer):
 
 
 @pytest.mark.parametrize("text", ["<reasoning>a", "<THINK>a</reasoning>", "<|channel|>analysis<|message|>a"])
-def test_unclosed_thinking_leaves_no_answer(text):
+def test_text_with_an_unclosed_thinking_tag_has_no_answer(text):
     split_response = split_thinking(text)
     assert (split_response.text, split_response.ended) == ("", False)
 

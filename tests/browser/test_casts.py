@@ -117,7 +117,7 @@ def test_casts_can_be_found_shown_compared_and_resumed(lab: Lab):
     lab.cell(cell).locator(".mnb-pill", has_text="failed · Build").wait_for()
 
 
-def test_cast_in_another_kernel_is_followed_and_continued_here(lab: Lab):
+def test_cast_of_another_kernel_can_be_followed_and_continued(lab: Lab):
     other = OtherKernel(lab.folder)
     try:
         agent = "%load_ext materia_nb\n%materia list casts\nwb.agent('*', lambda: 'from here')"

@@ -384,7 +384,7 @@ def test_loop_and_its_exit_can_be_built_by_keyboard_alone(designer: Designer):
 # -- what is typed -----------------------------------------------------------------------------
 
 
-def test_quickly_typed_text_is_complete_and_applied_to_the_right_part(designer: Designer):
+def test_quickly_typed_text_is_complete_and_applied_to_the_edited_element(designer: Designer):
     page, panel = designer.page, designer.panel
     find = panel.locator(".mnb-d-find")
     find.focus()

@@ -140,7 +140,7 @@ def test_double_click_approves_only_one_command(lab: Lab):
         assert printed(lab, 1).endswith(str(commands[:number])), f"{gap} ms"
 
 
-def test_each_quick_click_on_step_runs_one_step(lab: Lab):
+def test_each_quick_click_on_the_step_button_runs_one_step(lab: Lab):
     back = "wb.current.back(2); wb.current.run()\n" + JUDGED
     lab.open(lab.notebook(JUDGING_NOTEBOOK, "print(len(wb.current.steps))", back, JUDGED))
     lab.run_cell(0)

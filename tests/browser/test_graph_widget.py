@@ -570,7 +570,7 @@ def test_hostile_labels_are_not_executed(lab: Lab):
     assert lab.page.evaluate("window.__owned") is None
 
 
-def test_running_a_cell_again_leaves_nothing_behind(cast: Lab):
+def test_rerunning_a_graph_cell_does_not_accumulate_widgets(cast: Lab):
     cast.set_source(
         2,
         "from ipywidgets.widgets.widget import _instances\n"

@@ -17,7 +17,7 @@ display(SVG('<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40"><re
             ' fill="#3b6ea8"/><text x="10" y="25">socket</text></svg>'))"""
 
 
-def test_notebook_is_run_and_its_outputs_are_seen_in_both_themes(lab: Lab):
+def test_harness_runs_a_notebook_and_reads_its_outputs_in_both_themes(lab: Lab):
     lab.open(lab.notebook("md:# Title", SVG, "print('said'); 6 * 7", "raise ValueError('no such socket')", "1"))
     lab.run_all()
 

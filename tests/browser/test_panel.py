@@ -234,7 +234,7 @@ def test_debugger_keys_comparison_menu_and_cast_list_work(lab: Lab):
     lab.screenshot("casts", cell=2, dark=True)
 
 
-def test_keyboard_steps_selects_and_edits_without_changing_cells(lab: Lab):
+def test_keyboard_shortcuts_step_select_and_edit_without_changing_cells(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", AGENTS, "%materia use Plan-Build-Eval", "%materia cast a guide"))
     lab.run_all()
     panel = Surface(lab, 3)

@@ -97,7 +97,7 @@ def test_invalid_reply_fails_the_cast_without_damaging_the_journal(tmp_path, ans
     assert cast.run() == "complete"
 
 
-def test_text_and_objects_are_replies(tmp_path):
+def test_agent_reply_may_be_text_or_an_object(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), Foreign("text", {"a": 1}))
     assert cast.run() == "complete"
     assert [step.output for step in cast.steps] == ["text", '{"a":1}']
@@ -173,7 +173,7 @@ def test_r42_drafts_are_not_validated_but_the_result_is(tmp_path, fields):
     assert cast.run() == "complete"
 
 
-def test_reply_answers_the_next_agent_but_not_a_utility(tmp_path):
+def test_given_reply_answers_the_next_agent_but_not_a_utility(tmp_path):
     document = h.config(
         {"Socket-1": h.at("M", ("always", "Socket-2")), "Socket-2": h.at("U")},
         {"M": h.agent(), "U": h.python("print(1)", parse="text")},

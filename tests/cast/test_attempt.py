@@ -205,7 +205,7 @@ def test_interrupt_keeps_finished_attempts(at_eval):
     assert at_eval.steps[-1].socket == "Socket-3"
 
 
-def test_parallel_attempts_give_the_same_rows(at_eval):
+def test_parallel_and_sequential_attempts_return_equal_rows(at_eval):
     tried = at_eval.attempt(n=4, agents=[lambda: {"satisfied": True}], at_once=4)
     assert [one.number for one in tried] == [1, 2, 3, 4]
     assert all(one.to == "Socket-4" for one in tried)
@@ -218,7 +218,7 @@ def test_hostile_answer_is_shown_as_text(at_eval):
     assert list(at_eval.now.attempts.frame()["valid"]) == [False]
 
 
-def test_magic_makes_and_accepts_attempts(shell):
+def test_attempt_verb_runs_and_accepts_attempts(shell):
     run(shell, "%materia use Ask")
     run(shell, "%materia cast greet")
     shell.user_ns["agents"] = [lambda: "hello", lambda: "good day"]

@@ -310,7 +310,7 @@ def test_setting_a_value_preserves_the_work_items(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_an_item_cannot_be_set_before_there_is_a_list(cast):
+def test_work_item_cannot_be_set_before_the_list_exists(cast):
     with pytest.raises(MateriaError, match="no element '0'"):
         cast.edit.set("workItems.0.title", "x")
     assert cast.now.work_items == []

@@ -58,7 +58,7 @@ def test_r48_a_utility_that_reports_its_own_failure_fails_the_cast(tmp_path):
         ),
     ],
 )
-def test_r48_failure_message_is_the_error_then_context_then_message(tmp_path, said, message):
+def test_r48_failure_message_combines_the_error_context_and_message_fields(tmp_path, said, message):
     cast = cast_of(tmp_path, {"satisfied": False, **said}, ALWAYS)
     cast.run()
     assert (cast.failure.kind, cast.failure.message) == ("utility_failed", message)

@@ -86,7 +86,7 @@ def test_retry_begins_with_the_work_turn():
     ],
     ids=["false", "text", "utility", "multi-turn"],
 )
-def test_finalize_has_no_effect_where_it_does_not_apply(socket, materia):
+def test_finalize_field_of_an_unsupported_socket_is_ignored(socket, materia):
     graph = build_graph(config({"A": socket}))
     assert graph.sockets["A"].finalize is False
 
@@ -245,7 +245,7 @@ def test_a_corrected_output_is_the_handoff_not_the_work(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_recording_without_the_extra_turn_can_be_opened(tmp_path):
+def test_recording_without_a_handoff_turn_can_be_opened(tmp_path):
     """An engine without the field takes the first answer as the handoff."""
     cast = h.start(tmp_path, h.one_config(parse="json"), scripted(DONE))
     cast.run()
@@ -258,7 +258,7 @@ def test_a_recording_without_the_extra_turn_can_be_opened(tmp_path):
     assert opened.state == cast.state
 
 
-def test_a_recorded_cast_answers_both_turns(tmp_path):
+def test_recorded_agent_answers_the_work_turn_and_the_handoff_turn(tmp_path):
     again = RecordedAgent({("Socket-1", 1): [RecordedTurn(Reply(text)) for text in ("the work", DONE)]})
     cast = h.start(tmp_path, h.one_config(**ONE), again)
     assert cast.run() == "complete"

@@ -31,7 +31,7 @@ def cast_of(card, document, project):
     return cast
 
 
-def test_there_are_eleven_patterns_and_ten_mistakes():
+def test_gallery_has_eleven_patterns_and_ten_mistakes():
     assert [len(gallery().of(kind)) for kind in ("pattern", "mistake")] == [11, 10]
     assert len({card.loadout for card in CARDS}) == 21
     assert all(card.purpose.endswith(".") and len(card.purpose) < 140 for card in CARDS)
@@ -46,7 +46,7 @@ def test_pattern_has_no_hint_and_completes_as_documented(card, project):
 
 
 @each(MISTAKES)
-def test_mistake_matches_its_diagnosis_and_its_fix_works(card, project):
+def test_mistake_has_its_documented_diagnosis_and_its_fix_completes_the_cast(card, project):
     wrong = card.diagnosis
     found = card.report.problems or card.report.hints
     assert wrong.code in [one.code for one in found]
@@ -70,7 +70,7 @@ def test_saved_tests_of_a_card_pass(card):
 
 
 @each([card for card in CARDS if card.graph is not None])
-def test_stored_tests_of_a_card_are_those_of_explore(card, tmp_path):
+def test_stored_tests_of_a_card_equal_the_tests_generated_by_explore(card, tmp_path):
     """All ways to end and no others; after a change of the loadout, make_docs.py explores it again."""
     written = ExploreView(card.graph, range(4), document=card.document).save_tests(tmp_path)
     stored = [path for path in card.cases if path.parent != card.folder]

@@ -369,7 +369,7 @@ def test_r44_approval_expires_and_does_not_survive_an_abort_or_a_fork(tmp_path, 
 
 
 @pytest.mark.parametrize("approval_id", ["X", "P-123"])
-def test_r44_request_with_a_malformed_id_needs_an_answer(tmp_path, approval_id):
+def test_r44_request_with_a_malformed_id_needs_a_direction(tmp_path, approval_id):
     asked = report("APPROVAL_REQUEST", approval_request={**ASK, "approval_id": approval_id})
     cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
     cast.run()

@@ -23,7 +23,7 @@ def line(shell, text):
     return shell.run_line_magic("materia", text)
 
 
-def test_two_loadouts_are_one_cast_with_one_request(bench):
+def test_two_linked_loadouts_run_as_one_cast_with_one_request(bench):
     bench.agent("Answer", lambda turn: f"answered {turn.request}")
     cast = bench.link("Ask", "Plan-Build-Eval", request="ship it")
     assert cast.run() == "complete"
@@ -38,7 +38,7 @@ def test_two_loadouts_are_one_cast_with_one_request(bench):
     h.assert_same(bench.open(cast.id), cast)
 
 
-def test_agent_of_a_socket_answers_it_under_its_new_id(bench):
+def test_agent_set_for_a_socket_answers_under_the_linked_socket_id(bench):
     bench.agent("Answer", lambda: "by the materia")
     bench.agent("Socket-1", lambda turn: f"by the socket {turn.socket_id}")
     bench.agent("Socket-2", lambda: "of another place")
@@ -58,7 +58,7 @@ def test_agent_set_for_a_socket_of_another_loadout_does_not_answer(bench):
     assert "by everyone" in cast.steps[2].turns[-1].text
 
 
-def test_agents_set_after_the_link_also_answer(bench):
+def test_agents_set_after_linking_loadouts_answer_in_the_linked_cast(bench):
     cast = bench.link("Ask", "Ask", request="r")
     bench.agent("*", lambda: "late")
     assert cast.run() == "complete"
@@ -145,13 +145,13 @@ def test_link_verb_accepts_parts_and_a_request_after_two_dashes(shell, bench):
 
 
 @pytest.mark.parametrize("text", ["link", "link -- ship", "link Ask", "link Ask --form -1 -- x"])
-def test_incomplete_line_shows_the_usage(shell, text):
+def test_incomplete_link_command_shows_its_usage(shell, text):
     with pytest.raises(MateriaError) as caught:
         line(shell, text)
     assert caught.value.kind == "usage"
 
 
-def test_completion_offers_loadouts_until_the_two_dashes(bench):
+def test_link_completion_offers_loadouts_before_the_two_dashes(bench):
     bench.loadouts.define_materia("Ask", {"tools": "none", "prompt": "p"})
     offered = candidates(lambda: bench, ["link"])
     assert {"Full-Auto", "Detect-VCS", "loadout:Ask", "materia:Ask", "--from"} <= set(offered)

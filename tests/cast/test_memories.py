@@ -74,7 +74,7 @@ def test_memory_section_that_is_not_a_list_is_not_changed(tmp_path):
     assert read_context(cast.run_dir.parent) == {"memory": {"a": 1}}
 
 
-def test_duplicate_suggestions_count_once_and_refused_ones_never(tmp_path):
+def test_duplicate_suggestions_are_listed_once_and_refused_suggestions_are_omitted(tmp_path):
     said = {"memory_suggestions": ["The build needs an hour."]}
     going = block({**contract(agent_status__plan_status="IN_PROGRESS"), **said})
     refused = block({**contract(agent_status__plan_status="DONE"), "memory_suggestions": ["no"]})

@@ -47,7 +47,7 @@ def test_pinned_non_json_text_fails_like_stdout(bench):
     assert cast.failure.kind == "invalid_output"
 
 
-def test_pinned_text_is_journalled_in_one_write_and_a_function_in_two(bench, monkeypatch):
+def test_pinned_text_needs_one_journal_write_and_a_pinned_function_needs_two(bench, monkeypatch):
     writes, append = [], Journal.append
     monkeypatch.setattr(
         Journal,
@@ -307,7 +307,7 @@ def test_pin_of_a_socket_applies_only_to_its_loadout(bench):
     assert list(bench.cast("go", loadout="T").pins) == ["Socket-2"]
 
 
-def test_output_of_a_complete_cast_is_pinned_for_the_next(bench):
+def test_output_of_a_complete_cast_is_pinned_for_the_next_cast(bench):
     bench.cast("go").run()
     bench.pin("Count")
     (bench.project / "ran").unlink()

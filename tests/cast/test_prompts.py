@@ -23,7 +23,7 @@ def left(bench):
     return [one.name for one in bench.project.iterdir()]
 
 
-def test_prompts_list_every_prompt_with_its_size(bench):
+def test_prompt_list_contains_every_prompt_with_its_size(bench):
     found = bench.prompts(request="a guide to moss", items=ITEMS[:2])
     assert found.end == "complete"
     assert [(one.socket, one.item) for one in found.prompts][:3] == [
@@ -43,7 +43,7 @@ def test_prompts_list_every_prompt_with_its_size(bench):
     assert left(bench) == []
 
 
-def test_prompts_include_returned_work_and_later_turns(bench):
+def test_prompt_list_includes_returned_work_and_later_turns(bench):
     plain = bench.prompts(items=ITEMS[:2])
     assert {one.turn for one in plain.prompts} == {""}
     found = bench.prompts(items=ITEMS[:2], rework=True, later=True)
@@ -61,7 +61,7 @@ def test_prompts_include_returned_work_and_later_turns(bench):
     assert "Why it came back" in repr(found)
 
 
-def test_prompts_include_turns_of_a_conversation(bench):
+def test_prompt_list_includes_turns_of_a_conversation(bench):
     found = bench.prompts("Planning-Consult", later=True)
     turns = [one.turn for one in found.prompts]
     assert "Working with a person" in turns

@@ -70,7 +70,7 @@ def test_hint_says_resume_only_if_no_other_program_has_the_cast_open(other):
         cast.step()
 
 
-def test_followers_hear_of_changes_that_another_kernel_makes(other):
+def test_followers_are_notified_of_changes_made_by_another_kernel(other):
     cast, seen = open_cast(other.run_dir), []
     cast.follow.changes(lambda changed: seen.append(len(changed.steps)))
     cast.runner.refresh()
@@ -81,7 +81,7 @@ def test_followers_hear_of_changes_that_another_kernel_makes(other):
     assert seen == [1]
 
 
-def test_panel_of_a_read_only_cast_redraws_by_itself(other):
+def test_panel_of_a_read_only_cast_is_redrawn_automatically(other):
     cast, drawn = open_cast(other.run_dir), threading.Event()
     panel = CastPanel(cast)
     panel.front.observe(lambda change: drawn.set() if change.new["total"] == 1 else None, "timeline")
@@ -106,7 +106,7 @@ def test_cast_of_the_reference_engine_is_followed_to_its_end(recorded):
     assert cast.route == open_cast(RECORDED / "loop-retry").route
 
 
-def test_half_written_line_changes_nothing_until_it_is_whole(recorded):
+def test_partial_journal_line_is_ignored_until_it_is_complete(recorded):
     path, count, write = recorded
     cast = open_cast(path)
     steps = len(cast.steps)
@@ -117,7 +117,7 @@ def test_half_written_line_changes_nothing_until_it_is_whole(recorded):
     assert cast.status == "complete"
 
 
-def test_vanished_directory_leaves_the_last_contents(recorded):
+def test_read_only_cast_keeps_its_state_when_its_directory_disappears(recorded):
     path, _, _ = recorded
     cast = open_cast(path)
     steps = len(cast.steps)

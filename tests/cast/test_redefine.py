@@ -30,7 +30,7 @@ def failed(shell):
     return cast
 
 
-def test_failed_utility_explains_that_the_cast_uses_its_copy(shell, failed):
+def test_failed_utility_hint_says_that_the_cast_uses_its_config_copy(shell, failed):
     assert "apply the change to this cast with edit redefine" in failed.failure.hint
 
 

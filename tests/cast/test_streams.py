@@ -80,7 +80,7 @@ def test_empty_plan_goes_straight_to_the_exit(tmp_path):
 # -- the three complaints that users of branches have ------------------------------------------
 
 
-def test_lanes_do_not_see_the_context_of_others(tmp_path):
+def test_lanes_do_not_see_the_context_of_other_lanes(tmp_path):
     told = {}
     cast = run(
         tmp_path,
@@ -182,7 +182,7 @@ def failing(times):
     return build
 
 
-def test_failed_lane_fails_the_cast_after_the_others_finish(tmp_path):
+def test_failed_lane_fails_the_cast_after_the_other_lanes_finish(tmp_path):
     cast = run(tmp_path, Build=failing(1))
     assert (cast.status, cast.failure.kind) == ("failed", "stream_failed")
     assert "api" in cast.failure.message
@@ -296,7 +296,7 @@ def test_the_budget_counts_all_lanes_together_and_stops_them(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_turns_of_all_lanes_count_together(tmp_path):
+def test_turns_of_all_lanes_count_towards_the_turn_budget(tmp_path):
     whole = run(tmp_path / "whole", streams_config(1))
     most = whole.now.usage.turns - 1
     cast = run(tmp_path / "bounded", streams_config(1, budget={"maxTurns": most}))
@@ -339,14 +339,14 @@ def test_lane_leaving_the_loop_early_fails(tmp_path):
 # -- persons -----------------------------------------------------------------------------------
 
 
-def test_running_lane_does_not_wait_for_others(tmp_path):
+def test_running_lane_does_not_wait_for_other_lanes(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents(Check="person"))
     cast.run()
     cast.reply(h.YES, lane="ui")
     assert cast.reply(h.YES).lane == "api", "the other one has only to enter its next socket"
 
 
-def test_person_answers_in_a_lane_while_others_run(tmp_path):
+def test_person_answers_in_a_lane_while_other_lanes_run(tmp_path):
     config = streams_config()
     cast = h.start(tmp_path, config, stream_agents(Check="person"))
     assert cast.run() == "person"
@@ -374,7 +374,7 @@ class AsksFirst:
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_lane_waits_for_approval_on_its_own(tmp_path, always):
+def test_lane_waits_for_approval_while_other_lanes_finish(tmp_path, always):
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=AsksFirst()))
     assert cast.run() == "person"
     assert cast.now.lanes["ui"].status == "accepted"

@@ -85,7 +85,7 @@ def reopened(cast):
     return other
 
 
-def test_changing_call_waits_for_approval(tmp_path):
+def test_tool_call_with_side_effects_waits_for_approval(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
     assert cast.run() == "person"
@@ -176,7 +176,7 @@ def test_person_can_answer_instead_of_the_agent(tmp_path):
     reopened(cast)
 
 
-def test_retried_turn_keeps_its_calls(tmp_path):
+def test_retried_turn_keeps_its_tool_calls(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     assert cast.run() == "failed"
@@ -259,7 +259,7 @@ def test_streamed_text_is_notified_and_not_stored(tmp_path):
     assert "once more" not in (cast.run_dir / "events.jsonl").read_text()
 
 
-def test_interrupt_between_calls_continues_after_them(tmp_path):
+def test_turn_interrupted_between_calls_does_not_repeat_finished_calls(tmp_path):
     class Slow(Toolsmith):
         def answer(self, turn):
             if not turn.calls:
@@ -277,7 +277,7 @@ def test_interrupt_between_calls_continues_after_them(tmp_path):
     reopened(cast)
 
 
-def test_calls_are_in_the_conversation_of_the_next_turn(tmp_path):
+def test_tool_calls_are_in_the_conversation_of_the_next_turn(tmp_path):
     class Sloppy(Toolsmith):
         def answer(self, turn):
             if turn.kind == "work":
@@ -353,7 +353,7 @@ def test_approval_covers_only_the_calls_that_were_shown(tmp_path):
     assert cast.approvals.approve(calls=(MAKE,)).output == "made"
 
 
-def test_refused_approval_approves_nothing(tmp_path):
+def test_refused_approval_does_not_approve_any_call(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.run()
     cast.abort()

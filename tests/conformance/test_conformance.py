@@ -84,7 +84,7 @@ def test_expected_1_does_not_match_true():
     assert run_vector(vector)
 
 
-def test_refused_configs_have_outcomes():
+def test_expected_refusal_matches_only_a_refused_config():
     refused = next(v for v in read("cast.jsonl") if v["expect"]["outcome"] == "refused")
     assert run_vector({**refused, "expect": {"outcome": "complete"}})
     assert run_vector({**CAST, "expect": {"outcome": "refused"}})
@@ -100,7 +100,7 @@ def test_command_prints_a_total_per_kind(tmp_path, capsys):
     ]
 
 
-def test_failing_vector_does_not_stop_the_rest(tmp_path, capsys):
+def test_failing_vector_does_not_stop_the_remaining_vectors(tmp_path, capsys):
     wrong = {**HANDOFF, "expect": {"accepted": True}}
     first = write(tmp_path, wrong, {**CAST, "kind": "dance"}, name="a.jsonl")
     second = write(tmp_path, HANDOFF, name="b.jsonl")

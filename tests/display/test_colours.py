@@ -127,7 +127,7 @@ def test_long_agent_name_is_truncated_to_fit_the_card():
 
 
 @pytest.mark.parametrize("who", HOSTILE)
-def test_hostile_agent_name_stays_text(who):
+def test_hostile_agent_name_is_shown_as_text(who):
     svg = graph_svg(coloured(None), Marks(answers={"Socket-1": who}))
     assert "<script" not in svg
     assert "<img" not in svg

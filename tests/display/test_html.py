@@ -101,7 +101,7 @@ def check(html, tags=FRAGMENT_TAGS):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_stays_text_in_every_builder(text):
+def test_hostile_text_is_shown_as_text_in_every_builder(text):
     value = {text: [text, {"k": text}], "n": None}
     for html in (
         html_text(text),
@@ -125,7 +125,7 @@ JSON_VALUES = st.recursive(
 
 @given(JSON_VALUES)
 @settings(max_examples=60)
-def test_any_json_becomes_a_tree(value):
+def test_any_json_value_can_be_shown_as_a_tree(value):
     check(html_json(value, 3))
 
 
@@ -203,7 +203,7 @@ def test_the_front_end_draws_every_kind_of_block():
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_stays_text_in_every_block_and_on_a_page(text):
+def test_hostile_text_is_shown_as_text_in_every_block_and_on_a_page(text):
     examples, tags = every_block(text), PAGE_TAGS | {"g", "path", "rect", "text"}
     check(blocks_as_html(examples), tags)
     check(html_page(text, blocks_as_html(examples)), tags)
@@ -220,7 +220,7 @@ def test_text_html_and_panel_show_the_same_words(number):
     assert of_text <= of_json
 
 
-def test_panel_json_has_the_sign_of_a_status_and_the_share_of_a_bar():
+def test_panel_json_has_the_symbol_of_a_status_and_the_fraction_of_a_bar():
     drawn = Table(("status", "took"), [[Badge("failed: timeout"), Bar("2 s", 2.5)]]).as_json()
     assert drawn["rows"] == [
         [{"text": "failed: timeout", "sign": "✖", "colour": "#d5404d"}, {"text": "2 s", "share": 1.0}]

@@ -220,7 +220,7 @@ def test_every_link_is_drawn_from_its_source_to_its_target_at_right_angles(seed)
             assert abs(ax - bx) < 0.1 or abs(ay - by) < 0.1
 
 
-def test_flow_runs_down_and_rework_returns_at_its_side():
+def test_vertical_flow_runs_down_and_rework_edges_return_at_the_left():
     placed = layout_graph(graphs.rework())
     rows = [placed.nodes[f"Socket-{n}"].y for n in range(1, 7)]
     assert rows == sorted(rows)
@@ -230,7 +230,7 @@ def test_flow_runs_down_and_rework_returns_at_its_side():
     assert max(x for x, _ in rework.points) <= placed.nodes["Socket-4"].x
 
 
-def test_flow_runs_to_the_right():
+def test_horizontal_flow_runs_to_the_right():
     placed = layout_graph(graphs.rework(), direction="right")
     columns = [placed.nodes[f"Socket-{n}"].x for n in (1, 2, 3, 4, 5, 6, 7)]
     assert columns == sorted(columns)

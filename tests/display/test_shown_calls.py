@@ -66,7 +66,7 @@ def test_waiting_call_is_not_shortened_on_one_line():
     assert len(call_words(replace(waiting, result="done"))) <= 85
 
 
-def test_a_long_command_on_one_line_shows_both_ends_and_the_gap():
+def test_long_command_on_one_line_shows_both_ends_and_the_omission():
     line = call_words(bash("begin" + "-" * 3_000 + "rm -rf ~"))
     assert line.startswith("bash begin---")
     assert line.endswith("---rm -rf ~")

@@ -59,7 +59,7 @@ def icons(root):
 
 
 @pytest.mark.parametrize("start", range(len(HOSTILE)))
-def test_hostile_text_in_every_field_stays_text(start):
+def test_hostile_text_in_every_field_is_shown_as_text(start):
     graph = hostile_graph(HOSTILE[start:] + HOSTILE[:start])
     for marks in (Marks(), hostile_marks(graph)):
         svg = graph_svg(graph, marks)

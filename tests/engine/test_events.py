@@ -108,7 +108,7 @@ def test_empty_fields_are_omitted_but_false_and_zero_are_not():
     assert data == {"socket": "S", "visit": 0, "parsed": False, "text": "", "worked": 0}
 
 
-def test_about_contains_only_the_identifying_fields_of_an_event():
+def test_event_about_property_contains_only_identifying_fields():
     event = from_json("socket_complete", {"socket": "S", "itemKey": "WI-1", "text": "t"}, 1)
     assert event.about == {"socket": "S", "itemKey": "WI-1"}
 

@@ -178,7 +178,7 @@ def test_r22_last_five_reasons_are_kept_per_item_and_target():
     assert [entry.reason for entry in many.state.follow_up] == ["r2", "r3", "r4", "r5", "r6"]
 
 
-def test_r22_reasons_without_an_item_do_not_displace_those_of_items():
+def test_r22_reasons_without_an_item_do_not_displace_reasons_of_items():
     play = inside().go(no("of the item"))
     (old,) = play.state.follow_up
     here, kept = play.rules.sockets["Eval"].socket, play.state.follow_up
@@ -189,7 +189,7 @@ def test_r22_reasons_without_an_item_do_not_displace_those_of_items():
     assert [entry.reason for entry in kept[1:]] == [f"without {count}" for count in range(2, 7)]
 
 
-def test_r22_reasons_of_one_target_do_not_displace_those_of_another():
+def test_r22_reasons_of_one_target_do_not_displace_reasons_of_another():
     sockets = {
         "Plan": asks(edge("A"), materia="G"),
         "A": asks(edge("B", "satisfied"), edge("B", "not_satisfied", 20)),

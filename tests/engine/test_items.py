@@ -89,14 +89,14 @@ def test_r12_alias_of_another_socket_is_removed():
     assert ("first" in data, data["second"]) == (False, "a")
 
 
-def test_r12_values_next_to_a_dotted_alias_stay():
+def test_r12_values_next_to_a_dotted_alias_are_kept():
     rows = say(state={"rows": ["a"], "now": {"other": 1}})
     play = walking({"items": "rows", "as": "now.row"}, rows=rows)
     assert play.data["now"] == {"other": 1, "row": "a"}
     assert play.go("x").data["now"] == {"other": 1}
 
 
-def test_r12_next_socket_of_the_item_sees_it_after_an_overwrite():
+def test_r12_next_socket_sees_its_item_although_an_output_overwrote_the_alias():
     document = retry_loop()
     build = document["loadouts"]["T"]["sockets"]["Build"]
     build.update({"parse": "json", "assign": {"item": "$.context", "workItem.title": "$.context"}})
@@ -168,7 +168,7 @@ def test_r12_outside_an_iterator_there_is_no_item():
         (5, "0"),
     ],
 )
-def test_r13_the_label_is_the_title_else_the_name_else_the_key(item, label):
+def test_r13_item_label_is_its_title_or_else_its_name_or_key(item, label):
     play = walking({"items": "rows"}, rows=say(state={"rows": [item]}))
     assert (play.visit.item.key, play.visit.item.label) == ("0", label)
 
@@ -223,7 +223,7 @@ def test_r14_advance_takes_cursor_and_items_of_its_iterator():
         ("always", NO, True),
     ],
 )
-def test_r14_advance_moves_when_its_condition_holds(when, answer, moved):
+def test_r14_cursor_moves_when_the_condition_of_the_advance_holds(when, answer, moved):
     walk = asks(edge("Walk", "satisfied"), edge("Walk"), foreach={"items": "rows"}, advance={"when": when})
     play = Play(config({"Rows": at("U", edge("Walk")), "Walk": walk}), ROWS, answer)
     assert item_of(play)[0] == ("b" if moved else "a")

@@ -193,7 +193,7 @@ def nested_in_work_items():
     return config(sockets, materia=inner)
 
 
-def test_r46_moved_outer_item_keeps_inner_items_and_abandoned_one_drops_them():
+def test_r46_moved_outer_item_keeps_inner_items_and_abandoned_outer_item_drops_them():
     plan = say(state={"rows": []}, workItems=[{"title": "a", "context": "x"}, {"title": "b", "context": "y"}])
     play = Play(nested_in_work_items(), plan)
     given = [{"title": "a", "context": [1, 2]}, {"title": "b", "context": [3]}]
@@ -237,13 +237,13 @@ def with_an_early_way_out(document, **fields):
     return document
 
 
-def test_r67_entries_of_the_inner_list_of_an_earlier_outer_item_are_never_worked_on():
+def test_r67_unvisited_entries_of_the_inner_list_of_an_earlier_outer_item_are_reported():
     document = with_an_early_way_out(nested())
     answers = (ROWS, "x", NO, "n", "x", YES, "n", "x", YES, YES, "n", "end")
     assert warned_entries(document, *answers) == ["1 (1) of 0 (0)"]
 
 
-def test_r67_entries_of_the_inner_list_of_the_last_outer_item_are_never_worked_on():
+def test_r67_unvisited_entries_of_the_inner_list_of_the_last_outer_item_are_reported():
     document = with_an_early_way_out(nested())
     answers = (ROWS, "x", YES, YES, "n", "x", YES, "n", "x", NO, "n", "end")
     assert warned_entries(document, *answers) == ["1 (1) of 2 (2)"]

@@ -169,7 +169,7 @@ def test_edit_made_while_a_socket_waits_is_part_of_its_state(tmp_path, touch):
     assert kept[0] == cast.runner.session.steps[0].after
 
 
-def test_usage_before_an_answer_is_kept():
+def test_usage_reported_before_an_answer_is_kept():
     chain = config({name: at("P", edge(after)) for name, after in zip("ABC", "BCA", strict=True)})
     cast = Folded(chain).do(decide.enter).do(decide.record_in_turn, ev.TurnSpent(usage=Usage(7, 7, 0.5))).answers("a")
     kept = cast.state

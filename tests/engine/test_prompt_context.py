@@ -70,7 +70,7 @@ def test_single_agent_sees_its_request_once_and_no_location():
     assert play.prompt.text == "## Request\n```\nA guide\n```\n\n## Your task\nAnswer."
 
 
-def test_plain_prompt_has_no_headings_and_fences():
+def test_plain_prompt_has_no_headings_or_fences():
     play = Play(chain(), say(state={"x": 1}), request="R")
     document = chain()
     document["loadouts"]["T"]["sockets"]["Ask"]["promptForm"] = "plain"

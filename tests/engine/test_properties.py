@@ -174,7 +174,7 @@ def test_cast_can_continue_after_an_abort_at_any_step(document, seed, when):
 
 
 @given(loadouts(), st.sampled_from(["complete", "failed", "aborted", "waiting", "ready"]))
-def test_transition_that_cannot_follow_raises_one_clear_error(document, status):
+def test_invalid_transition_raises_one_clear_error(document, status):
     rules = rules_of(document)
     state = entering.begin(rules, "r")._replace(status=status)
     fitting = {"ready": {"enter"}, "failed": {"retry", "raise_limit"}, "aborted": {"retry", "raise_limit"}}.get(

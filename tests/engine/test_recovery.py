@@ -59,7 +59,7 @@ def test_cast_stopped_after_a_visit_accepts_no_answer_by_hand(over):
         over(play.rules, Play(CHAIN).state)
 
 
-def test_skipping_routes_like_an_output_without_a_verdict():
+def test_skipped_visit_is_routed_like_an_output_without_a_verdict():
     sockets = {"A": asks(edge("B", "satisfied"), edge("C")), "B": at("P"), "C": at("P")}
     play = Play(config(sockets))
     step = recovery.skip(play.rules, stopped(play))

@@ -85,7 +85,7 @@ def test_shorter_step_sequences_do_not_contain_later_steps():
         before.latest = after.latest
 
 
-def test_files_after_a_step_are_its_saved_commit():
+def test_files_after_a_step_equal_its_saved_commit():
     session = Folded(CHAIN).session._replace(files="now")
     assert [files_after(session, number) for number in (0, 1)] == ["now", "now"], "nothing ran yet"
     first, second = Folded(CHAIN).answers("a", "b").session.steps
@@ -144,7 +144,7 @@ def test_cast_without_a_hold_accepts_no_decision_or_answer(status, hint):
         assert (caught.value.kind, caught.value.hint) == ("not_held", hint)
 
 
-def test_draft_has_each_field_of_its_state():
+def test_session_draft_has_each_field_of_its_state():
     state = CastState(*(f"value of {name}" for name in CastState._fields))
     draft = Draft(state)
     assert {name: getattr(draft, name) for name in CastState._fields} == state._asdict()

@@ -31,7 +31,7 @@ def assigned(output, *pairs, before=None):
 # -- R10 ----------------------------------------------------------------------------------
 
 
-def test_r10_a_utilitys_state_is_merged_shallowly():
+def test_r10_state_of_a_utility_is_merged_shallowly():
     data = after([say(state={"a": {"x": 1}, "b": 1}), say(state={"a": {"y": 2}, "c": None})], at("U"), at("U")).data
     assert data == {"a": {"y": 2}, "b": 1, "c": None}
 
@@ -41,7 +41,7 @@ def test_r10_non_object_state_is_not_a_patch(state):
     assert after([say(state=state)], at("U")).data == {}
 
 
-def test_r10_a_patch_leaves_out_work_items_and_satisfied_only():
+def test_r10_patch_omits_only_work_items_and_satisfied():
     patch = {"workItems": [1], "satisfied": True, "context": "kept", "other": 1}
     assert after([say(state=patch)], at("U")).data == {"context": "kept", "other": 1}
 
@@ -135,7 +135,7 @@ def test_r11_each_form_of_source_is_read(source, expected):
     assert assigned(output, ("v", source), before={"s": {"x": 1, "l": [5, 6]}})["v"] == expected
 
 
-def test_r11_last_output_is_the_text_of_this_socket():
+def test_r11_last_output_source_is_the_text_of_the_current_socket():
     assert assigned({"a": 1}, ("v", "lastOutput"))["v"] == '{"a": 1}'
     play = after(
         [" a \n", " b \n"],
@@ -238,7 +238,7 @@ def test_r4_a_utility_assigns_by_its_materia_and_an_agent_by_its_socket():
     assert (data["u"], data["a"], "no" in data) == (1, "c", False)
 
 
-def test_r4_assignments_do_not_replace_a_generators_work_items():
+def test_r4_assignments_do_not_replace_the_work_items_of_a_generator():
     materia = {"X": utility(generator=True, assign={"workItems": "$.other", "o": "$.other"})}
     data = after([items("a", other=[1])], at("X"), materia=materia).data
     assert (data["workItems"][0]["title"], data["o"]) == ("a", [1])

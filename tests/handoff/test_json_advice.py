@@ -34,7 +34,7 @@ from materia_nb.jsonvalue import json_advice
         ("", "a closing quote or bracket is missing"),
     ],
 )
-def test_advice_names_the_fix(text, advice):
+def test_json_advice_names_the_fix(text, advice):
     assert advice in json_advice(text)
 
 
@@ -44,10 +44,10 @@ def test_valid_json_has_no_advice(value):
 
 
 @given(st.text(alphabet="{}[],:'\"/#\\ \nTruenoa1", max_size=40))
-def test_advice_never_raises(text):
+def test_json_advice_never_raises(text):
     assert isinstance(json_advice(text), str)
 
 
-def test_invalid_numbers_have_no_advice():
+def test_json_with_invalid_numbers_has_no_advice():
     assert json_advice('{"a": NaN}') == ""
     assert json_advice("[" * 100_000) == ""

@@ -140,7 +140,7 @@ def test_r5_the_search_continues_after_a_broken_object():
         'x { {"satisfied": true}',
     ],
 )
-def test_r5_an_inner_object_never_replaces_a_broken_outer_one(text):
+def test_r5_inner_object_never_replaces_a_broken_outer_object(text):
     refused(text)
 
 

@@ -50,7 +50,7 @@ def paths(reading):
     return [issue.path for issue in reading.issues]
 
 
-def test_streams_and_their_indexes_keep_the_order_given():
+def test_streams_and_their_item_indexes_keep_their_order():
     reading = read({"version": 1, "streams": [stream("b", 2, 0), stream("a", 1)]})
     assert reading.accepted
     assert streams_of(reading.value["parallelSchedule"]) == (Stream("b", (2, 0)), Stream("a", (1,)))

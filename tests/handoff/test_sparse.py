@@ -70,7 +70,7 @@ def test_r7_guarded_advance_requires_satisfied(when, needed):
 
 
 @pytest.mark.parametrize("source", ["$.satisfied", "$['satisfied']", '$["satisfied"]'])
-def test_r7_assignment_from_satisfied_requires_it(source):
+def test_r7_assignment_from_satisfied_requires_the_field(source):
     assert paths({}, {"parse": "json", "assign": {"ok": source}})[0] == "$.satisfied"
     assert paths({"satisfied": False}, {"parse": "json", "assign": {"ok": source}}) == []
 
@@ -195,7 +195,7 @@ BAD_ITEMS = [
 
 
 @pytest.mark.parametrize("item, tails", BAD_ITEMS)
-def test_r9_items_are_exactly_a_title_and_a_context(item, tails):
+def test_r9_work_item_has_exactly_a_title_and_a_context(item, tails):
     expected = [f"$.workItems.1{tail}" for tail in tails]
     value = {"workItems": [GOOD, item]}
     assert paths(value, JSON_SOCKET) == expected
@@ -340,7 +340,7 @@ texts = (
 
 
 @given(texts, socket_shapes, st.booleans(), st.booleans())
-def test_reading_never_raises_and_is_repeatable(text, socket, is_utility, generator):
+def test_reading_an_output_never_raises_and_is_repeatable(text, socket, is_utility, generator):
     if is_utility:
         parse, assign = socket["parse"], socket["assign"]
         shape = wanted({"edges": socket["edges"]}, materia=utility(parse=parse, assign=assign, generator=generator))

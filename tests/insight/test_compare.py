@@ -277,7 +277,7 @@ def test_first_difference_names_lane_and_item(tmp_path):
     assert [pair.a.number for pair in compared.pairs if pair.own_differences] == [6]
 
 
-def test_unfinished_lane_does_not_hide_differences_of_others(tmp_path):
+def test_unfinished_lane_does_not_hide_differences_of_other_lanes(tmp_path):
     complete_run = in_lanes(tmp_path, "a")
     unfinished_run = start(
         tmp_path / "b",

@@ -82,7 +82,7 @@ def test_example_run_can_be_cast(wb, what):
     assert outcome(cast) == witness.end
 
 
-def test_unknown_name_suggests_a_similar_one(wb):
+def test_unknown_name_suggests_a_similar_name(wb):
     with pytest.raises(MateriaError, match="Socket-55") as error:
         wb.explore("Plan-Build-Eval").can("Socket-55")
     assert "Socket-5" in error.value.hint

@@ -179,7 +179,7 @@ def test_a_solution_solves_its_equations(size, stays, rng):
 # -- simulations --------------------------------------------------------------------------------
 
 
-def test_a_simulation_gives_the_same_numbers_for_the_same_seed():
+def test_simulation_returns_the_same_numbers_for_the_same_seed():
     graph = graph_of(retry_loop(most=2))
     first = simulate_casts(graph, 600, 0.6, 2, seed=7)
     assert simulate_casts(graph, 600, 0.6, 2, seed=7) == first

@@ -338,7 +338,7 @@ def shell(bench, monkeypatch):
     return new_shell(bench)
 
 
-def test_predict_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):
+def test_predict_verb_accepts_a_socket_or_variable_and_otherwise_shows_buttons(shell, bench):
     bench.cast("x")
     assert shell.run_line_magic("materia", "predict Socket-2").right
     bench.current.step()

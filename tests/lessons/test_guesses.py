@@ -53,7 +53,7 @@ def test_missing_guesses_and_disk_errors_do_not_raise(shell, tmp_path, monkeypat
     assert "is right" in str(check("", a=(1, 1)))
 
 
-def test_the_files_of_a_class_become_one_table(tmp_path, monkeypatch, capsys):
+def test_progress_files_of_a_class_are_combined_in_one_table(tmp_path, monkeypatch, capsys):
     from materia_nb.lessons.__main__ import main
 
     for who, answer, name in (("ada", 3, ""), ("ben", 2, "=Benjamin")):

@@ -74,7 +74,7 @@ def test_code_of_a_submission_never_runs(tmp_path):
     assert not written.exists()
 
 
-def test_answers_are_the_latest_literal_assignments():
+def test_answers_of_a_submission_are_its_last_literal_assignments():
     sources = ["a = 1\nb = c = [True, 'x']", "a = -2", "def f():\n    d = 1", "e += 1", "(", "g = [f(), 1]"]
     answers = answers_in({"cells": [{"cell_type": "code", "source": source} for source in sources]})
     assert (answers["a"], answers["b"], answers["c"]) == (-2, [True, "x"], [True, "x"])

@@ -239,7 +239,7 @@ def went(cast):
     return "".join(socket.removeprefix("Socket-") for socket, *_ in cast.route)
 
 
-def test_blackbelt_keeps_each_item_as_a_commit(wb, jj):
+def test_blackbelt_stores_each_item_as_a_commit(wb, jj):
     cast = cast_blackbelt(wb, [YES, NO, YES])
     assert cast.run() == "complete"
     assert went(cast) == "123456454567"

@@ -256,14 +256,14 @@ def test_composed_parts_do_not_share_a_cursor():
     assert play.sockets == ["Socket-1", "Socket-2", "Socket-2", "Socket-3", "Socket-3"]
 
 
-def test_handoff_defaults_stay_with_their_loadout():
+def test_composition_keeps_the_handoff_default_of_each_loadout():
     one, other = config({"X": asks()}), config({"Y": asks(), "Z": asks(handoff="sparse")})
     other["loadouts"]["T"]["handoff"] = "envelope"
     graph = build_graph(linked(combined(one, other)).document)
     assert [socket.handoff for socket in graph.sockets.values()] == ["sparse", "envelope", "sparse"]
 
 
-def test_cast_context_stays_with_its_loadout():
+def test_composition_keeps_the_cast_context_of_each_loadout():
     one, other = config({"X": at("P")}), config({"Y": at("P"), "Z": at("P", castContext="full")})
     other["loadouts"]["T"]["castContext"] = "request"
     graph = build_graph(linked(combined(one, other)).document)

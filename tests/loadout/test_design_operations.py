@@ -116,7 +116,7 @@ def test_removing_a_socket_removes_its_references_and_reports_them(draft):
     assert draft.document["loops"]["L"] == {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1"}}
 
 
-def test_removing_source_entry_or_last_member_is_reported(draft):
+def test_removing_a_loop_source_entry_socket_or_last_member_is_reported(draft):
     assert "removed the source of loop L; removed the entry" in draft.remove_socket("Socket-1")
     assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in draft.report.hints}
     assert ("missing-endpoint", "loops.L.consumes.from") in codes(draft)

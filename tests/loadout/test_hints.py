@@ -42,7 +42,7 @@ def test_clean_loadout_has_no_hints():
     "field, near",
     [("edgse", "edges"), ("Parse", "parse"), ("banana", None)],
 )
-def test_unknown_field_suggests_the_nearest_known_one_r28(field, near):
+def test_unknown_field_suggests_the_nearest_known_field_r28(field, near):
     (hint,) = [hint for hint in check_config(plain(**{field: 1})).hints if hint.code == "unknown-field"]
     assert hint.source == f"Socket-1.{field}"
     assert (f"'{near}'" in hint.hint) if near else ("remove the field" in hint.hint)

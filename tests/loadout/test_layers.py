@@ -147,7 +147,7 @@ def test_owner_of_a_materia_is_the_directory_of_its_file_r24(tmp_path, project, 
 
 @pytest.mark.parametrize("text", ["{", '{"loadouts": []}', "[]", '{"budget": 5}', '{"a": 1, "a": 2}'])
 @pytest.mark.parametrize("where", ["profile", "project"])
-def test_broken_layer_is_reported_and_others_are_read(project, profile, env, text, where):
+def test_broken_layer_is_reported_and_the_other_layers_are_read(project, profile, env, text, where):
     path = profile / "config.json" if where == "profile" else project / ".pi/pi-materia.json"
     write(path, text)
     config = load_layers({"loadouts": {"Mine": loadout("Hello")}}, project=project, env=env)

@@ -35,7 +35,7 @@ def with_materia(**definition):
         (with_materia(prompt="p", tools=["read"]), "materia.M.tools"),
     ],
 )
-def test_parts_that_the_reference_refuses_are_problems(document, source):
+def test_parts_that_the_reference_engine_refuses_are_problems(document, source):
     assert findings(document) == {("problem", source)}
 
 
@@ -72,7 +72,7 @@ def test_ignored_fields_are_reported():
     assert findings(document) == {("hint", source) for source in ignored}
 
 
-def test_check_verb_reports_for_another_engine(shell, project):
+def test_check_verb_reports_problems_for_another_engine(shell, project):
     document = with_materia(prompt="p", tools=["read"])
     del document["activeLoadout"]
     (project / "one.json").write_text(json.dumps(document))

@@ -172,7 +172,7 @@ def test_utility_with_a_guarded_legacy_exit_parses_json_everywhere_r58():
     assert build_graph(document).sockets["Socket-4"].parse == "text"
 
 
-def test_a_legacy_exit_to_end_adds_no_route_and_keeps_the_others_r15():
+def test_legacy_exit_to_end_adds_no_route_and_keeps_the_other_routes_r15():
     exits = [route("Socket-3", "always", "Socket-4")]
     graph = build_graph(looped({"exit": {**LEGACY, "to": "end"}, "exits": exits}))
     assert [r.target for r in graph.loops["L"].routes] == ["Socket-4"]
@@ -254,14 +254,14 @@ def test_defaults_are_applied_r18_r19_r20_r23():
     assert graph.sockets["Socket-1"].materia.timeout_ms == 30_000
 
 
-def test_protocol_is_set_by_socket_or_loadout_else_sparse():
+def test_protocol_is_set_by_socket_or_loadout_and_is_sparse_by_default():
     document = config({"Socket-1": {"materia": "P", "handoff": "envelope"}, "Socket-2": {"materia": "P"}})
     assert [s.handoff for s in sockets_of(document).values()] == ["envelope", "sparse"]
     document["loadouts"]["T"]["handoff"] = "other"
     assert [s.handoff for s in sockets_of(document).values()] == ["envelope", "other"]
 
 
-def test_first_loadout_is_built_without_an_active_one():
+def test_first_loadout_is_built_if_no_loadout_is_active():
     document = config({"Socket-1": {"materia": "P"}})
     del document["activeLoadout"]
     assert build_graph(document).name == "T"

@@ -54,7 +54,7 @@ def test_origins_of_settings_are_shown(shell, project):
     assert "agent, generator" in shown
 
 
-def test_workbench_is_the_variable_wb(shell):
+def test_workbench_is_available_as_the_variable_wb(shell):
     line(shell, "load hello.json")
     assert isinstance(shell.user_ns["wb"], materia_nb.Workbench)
     mine = shell.user_ns["wb"] = materia_nb.Workbench(bundled=False)

@@ -40,7 +40,7 @@ def test_terminal_shows_progress_until_the_run_ends(drawn, capsys):
     assert text.endswith("\r"), "the line is empty"
 
 
-def test_last_of_two_updates_at_once_is_drawn(monkeypatch, drawn, capsys):
+def test_last_of_two_simultaneous_updates_is_drawn(monkeypatch, drawn, capsys):
     monkeypatch.setattr(cast_display, "_REDRAW_S", 0.1)
     with counting("casts") as report:
         assert drawn.wait(20)

@@ -39,17 +39,17 @@ def asked(shell):
 
 
 @EACH
-def test_a_request_in_a_cell_may_be_any_prose(asked, prose):
+def test_request_in_a_cell_may_be_any_text(asked, prose):
     assert run(asked, f"%%materia cast\n{prose}").now.request == prose.strip()
 
 
 @EACH
-def test_an_answer_in_a_cell_may_be_any_prose(asked, prose):
+def test_answer_in_a_cell_may_be_any_text(asked, prose):
     assert "complete" in text(run(asked, f"%%materia reply\n{prose}"))
 
 
 @EACH
-def test_any_prose_in_a_cell_reaches_refine_and_quest_add(asked, prose):
+def test_any_text_in_a_cell_is_passed_to_refine_and_quest_add(asked, prose):
     for verb in ("refine", "answer"):
         with pytest.raises(MateriaError):
             run(asked, f"%%materia {verb}\n{prose}")
@@ -58,7 +58,7 @@ def test_any_prose_in_a_cell_reaches_refine_and_quest_add(asked, prose):
 
 
 @EACH
-def test_an_edited_prompt_or_output_may_be_any_prose(asked, prose):
+def test_edited_prompt_or_output_in_a_cell_may_be_any_text(asked, prose):
     run(asked, f"%%materia edit prompt task\n{prose}")
     assert prose.strip() in asked.user_ns["wb"].current.now.prompt.text
     run(asked, "%%materia reply\nfirst")

@@ -230,13 +230,13 @@ def test_quests_are_cast_one_after_another(wb, board):
     assert board.run() == "empty"
 
 
-def test_run_casts_the_given_number_of_quests(board):
+def test_quest_run_casts_the_given_number_of_quests(board):
     add(board, "a", "b")
     assert board.run(1) == "count"
     assert statuses(board) == ["done", "pending"]
 
 
-def test_run_waits_for_a_person_and_continues(wb, board):
+def test_quest_run_waits_for_a_person_and_continues(wb, board):
     add(board, "a", "b")
     wb.agent("Answer", "person")
     assert board.run() == "person"
@@ -253,7 +253,7 @@ def test_run_waits_for_a_person_and_continues(wb, board):
     assert board.quests[0].cast == first
 
 
-def test_failed_quest_stops_the_run_and_the_next_run_continues(wb, board):
+def test_failed_quest_stops_the_quest_run_and_the_next_run_continues(wb, board):
     wb.agent("Answer", lambda turn: 1 / 0 if turn.request == "a" else "fine")
     add(board, "a", "b")
     assert board.run() == "failed"
@@ -310,7 +310,7 @@ def test_board_cannot_be_run_twice_at_the_same_time(wb, board):
     assert seen == ["busy", "quest_running", "quest_running", ["pending", "running"]]
 
 
-def test_run_can_be_stopped(wb, board):
+def test_quest_run_can_be_stopped(wb, board):
     add(board, "a", "b")
 
     def stop():
@@ -328,7 +328,7 @@ def test_run_can_be_stopped(wb, board):
     ]
 
 
-def test_missing_cast_fails_its_quest(board):
+def test_quest_whose_cast_is_missing_fails(board):
     add(board, "a")
     kept = json.loads(board.path.read_text())
     kept["quests"][0]["materiaNb"] |= {"status": "running", "cast": "2020-01-01T00-00-00-000Z"}
@@ -414,7 +414,7 @@ def test_quest_verb_shows_and_changes_the_board(shell, board):
         ("quest add", "request is missing"),
     ],
 )
-def test_invalid_line_shows_the_usage(shell, board, text, messages):
+def test_invalid_quest_command_shows_its_usage(shell, board, text, messages):
     add(board, "a")
     with pytest.raises(MateriaError) as caught:
         line(shell, text)

@@ -197,7 +197,7 @@ def test_a_quest_that_was_requeued_elsewhere_is_not_requeued_again(panel, wb, pr
     assert "has changed since the board was shown" in panel.notice.value
 
 
-def test_panel_adds_quests(panel, press):
+def test_quest_panel_adds_quests(panel, press):
     assert panel.add_button.disabled
     panel.request.value = "four"
     panel.loadout.value = "Hello-Utility"
@@ -209,7 +209,7 @@ def test_panel_adds_quests(panel, press):
     assert "four" in shown_html(panel)
 
 
-def test_panel_follows_a_background_run(panel, wb, press):
+def test_quest_panel_follows_a_background_run(panel, wb, press):
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -258,7 +258,7 @@ def test_waiting_cast_becomes_the_current_cast(panel, wb, press):
     assert statuses(panel) == ["done"] * 3
 
 
-def test_panel_stops_a_run(panel, wb, press):
+def test_quest_panel_stops_a_run(panel, wb, press):
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -277,7 +277,7 @@ def test_panel_stops_a_run(panel, wb, press):
     assert "The run was stopped" in shown_html(panel)
 
 
-def test_panel_shows_failures(panel, press):
+def test_quest_panel_shows_failures(panel, press):
     panel.board.path.write_text("{")
     panel.refresh()
     assert "not a quest board" in panel.notice.value
@@ -290,7 +290,7 @@ def test_panel_shows_failures(panel, press):
     assert "No quests yet" in shown_html(panel)
 
 
-def test_panel_shows_an_error_of_a_run(panel, wb, press):
+def test_quest_panel_shows_an_error_of_a_run(panel, wb, press):
     wb.loadouts.define("Bad", {"entry": "X", "sockets": {}})
     wb.use("Bad")
     press(panel.all_button)

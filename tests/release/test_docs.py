@@ -110,7 +110,7 @@ def copy_of_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_generated_parts_are_up_to_date(capsys):
+def test_generated_parts_of_the_docs_are_up_to_date(capsys):
     stale = make_docs.main(["--check"])
     assert not stale, capsys.readouterr().err
 

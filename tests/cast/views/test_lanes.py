@@ -41,7 +41,7 @@ def test_lane_row_shows_its_socket_and_progress(waiting):
     assert "lane ui: running, at Socket-4, waits for you, 0 of 2 items done" in status_lines(waiting.now)
 
 
-def test_graph_cards_show_and_count_the_lanes_at_them(waiting):
+def test_graph_cards_show_and_count_the_lanes_at_each_socket(waiting):
     marks = marks_of(waiting.now)
     assert marks.lanes == {"Socket-4": ("ui", HOSTILE)}
     assert marks.visits["Socket-2"] == 2

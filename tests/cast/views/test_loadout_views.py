@@ -76,7 +76,7 @@ def test_fully_reachable_loadout_is_reported():
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_of_loadouts_and_exits_stay_text(name):
+def test_hostile_names_of_loadouts_and_exits_are_shown_as_text(name):
     exits = [
         exit_route("Eval", "satisfied", "end"),
         exit_route("Build", "not_satisfied", "end") | {"id": name.strip() or "exit"},

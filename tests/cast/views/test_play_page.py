@@ -72,7 +72,7 @@ def test_random_taps_on_the_play_page_take_the_same_route_as_the_engine(bench, t
         session = entered(rules, fold(rules, session, decide.answer(rules, session, answer, 0)))
 
 
-def test_play_pages_are_small_and_load_nothing_from_elsewhere(bench, tmp_path):
+def test_play_pages_are_small_and_load_no_external_resources(bench, tmp_path):
     for name in bench.loadouts:
         page = bench.explore(name).play(tmp_path / f"{name}.html").read_text("utf-8")
         assert len(page.encode()) < (100_000 if name in LESSONS else 500_000)
@@ -99,7 +99,7 @@ def test_first_state_of_the_play_page_shows_the_odds_of_the_loadout(bench):
     assert first.turns == pytest.approx(odds.turns)
 
 
-def test_hostile_names_stay_text(tmp_path):
+def test_hostile_names_are_shown_as_text(tmp_path):
     name = "</script><script>alert(1)</script>"
     document = {
         "activeLoadout": "Hostile",

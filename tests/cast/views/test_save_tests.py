@@ -15,7 +15,7 @@ from materia_nb.loadout import build_graph
 from protocol_helpers import OTHERS
 
 
-def test_each_end_has_a_passing_case(wb, tmp_path):
+def test_each_outcome_of_an_exploration_has_a_passing_case(wb, tmp_path):
     written = wb.explore("Release", items=2).save_tests(tmp_path / "cases")
     assert {path.name.removesuffix(".materia-case.json") for path in written} == {
         "complete",
@@ -61,7 +61,7 @@ def test_cases_of_other_protocols_use_their_form(tmp_path, name):
     assert [read_case(path).check() for path in written] == [[], [], []]
 
 
-def test_malformed_answers_are_not_written(tmp_path, monkeypatch):
+def test_saving_tests_with_malformed_answers_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(EnvelopeProtocol, "overridden", EnvelopeProtocol.overridden - {"sample_outputs"})
     document = config({"A": at("P", parse="json", handoff="envelope")})
     with pytest.raises(MateriaError, match="form that A wants"):

@@ -46,7 +46,7 @@ CONCERNS = [
 ]
 
 
-def test_concerns_are_sorted_by_severity_and_labelled_with_it(tmp_path):
+def test_concerns_are_sorted_and_labelled_by_severity(tmp_path):
     text, html = shown(judged(tmp_path, concerns=CONCERNS))
     for where in (text, html):
         at = [where.index(word) for word in ("!!! HIGH", "!! MEDIUM", "! LOW")]

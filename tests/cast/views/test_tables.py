@@ -71,7 +71,7 @@ def test_pin_table_shows_the_scope_of_each_pin():
     assert repr(pins_view({}, {})) == "nothing is pinned"
 
 
-def test_breakpoint_and_tool_tables_list_those_of_a_cast(tmp_path):
+def test_breakpoint_and_tool_tables_list_the_entries_of_a_cast(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1))
     assert repr(breakpoints_view(cast.breakpoints, cast.graph)) == "no breakpoints"
     cast.breakpoints.add("Socket-3")
