@@ -1,4 +1,4 @@
-"""The agents and pins of a workbench, and their use in a new cast."""
+"""The agents and pins that a workbench uses for new casts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Agents(AgentTable):
     """The agents of a workbench by name, and its pins: ``wb.agents``.
 
     Args:
-        loadouts: the loadouts, with the sockets and materia that agents can be set for.
+        loadouts: the loadouts whose sockets and materia can have agents.
         casts: returns the casts of the project, for recorded answers and the current cast.
 
     Attributes:
@@ -81,7 +81,7 @@ class Agents(AgentTable):
     def set(self, name: str, agent: AgentLike) -> Agent:
         """Set the agent of a socket or materia.
 
-        The text ``recorded:`` followed by the id of a cast, or by the path of a recording, also names an agent.
+        An agent can also be the text ``recorded:`` followed by the id of a cast or the path of a recording.
         """
         return super().set(name, self._answerer(agent))
 
@@ -89,7 +89,8 @@ class Agents(AgentTable):
         """Return an agent that repeats the answers of an earlier cast.
 
         Args:
-            reference: the file of a recording (``cast.export.recording``), or a cast as ``wb.open`` takes it.
+            reference: the file of a recording (``cast.export.recording``), or any reference to a cast that ``wb.open``
+                accepts.
 
         Raises:
             MateriaError: there is no such file or cast, or it is not a recording (``bad_recording``).
@@ -106,7 +107,7 @@ class Agents(AgentTable):
         return read_recording(path) if path.suffix == ".json" or is_file else None
 
     def _answerer(self, agent: AgentLike) -> AgentLike:
-        """Return the recorded agent that a ``recorded:`` text names; return any other value unchanged."""
+        """Convert a ``recorded:`` text to a recorded agent; return any other value unchanged."""
         if isinstance(agent, str) and agent.startswith(_RECORDED):
             return self.recorded(agent.removeprefix(_RECORDED))
         return agent
@@ -134,7 +135,7 @@ class Agents(AgentTable):
             raise unknown(name, {*materia, *sockets})
 
     def require_agent(self, name: str) -> None:
-        """Raise MateriaError unless ``name`` is a materia or socket (``unknown_materia``) that an agent answers (``not_an_agent``).
+        """Raise MateriaError if ``name`` is unknown (``unknown_materia``) or does not have an agent (``not_an_agent``).
 
         A socket is looked up in the chosen loadout, otherwise in the current cast.
         """
@@ -164,8 +165,8 @@ class Agents(AgentTable):
 
         Args:
             name: a socket of the current cast or of the chosen loadout, or a materia.
-            to: the answer, as for ``cast.pins.add``. ``"recorded:"`` followed by a cast or a recording's file gives the
-                recorded answer of each visit.
+            to: the answer, as for ``cast.pins.add``. ``"recorded:"`` followed by a cast or the path of a recording uses
+                the recorded answer of each visit.
             visit: the visit whose output to use.
 
         Raises:
@@ -198,7 +199,7 @@ class Agents(AgentTable):
         self.pins.pop(name, None)
 
     def _answer_of(self, to: object) -> object:
-        """Return the cast or recording that a ``recorded:`` text names; return any other value unchanged."""
+        """Convert a ``recorded:`` text to its cast or recording; return any other value unchanged."""
         if not isinstance(to, str) or not to.startswith(_RECORDED):
             return to
         reference = to.removeprefix(_RECORDED)
@@ -236,8 +237,8 @@ class Agents(AgentTable):
     def table_of_link(self, composition: Composition, graph: Graph) -> AgentTable:
         """Return the agents of a cast that links several loadouts.
 
-        ``graph`` is the resolved composition. Raises as :meth:`table`. A socket gets another id in the
-        composition, but keeps its agent.
+        ``graph`` is the resolved composition. Raises as :meth:`table`. The composition renames sockets, but each socket
+        keeps its agent.
         """
         renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
         return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
@@ -276,9 +277,9 @@ def in_their_form(graph: Graph, table: AgentTable) -> Graph:
 
 
 def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
-    """Return the agents; raises MateriaError (``not_an_agent``) if an agent or a scripted reply is set for a utility.
+    """Return the agents unchanged; raise MateriaError (``not_an_agent``) if a utility has an agent or a reply.
 
-    Only names of materia are checked: the name of a socket may be meant for another loadout.
+    Only names of materia are checked, because the name of a socket may belong to another loadout.
     """
     utilities = {socket.materia.id for socket in graph.sockets.values() if socket.is_utility}
     names = {line.name for line in agents.describe() if line.name is not None}

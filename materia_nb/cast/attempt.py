@@ -1,4 +1,4 @@
-"""Ask the same turn several times, of different agents or with different prompts, without changing the cast."""
+"""Ask for several answers to the same turn, from different agents or prompts, without changing the cast."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ Wording = str | Mapping[str, str]
 
 @dataclass(frozen=True)
 class Attempt:
-    """One answer to the turn, and where it would lead.
+    """One answer to a turn, and the socket that would follow it.
 
     Attributes:
         number: the number of the attempt, from 1.
         agent: the name of the agent or model.
-        wording: the number of the prompt that was asked, from 1; 0 for the prompt as it is.
+        wording: the number of the replacement prompt, from 1; 0 for the unchanged prompt.
         text: the answer, or None.
         valid: True if the cast would accept it.
         issues: the reasons why the cast would refuse it.
         satisfied: the verdict of the answer, or None.
-        to: the socket that it would lead to, ``end``, or None if it leads nowhere yet.
-        leads: ``to`` as text, with the item; or a description of what would happen instead.
+        to: the socket that would come next, ``end``, or None if the cast would not continue yet.
+        leads: ``to`` as text, with the item; or a description of the outcome if the cast would not continue.
         usage: the tokens and the cost.
-        turns: the number of turns; 2 if the agent hands over in a separate turn.
+        turns: the number of turns; 2 if the agent writes the handoff in a separate turn.
         calls: the number of tool calls.
         seconds: the duration in seconds.
         error: the reason why there is no answer, or None.
-        prompt: the prompt that was asked.
+        prompt: the prompt that the agent received.
     """
 
     number: int
@@ -102,11 +102,11 @@ class Trial(Runner):
     Attributes:
         done: functions that repeat the trial's commands in the real cast when its answer is used.
         failed: the reason why the agent could not answer, or None.
-        wrote: the commits of the files before and after the turn, if the cast keeps files.
+        wrote: the commits of the files before and after the turn, if the cast stores file snapshots.
     """
 
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
-        """Begin at a session of the cast; tools that change something ask for approval first."""
+        """Start from a session of the cast; tools that change something require approval."""
         super().__init__(
             runner.files,
             runner.rules,
@@ -122,12 +122,12 @@ class Trial(Runner):
 
     @property
     def base(self) -> Path:
-        """The directory that the agent works in: a copy of the files if the cast keeps files."""
+        """The working directory of the agent: a copy of the files if the cast stores file snapshots."""
         return self._own_folder or super().base
 
     @contextmanager
     def in_own_folder(self, number: int) -> Iterator[None]:
-        """Use a copy of the files, if the cast keeps files, so that attempts do not see each other's changes."""
+        """Copy the files, if the cast stores file snapshots, so that attempts do not see each other's changes."""
         start_commit = self.session.files
         if start_commit is None:
             yield
@@ -151,11 +151,11 @@ class Trial(Runner):
         self.done.append(lambda runner, _: runner.run_command(command, *arguments))
 
     def keep(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
-        """Use the session that results from the events, without writing it."""
+        """Replace the session with the result of the events, without writing to disk."""
         self.session = fold(self.rules, self.session, events)
 
     def handle_reply(self, reply: Answer) -> None:
-        """Handle an answer; a refused answer is not repaired."""
+        """Handle an answer without asking for a repair if it is refused."""
         worked = self.worked
         super().handle_reply(reply)
 
@@ -185,7 +185,7 @@ class Trial(Runner):
     def attempt(
         self, before: Session, number: int, agent_name: str | None, wording: int, texts: Mapping[str, str]
     ) -> Attempt:
-        """Ask the waiting turn of ``before`` once, with other texts for some prompt layers."""
+        """Ask once for an answer to the waiting turn of ``before``; ``texts`` replace some prompt layers."""
         visit = decide.waiting(before)
         agent: Agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
         for layer, text in texts.items():
@@ -224,7 +224,7 @@ class Trial(Runner):
         )
 
     def _next_place(self) -> tuple[str | None, str]:
-        """Return where the answer leads (a socket, ``end`` or None) and a description of that target."""
+        """Return the next socket after the answer (or ``end``, or None) and its description."""
         state = self.session.state
         if state.status == "ready":
             state = fold(self.rules, self.session, decide.enter(self.rules, self.session, now())).state
@@ -253,7 +253,7 @@ def _asked_text(session: Session) -> str:
 
 _COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost", "took")
 _MAX_OPEN: Final = 6
-"""Maximum number of answers that are shown in full, without a fold."""
+"""Maximum number of answers that are shown without collapsing them."""
 _FIELDS: Final = (
     *("number", "agent", "wording", "valid", "satisfied", "leads", "turns", "calls", "input", "output"),
     *("tokens", "cost", "seconds", "text", "error"),
@@ -275,7 +275,7 @@ class Attempts(Shown, Sequence[Attempt]):
         """Prepare the attempts; :meth:`ask` runs them.
 
         Raises:
-            MateriaError: the turn cannot be asked.
+            MateriaError: the turn cannot be attempted.
         """
         if n < 1:
             raise MateriaError("At least one attempt is needed.", hint="set n to 1 or more", kind="usage")
@@ -362,12 +362,12 @@ class Attempts(Shown, Sequence[Attempt]):
     def take(self, number: int) -> StepRecord:
         """Use an attempt as the answer of the turn, and return the step.
 
-        The journal records it as if its agent had just answered, with its agent, wording, tool calls, notes and tokens.
-        The usage of the other attempts does not count for the cast.
+        The journal records the answer with the agent, wording, tool calls, notes and tokens of the attempt. The usage
+        of the other attempts is not added to the cast.
 
         Raises:
             MateriaError: there is no such attempt (``no_attempt``), it has no acceptable answer (``refused``), or the
-                turn no longer waits with the same prompt (``gone_on``).
+                cast no longer waits for an answer to the same prompt (``gone_on``).
         """
         attempt, trial = self._result(number)
         if not attempt.valid:
@@ -420,7 +420,7 @@ class Attempts(Shown, Sequence[Attempt]):
         return pin
 
     def _still_waits(self, session: Session) -> bool:
-        """Return True if the same turn still waits: same visit, conversation and prompt."""
+        """Return True if the cast still waits at the same visit, with the same conversation and prompt."""
         current, before = entered(self._runner.rules, session), self._asked
         if current is None or current.asking or len(current.abandoned) != len(before.abandoned):
             return False
@@ -447,10 +447,10 @@ class Attempts(Shown, Sequence[Attempt]):
 
 
 def _session_to_ask(runner: Runner, socket: str | None) -> Session:
-    """Return the session of the cast at the turn that the attempts will ask.
+    """Return the session of the cast at the turn that the attempts will answer.
 
     Raises:
-        MateriaError: no agent is asked next, or the cast is at another socket.
+        MateriaError: the next turn does not belong to an agent, or the cast is at another socket.
     """
     refuse_recorded(runner.problems, runner.files.path)
     graph = runner.rules.graph
@@ -487,7 +487,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
 
 
 def entered(rules: Rules, session: Session) -> Session | None:
-    """Return the session after it entered its next socket, or None if no socket waits for an answer there."""
+    """Return the session after entry into its next socket, or None if that socket does not wait for an answer."""
     if session.state.status == "ready":
         session = fold(rules, session, decide.enter(rules, session, now()))
     return session if session.state.status == "waiting" else None
@@ -510,6 +510,6 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
 
 
 def _table(value: object) -> tuple[AgentTable, str]:
-    """Return an agent table with only the given agent, and its name; the name of a model is the given text."""
+    """Return the name of an agent, and an agent table with only this agent; a text is the name of a model."""
     agent = agent_from(value)
     return AgentTable(agent), value if isinstance(value, str) else name_of(agent)

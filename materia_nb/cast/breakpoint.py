@@ -1,4 +1,4 @@
-"""One breakpoint: its fields, its description, the test that a cast has reached it, and the file that stores it."""
+"""One breakpoint: its fields, its description, the test whether a cast has reached it, and its file format."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes
 
 OutputKind: TypeAlias = Literal["after", "refused", "not_satisfied", "same_again", "empty_answer"]
-"""An event of a socket's output at which a breakpoint stops a run."""
+"""An event in the output of a socket that makes a breakpoint stop a run."""
 OUTPUT_KINDS: Final[tuple[OutputKind, ...]] = get_args(OutputKind)
 BreakKind: TypeAlias = Literal["before", "edge", "changed", "every", OutputKind]
-"""The event at which a breakpoint stops a run."""
+"""The event that makes a breakpoint stop a run."""
 _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("before", "after"), frozenset({"socket"})),
     **dict.fromkeys(("refused", "not_satisfied", "same_again", "empty_answer"), frozenset[str]()),
@@ -36,11 +36,12 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "changed": frozenset({"path"}),
     "every": frozenset({"amount", "unit"}),
 }
-"""The required fields of each kind; a socket is optional for all other kinds except ``changed``."""
+"""The required fields of each kind; ``socket`` is optional for kinds that do not require it, and not allowed for
+``changed``."""
 
 
 def amount_of(text: str) -> tuple[float, Any]:
-    """Return the number and the unit of an amount such as ``20000 tokens`` or ``2.5usd``; 0 and the text if it has none."""
+    """Split an amount such as ``20000 tokens`` or ``2.5usd`` into number and unit; 0 and the text without a number."""
     match = re.fullmatch(r"([\d_.]+)\s*([a-z]+)", text.strip().lower())
     try:
         number, unit = (float(match[1]), match[2]) if match else (0.0, text)
@@ -61,13 +62,13 @@ FILE: Final = "breakpoints.json"
 """Name of the file with the breakpoints of a project, next to its casts."""
 _MAX_BYTES: Final = 1_000_000
 _MAX_BREAKPOINTS: Final = 200
-"""Maximum number of breakpoints that are read for a loadout, since each is tested after every step."""
+"""Maximum number of breakpoints read for a loadout; a limit is needed because every step tests all of them."""
 _MAX_TEXT: Final = 1_000
 """Maximum length of a text field, in characters."""
 
 
 class Breakpoint(NamedTuple):
-    """Description of an event at which runs stop. A breakpoint does not belong to one cast.
+    """An event that stops runs. A breakpoint does not belong to one cast.
 
     Attributes:
         kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, ``not_satisfied``, the
@@ -77,7 +78,8 @@ class Breakpoint(NamedTuple):
         edge: the number of an edge of the socket, from 1, or a target socket or ``end`` for every edge that leads to it.
         path: the dotted path in the state that is watched.
         nth: stop only the n-th time in a cast; every time if None.
-        amount: the amount of ``unit`` that may be used between two stops; only that of ``socket`` if it is set.
+        amount: the amount of ``unit`` that may be used between two stops; only the usage of ``socket`` if ``socket`` is
+            set.
         unit: the unit that is counted. Usage that was not reported does not count (R56).
         lane: stop only in the lane of this name; in every lane, and outside of lanes, if None.
         where: stop only if this condition holds, such as ``state.score < 3``; see ``condition_of``.
@@ -132,13 +134,13 @@ class Breakpoint(NamedTuple):
         return socket.edges[self.edge - 1].to if socket is not None and 1 <= self.edge <= len(socket.edges) else None
 
     def marks(self, source: str, edge_index: int | None, target: str) -> bool:
-        """Return True if the breakpoint is set on this edge of the graph; ``edge_index`` is None for the exit of a loop."""
+        """Return True if the breakpoint is set on an edge; ``edge_index`` is None for the exit of a loop."""
         if self.kind != "edge" or self.socket != source:
             return False
         return self.edge == target or (edge_index is not None and self.edge == edge_index + 1)
 
     def hit(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
-        """Return True if a cast is at the breakpoint between two steps, or before the repair of a refused output.
+        """Return True if a cast has reached the breakpoint between two steps, or before the repair of a refused output.
 
         Args:
             rules: the rules of the cast.
@@ -170,7 +172,7 @@ class Breakpoint(NamedTuple):
         return is_here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
 
     def _passed(self, session: Session, last: StepRecord) -> bool:
-        """Return True if the last step, with the lanes joined before it, used up another ``amount``."""
+        """Return True if the last step and the lanes joined before it used up another ``amount``."""
         after = self._used_by(step for step, _ in every_step(session))
         joined = (streams for streams in session.streams if streams.step == last.number - 1)
         lanes = (step for streams in joined for lane in streams.lanes.values() for step in lane.session.steps)
@@ -226,7 +228,7 @@ class Breakpoint(NamedTuple):
 
 
 class BreakpointSet:
-    """The breakpoints at one moment. Iterating yields each :class:`Breakpoint`."""
+    """An immutable set of breakpoints. Iterating yields each :class:`Breakpoint`."""
 
     def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
         """Create a set of ``breakpoints`` in the given order."""
@@ -306,7 +308,7 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 
 
 def _facts_of(session: Session) -> StateFacts:
-    """Return the values that a condition can use, by name."""
+    """Return the values of a session that a condition can use, by name."""
     last = session.steps.latest
     data = dict(session.state.data)
     return {
@@ -320,11 +322,12 @@ def _facts_of(session: Session) -> StateFacts:
 
 @lru_cache(maxsize=256)
 def condition_of(text: str) -> Callable[[StateFacts], bool]:
-    """Return the test described by a condition.
+    """Compile a condition to a function that tests a session.
 
-    A condition has comparisons, ``in``, ``and``, ``or``, ``not`` and ``len`` over the values of :func:`_facts_of`, such as
-    ``state.score < 3``, ``item.title == "Draft"``, ``"TODO" in output``, ``visits["Socket-3"] > 1 and not state.done``.
-    A missing value is null, and a comparison of values that cannot be compared is false.
+    A condition consists of comparisons, ``in``, ``and``, ``or``, ``not`` and ``len`` over the values of
+    :func:`_facts_of`, such as ``state.score < 3``, ``item.title == "Draft"``, ``"TODO" in output``,
+    ``visits["Socket-3"] > 1 and not state.done``. A missing value is null, and a comparison of values that cannot be
+    compared is false.
 
     Raises:
         MateriaError: the text is not a condition (``bad_condition``).
@@ -406,7 +409,7 @@ def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
 
 
 def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
-    """Return the breakpoints of a loadout in a file, and a sentence about unreadable parts, if any."""
+    """Read the breakpoints of a loadout from a file; also return a sentence about unreadable parts, if any."""
     try:
         saved = _read_file(path).get(loadout, [])
     except MateriaError as error:
@@ -427,7 +430,7 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
 
 
 def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint]) -> None:
-    """Write the breakpoints of a loadout to a file and keep those of other loadouts; replace a damaged file.
+    """Write the breakpoints of a loadout to a file without changing other loadouts; replace a damaged file.
 
     Raises:
         MateriaError: the file cannot be written (``disk``).

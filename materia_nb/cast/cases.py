@@ -1,6 +1,6 @@
 """Test cases made from casts: files with a loadout, answers and the expected route, end and state.
 
-Another kind of case has every possible visit of a loadout. Checking a case calls no agent and starts no process.
+A second kind of case lists every possible visit of a loadout. Checking a case calls no agent and starts no process.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Case:
         return failures
 
     def _ways(self, graph: Graph) -> list[str]:
-        """Return a line for each visit that is no longer possible or newly possible."""
+        """Return a line for each visit that is newly possible or no longer possible."""
         expected = self.fields["ways"]
         moves = Exploration(graph, expected["items"]).moves
         missing = [f"This is no longer possible: {move}" for move in expected["moves"] if move not in moves]
@@ -131,13 +131,14 @@ def _visits(session: Session) -> list[JSON]:
 def case_of(
     rules: Rules, session: Session, document: Mapping[str, JSON], follows: str | None = None
 ) -> dict[str, JSON]:
-    """Return a cast as a case.
+    """Convert a cast to a test case.
 
     Args:
         rules: the rules of the cast.
         session: the session of the cast.
         document: its config.
-        follows: the config file whose loadout of that name is tested, relative to the case; its own config if left out.
+        follows: the config file to test, relative to the case; the config of the cast if left out. The file must have a
+            loadout of the same name.
 
     Raises:
         MateriaError: a replay of the answers does not have the same route and state (``no_test``).
@@ -179,7 +180,7 @@ def case_of(
 
 
 def ways_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
-    """Return all possible visits of a loadout as a case; the arguments are as in :func:`case_of`.
+    """Return a test case with all possible visits of a loadout; for the arguments see :func:`case_of`.
 
     Raises:
         MateriaError: the search was cut off (``not_explored``).

@@ -52,7 +52,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     """
 
     def __init__(self, runner: Runner) -> None:
-        """Wrap the cast that ``runner`` runs."""
+        """Create the user interface of the cast that ``runner`` runs."""
         self.runner = runner
         runner.followers.follow(self)
         if not isinstance(runner.stops, CastBreakpoints):
@@ -80,7 +80,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def approvals(self) -> Approvals:
-        """The requests of agents to a person: ``cast.approvals.approve()``, ``cast.approvals.allow("bash")``."""
+        """Requests that a person must approve: ``cast.approvals.approve()``, ``cast.approvals.allow("bash")``."""
         return Approvals(self.runner)
 
     @property
@@ -97,7 +97,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def export(self) -> Exports:
-        """The exports: ``cast.export.page("cast.html")``, a recording, a test."""
+        """Methods that export the cast as a page, a recording or a test: ``cast.export.page("cast.html")``."""
         return Exports(self.runner)
 
     @property
@@ -125,7 +125,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def agents(self) -> AgentTable:
-        """The agents: ``cast.agents.set("Write", function)``."""
+        """The agents of the cast: ``cast.agents.set("Write", function)``."""
         return self.runner.agents
 
     # -- inspecting ---------------------------------------------------------------------
@@ -144,12 +144,12 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def id(self) -> str:
-        """The id of the cast, which is the name of its run directory."""
+        """Id of the cast, also the name of its run directory."""
         return self.runner.files.path.name
 
     @property
     def run_dir(self) -> Path:
-        """The run directory."""
+        """Directory with the journal and the other files of the cast."""
         return self.runner.files.path
 
     @property
@@ -174,12 +174,12 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def steps(self) -> StepList:
-        """The steps so far, in order, shown as a table; ``steps[-1]`` is the latest. See :class:`StepList`."""
+        """The completed steps in order, shown as a table; ``steps[-1]`` is the latest. See :class:`StepList`."""
         return steps_of(self._session, self.graph)
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
-        """The visits in order: socket, visit, item key, item label."""
+        """The visits in order, each with its socket, visit number, item key and item label."""
         return self.now.route
 
     @property
@@ -192,7 +192,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
         Args:
             step: a step number; the latest if left out.
-            lane: the lane of the step, if a current or latest lane made it.
+            lane: the current or most recent lane that contains the step, if any.
 
         Raises:
             MateriaError: there is no such step (``no_step``) or lane (``unknown_lane``).
@@ -205,9 +205,9 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self.runner.followers
 
     def usage(self, *by: str) -> SpentView:
-        """Return the usage of tokens, cost and time by socket (the default), materia or item, or by several of these.
+        """Return tokens, cost and time by socket (the default), materia, item, or a combination.
 
-        Abandoned steps are included. The result is shown as a table with a sum. Iterating gives the rows, and
+        Abandoned steps are included. The result is shown as a table with a total. Iterating yields the rows, and
         ``frame()`` returns a pandas data frame::
 
             cast.usage("socket", "item")
@@ -226,21 +226,22 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def files(self) -> FilesView:
-        """The files that each step changed, if the cast keeps files; ``cast.files.difference(3)`` returns a patch."""
+        """The files that each step changed, if snapshots are stored; ``cast.files.difference(3)`` returns a patch."""
         from materia_nb.cast.views.tables import FilesView
 
         return FilesView(self.now)
 
     def blame(self, path: str) -> BlameView:
-        """Return the step, answer and rule behind each change of a value of the state, latest change first.
+        """List the changes of a state value, latest first, each with its step, answer and rule.
 
-        The result is shown as a table; iterating gives each change with its ``step``, ``rule`` and ``source``.
+        The result is shown as a table; iterating yields each change with its ``step``, ``rule`` and ``source``.
 
         Args:
             path: a dotted path into the state, such as workItems.0.title.
 
         Raises:
-            MateriaError: the path is empty (``bad_path``), or the cast is shown as recorded (``not_castable``).
+            MateriaError: the path is empty (``bad_path``), or the cast is shown from its records only
+                (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import BlameView
         from materia_nb.insight.values import blame_value
@@ -252,14 +253,14 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def replay(self, loadout: object) -> ReplayView[Cast]:
         """Replay the recorded answers in another loadout and return the route. No agent or process runs.
 
-        The result is true if the route differs: ``first`` has the first difference and the reason, ``route`` the route,
-        ``needs`` the missing answer, and ``asked_otherwise`` the steps whose prompt differs.
+        The result is true if the route differs. Its attributes are ``route``, ``first`` (the first difference and its
+        reason), ``needs`` (the missing answer) and ``asked_otherwise`` (the steps whose prompt differs).
 
         Args:
             loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadouts.show(name)``), or a config as a mapping.
 
         Raises:
-            MateriaError: ``loadout`` is not a loadout or has problems, or the cast is only shown as recorded
+            MateriaError: ``loadout`` is not a loadout or has problems, or the cast is shown from its records only
                 (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import ReplayView
@@ -270,7 +271,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return ReplayView(replay_answers(self.now.side, rules), self._cast_of_replay)
 
     def __repr__(self) -> str:
-        """Return the status as text that is the same in every run, so that stored notebook outputs can be compared."""
+        """Return the status without ids and times, so that stored notebook outputs can be compared."""
         from materia_nb.cast.views.status import status_text
 
         return status_text(self.now)
@@ -283,10 +284,10 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     # -- continuing ---------------------------------------------------------------------
 
     def step(self, *, ask: bool = True) -> StepRecord | None:
-        """Run one socket and return its step, or None if no socket was left and the cast ended.
+        """Run one socket and return its step, or None if the cast ended because no socket was left.
 
-        A socket that a person answers is entered and then waits for the answer. An interrupted socket also waits, and
-        the next step runs it again.
+        At a socket for a person, the cast waits for the answer. An interrupted socket also waits, and the next step
+        runs it again.
 
         Args:
             ask: False to only enter the socket, so that its prompt can be read and edited before its agent is asked.
@@ -305,7 +306,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return self.steps[-1] if self.runner.session.state.waiting_at else None
 
     def run(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
-        """Run steps until the cast is over or must stop, and return the reason why it stopped.
+        """Run steps until the cast is over or must stop, and return the reason.
 
         A run stops before the socket ``until`` and before breakpoints, except at the socket where the run starts. A
         breakpoint on a refused output stops before the repair turn.
@@ -326,20 +327,20 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                     return pause
 
     async def arun(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
-        """Run as :meth:`run` without blocking the event loop of the caller; coroutine agents run on that loop.
+        """Do the same as :meth:`run` without blocking the event loop of the caller; coroutine agents run on this loop.
 
-        Cancelling the call stops the cast like an interrupt; the cast can be continued. A function that is not a coroutine
-        cannot be ended. It is abandoned, and its answer is discarded.
+        Cancelling the call stops the cast like an interrupt, and the cast can be continued. A function that is not a
+        coroutine cannot be stopped: the cast abandons it and discards its answer.
         """
         return await run_in_thread(partial(self.run, until, steps=steps), self.runner.stop)
 
     async def astream(
         self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
     ) -> AsyncIterator[StepRecord]:
-        """Run as :meth:`arun`, and yield each step when it is complete; the next step starts when it is requested.
+        """Do the same as :meth:`arun`, but yield each completed step; the next step starts when the caller requests it.
 
-        While the caller handles a step of a lane, running agents and processes of other lanes continue, but nothing new is
-        started.
+        While the caller handles a step of a lane, running agents and processes of other lanes continue, but no new ones
+        start.
         """
         running = self._running(until, steps)
         try:
@@ -435,21 +436,23 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def reply(self, answer: str | Mapping[str, JSON], *, lane: str | None = None) -> StepRecord:
         """Answer the socket that waits for a person, a question of an agent, or the socket that failed.
 
-        An object is written in the form of the socket's handoff. An agent that holds the cast gets the text in the same
-        conversation. If a cast failed or was aborted within a visit, the text replaces the missing answer, also of a
-        utility, whose text is read as its stdout (R6-R10). Journal, why and timeline show that it was answered by hand.
+        An object is converted to the handoff format of the socket. An agent that holds the cast receives the text in
+        the same conversation. If a cast failed or was aborted within a visit, the text replaces the missing answer of
+        the agent, or the missing stdout of the utility (R6-R10). The journal, ``why`` and the timeline show that a
+        person answered.
 
         An answer that breaks the rules of the handoff is refused with all its issues: nothing is recorded, no repair turn
         is used up, and the socket keeps waiting (R42).
 
         Args:
             answer: text or a value; in a notebook also a $variable.
-            lane: the lane, if lanes are at work or stopped; may be left out if only one waits for a person, or failed.
+            lane: the lane, if lanes are running or stopped; may be left out if only one lane failed or waits for a
+                person.
 
         Raises:
             ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; ``issues`` has the details.
-            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), there is no such running lane
-                (``unknown_lane``), or the cast stopped after a complete answer (``nothing_owed``).
+            MateriaError: no agent waits for an answer (``not_waiting``, ``not_an_agent``), there is no such running
+                lane (``unknown_lane``), or the cast stopped after a complete answer (``nothing_owed``).
         """
         if lane is None and self.status == "held" and isinstance(answer, str):
             return self.approvals.answer(answer)
@@ -469,7 +472,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return work.session.steps[-1]
 
     def _reply_in(self, work: Work, answer: str | Mapping[str, JSON]) -> None:
-        """Handle a person's answer to the waiting visit, or to the visit where the cast or the lane stopped."""
+        """Handle a person's answer for the waiting visit, or for the visit at which the cast or the lane stopped."""
         state = work.session.state
         stopped = self.failure is not None or state.failure is not None
         visit = state.at if stopped else decide.waiting(work.session)
@@ -488,7 +491,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """Ask a multi-turn agent to change its draft, in the conversation of this visit.
 
         Args:
-            message: what to change.
+            message: the requested change.
         """
         return self._record(decide.refine, clean(message))
 
@@ -496,8 +499,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """Accept an agent's draft and ask for its final result, or accept the output with which an agent holds the cast.
 
         Args:
-            decision: for an output that holds the cast: the verdict (satisfied, not_satisfied), or any socket to continue at;
-                the output's own verdict if left out.
+            decision: the verdict (``satisfied`` or ``not_satisfied``) on an output that holds the cast, or a socket to
+                continue at; the verdict of the output if left out.
             lane: the held lane, if there are several.
 
         Raises:
@@ -521,12 +524,12 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def abort(self, reason: str = "stopped by the person", *, leave: bool = False) -> None:
         """Abort the cast at its current socket; retry continues it.
 
-        A step that runs in another thread is ended first.
+        A step that runs in another thread is stopped first.
 
         Args:
             reason: the reason, for the journal.
-            leave: abandon a function that does not return, and discard its answer. A function in the main thread ends only
-                by an interrupt of the kernel.
+            leave: abandon a function that does not return, and discard its answer. Only an interrupt of the kernel ends
+                a function in the main thread.
         """
         if leave:
             self.runner.stop.leave()
@@ -543,8 +546,8 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """Continue where a cast failed or was aborted: run the socket again, from its first prompt.
 
         Args:
-            turn: only ask the interrupted turn again: same prompt, same conversation, same tool calls so far.
-            limit: continue past the limit that stopped the cast, which is raised once.
+            turn: repeat only the interrupted turn, with the same prompt, conversation and completed tool calls.
+            limit: raise the limit that stopped the cast once, and continue.
 
         Raises:
             MateriaError: the cast has not stopped (``not_stopped``), there is nothing to run or ask again
@@ -574,15 +577,15 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def skip(self, note: str, *, item: bool = False) -> StepRecord:
         """Continue a failed cast without the socket where it failed or, with ``item``, without the whole work item.
 
-        The state stays as it is, and the first ``always`` edge is taken (R3). The note is written to the journal.
+        The state does not change, and the cast follows the first ``always`` edge (R3). The journal stores the note.
 
         Args:
-            note: the reason, for the journal and for why.
+            note: the reason, shown by ``why``.
             item: skip the whole work item and start the next one (R46).
 
         Raises:
-            MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), it stopped
-                after a socket that had answered (``nothing_owed``), or at no work item (``no_item``).
+            MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), the last socket had
+                already answered (``nothing_owed``), or the cast has no current work item (``no_item``).
         """
         with self.runner.lock():
             self.runner.begin()
@@ -592,19 +595,22 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return self.steps[-1]
 
     def back(self, step: int, *, files: bool = False, discard_edits: bool = False) -> None:
-        """Continue from an earlier step; later steps are kept as a branch, and your edits since then are applied again.
+        """Continue from an earlier step.
 
-        Project files stay as they are unless ``files`` is set.
+        Later steps become an abandoned branch, and your later edits are applied again.
+
+        Project files do not change unless ``files`` is set.
 
         Args:
             step: the step to continue from; 0 is the start.
-            files: whether to restore the project's files as of that step too, if they are saved; the current ones are saved first.
+            files: whether to restore the saved project files of that step too; the current files are saved first.
             discard_edits: whether to continue without the edits made after that step.
 
         Raises:
-            MateriaError: there is no such step (``no_step``), its files were not kept (``not_kept``), a file that was never kept
-                would be overwritten (``in_the_way``), an edit does not fit the earlier state (``edits_lost``), or the cast
-                did not continue from that step (``back``). Nothing is changed in these cases.
+            MateriaError: there is no such step (``no_step``), its files were not saved (``not_kept``), a file without a
+                saved copy would be overwritten (``in_the_way``), an edit does not fit the earlier state
+                (``edits_lost``), or the cast did not continue from that step (``back``). Nothing is changed in these
+                cases.
         """
         number = self.steps.at(step).number if step else 0
         command = partial(decide.back_to, discard_edits=discard_edits)
@@ -619,14 +625,15 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
         """Start another cast from a step, in its own directory; this cast does not change (R55).
 
-        A read-only cast can be forked too, also while another program runs it. A cast of the reference engine is replayed
-        in its own loadout up to the step.
+        A read-only cast can be forked too, also while another program runs it. A cast of the reference engine is
+        replayed in its own loadout up to the step.
 
-        It begins with a copy of the agents, pins and breakpoints; later changes of these in one of the casts do not affect
-        the other (R47).
+        The new cast has copies of the agents, pins and breakpoints; later changes in one cast do not affect the other
+        cast (R47).
 
         Args:
-            step: the step to begin after, without later edits; 0 is the start. The current state with all edits if left out.
+            step: the step after which the fork starts, without later edits; 0 is the start. If left out, the fork has
+                the current state with all edits.
             root: the parent of the new run directory; by default, the same as for this cast.
 
         Raises:
@@ -664,28 +671,28 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         *,
         at_once: int = 1,
     ) -> Attempts:
-        """Ask the waiting turn, or the next one, several times, and compare the answers side by side.
+        """Ask for several answers to the waiting or next turn, and compare the answers side by side.
 
-        The cast does not change: nothing is written to the journal, the usage does not count, and tools that change something
-        wait for approval instead of running. Taking an attempt makes it the answer::
+        The cast does not change: nothing is written to the journal, the usage is not added, and tools that change
+        something wait for approval. ``take`` uses an attempt as the answer::
 
             tried = cast.attempt("Socket-3", n=2, agents=["openai:gpt-5-mini", "anthropic:claude-haiku-4-5"])
             tried.take(3)  # or tried.pin(3)
 
         Args:
-            socket: the expected waiting or next socket; an error if it is another one.
-            n: the number of times that each agent is asked with each prompt.
+            socket: the waiting or next socket; a different socket is an error.
+            n: the number of attempts for each agent and prompt.
             agents: the agents, each as for ``Workbench.agent``; the agent of the socket if left out.
-            prompts: other prompts of the materia, with the same variables, or texts of prompt layers by name; None is the
-                prompt as it is, which is asked if this is left out.
+            prompts: other prompts of the materia, with the same variables, or texts of prompt layers by name; None is
+                the unchanged prompt, which is also the default.
             at_once: the number of attempts that run at the same time, in threads.
 
         Returns:
             The attempts, shown as a table. ``cast.now.attempts`` has the latest ones, also after an interrupt.
 
         Raises:
-            MateriaError: no turn of an agent waits there (``not_waiting``, ``not_an_agent``). If an agent fails, the result
-                is an attempt without an answer.
+            MateriaError: the socket has no waiting turn of an agent (``not_waiting``, ``not_an_agent``). If an agent
+                fails, the result is an attempt without an answer.
         """
         self.runner.attempts = attempts = Attempts(self.runner, socket, n, agents, prompts)
         attempts.ask(at_once)

@@ -1,4 +1,4 @@
-"""The editable breakpoints of loadouts and casts, which are stored in files."""
+"""Editable breakpoints of loadouts and casts, stored in files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoin
 """The reason why a run stopped."""
 
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
-"""The reason why a run stops, for each status in which a cast does not continue by itself."""
+"""Reason why a run stops, by status; only statuses in which a cast does not continue by itself are included."""
 BreakpointEdit: TypeAlias = Callable[[Sequence[Breakpoint]], Iterable[Breakpoint]]
-"""A function that receives the stored breakpoints and returns the new breakpoints."""
+"""A function that maps the stored breakpoints to the new breakpoints."""
 
 
 class Breakpoints:
@@ -37,7 +37,7 @@ class Breakpoints:
 
     Attributes:
         breakpoints: the breakpoints, in the order in which they were added.
-        problem: the reason why they could not be read or stored; empty after it was reported.
+        problem: the reason why the breakpoints could not be read or stored; empty after the reason was reported.
     """
 
     def __init__(self, path: Path | None = None, loadout: str = "") -> None:
@@ -92,8 +92,8 @@ class EditableBreakpoints(BreakpointSet, ABC):
             condition: stop only if this condition holds, such as ``state.score < 3``; see ``condition_of`` in
                 ``materia_nb.cast.breakpoint``. To stop at a function of the cast, use ``cast.run(until=function)``.
             kind: stop ``after`` the socket; or when its output is ``refused``, before the repair turn; when it is
-                ``not_satisfied``; when it is the ``same_again`` as for an earlier visit with the same item (R64); or when it
-                is an ``empty_answer``: accepted after a refusal, with far less in it than the refused output (R64).
+                ``not_satisfied``; when it is the ``same_again`` as for an earlier visit with the same item (R64); or
+                when it is an ``empty_answer``: an accepted repair with much less content than the refused output (R64).
             edge: stop when this edge of the socket is taken: its number, from 1, or a target socket or ``end``.
                 A loop that is skipped because its list is empty takes no edge.
             nth: stop only the n-th time in a cast, or in each lane; the condition does not affect the count.
@@ -120,15 +120,16 @@ class EditableBreakpoints(BreakpointSet, ABC):
     def every(self, amount: float, unit: Unit, socket: str | None = None) -> None:
         """Make runs stop each time that an amount of tokens, cost, time or turns has been used.
 
-        Unlike the budget, which fails a cast, this is a soft limit: ``run`` continues past it. The usage of
-        abandoned steps counts. A lane counts separately, and toward the cast after the lanes have joined::
+        Unlike the budget, which fails a cast, this is a soft limit: ``run`` continues past it. The usage of abandoned
+        steps is included. Each lane is counted separately, and added to the cast after the lanes have joined::
 
             cast.breakpoints.every(20_000, "tokens")
             cast.breakpoints.every(0.5, "usd", socket="Socket-2")
 
         Args:
             amount: the amount, above 0.
-            unit: ``tokens``, ``usd``, ``seconds`` at work, or ``turns`` of agents; unreported usage does not count (R56).
+            unit: ``tokens``, ``usd``, ``seconds`` of working time, or ``turns`` of agents; unreported usage is not
+                counted (R56).
             socket: count the usage of this socket only; of the whole cast if left out.
 
         Raises:
@@ -169,12 +170,12 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if not is_removed(breakpoint_)])
 
     def remove(self, *removed: Breakpoint) -> None:
-        """Remove the breakpoints for the same events."""
+        """Remove all breakpoints that stop at the same events as the given breakpoints."""
         events = {breakpoint_.every_time for breakpoint_ in removed}
         self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if breakpoint_.every_time not in events])
 
     def toggle(self, breakpoint_: Breakpoint) -> None:
-        """Add a breakpoint, or remove it if it exists; raises the same errors as :meth:`put`."""
+        """Add a breakpoint, or remove it if it exists; raise the same errors as :meth:`put`."""
         if breakpoint_.every_time in {other.every_time for other in self}:
             self.remove(breakpoint_)
         else:
@@ -195,7 +196,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
 
     @abstractmethod
     def change(self, edit: BreakpointEdit) -> None:
-        """Replace the stored breakpoints with the breakpoints that ``edit`` returns for them."""
+        """Replace the stored breakpoints with the result of ``edit``."""
 
     def _condition_spec(self, socket: str | None, edge: int | str | None, kind: OutputKind | None) -> Breakpoint:
         """Return the breakpoint that the arguments of :meth:`add` describe."""
@@ -223,8 +224,8 @@ class EditableBreakpoints(BreakpointSet, ABC):
 class CastBreakpoints(EditableBreakpoints):
     """The breakpoints of one cast: ``cast.breakpoints``.
 
-    A cast has the breakpoints of the workbench for its loadout. The first change here makes a copy, which belongs to the
-    cast alone (R47) and is stored in the run directory.
+    A cast has the breakpoints that the workbench stores for its loadout. The first change creates a copy that belongs
+    to the cast alone (R47) and is stored in the run directory.
     """
 
     def __init__(self, runner: Runner) -> None:
@@ -243,7 +244,7 @@ class CastBreakpoints(EditableBreakpoints):
         self._tell_problem()
 
     def begin_as(self, other: CastBreakpoints) -> None:
-        """Copy the breakpoints of another cast if it has its own; otherwise follow the same workbench."""
+        """Copy the breakpoints of another cast if it has its own; otherwise use the same workbench's breakpoints."""
         self.follow(other._followed)
         if other._own is not None:
             self.change(lambda _: other)
@@ -253,14 +254,14 @@ class CastBreakpoints(EditableBreakpoints):
         return (self._own or self._followed).breakpoints
 
     def reached(self, lane: str = "") -> bool:
-        """Return True if the cast, or one of its lanes, is at a breakpoint."""
+        """Return True if the cast, or one of its lanes, has reached a breakpoint."""
         return bool(self._all) and bool(self._runner.snapshot().lane(lane).breakpoints_hit)
 
     def change(self, edit: BreakpointEdit, *, of_all: bool = False) -> None:
         """Change the breakpoints of this cast.
 
-        ``of_all`` marks a change for all casts of the loadout; it has no effect unless this cast has its own
-        breakpoints.
+        If ``of_all`` is set, the change applies to all casts of the loadout; it has no effect unless this cast has its
+        own breakpoints.
         """
         if self._own is None and not of_all:
             writable = self._runner.journal is not None
@@ -281,8 +282,8 @@ class CastBreakpoints(EditableBreakpoints):
 class LoadoutBreakpoints(EditableBreakpoints):
     """The breakpoints of all casts of a loadout: ``wb.breakpoints``, ``%materia break``.
 
-    A change applies to casts without breakpoints of their own, and to the current cast. The breakpoints are stored in a
-    file of the project.
+    A change applies to the current cast and to casts without breakpoints of their own. A file of the project stores the
+    breakpoints.
     """
 
     def __init__(self, breakpoints: Breakpoints, graph: Graph, current: CastBreakpoints | None) -> None:
@@ -302,7 +303,7 @@ class LoadoutBreakpoints(EditableBreakpoints):
 
 
 def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
-    """Raise MateriaError (``unknown_edge``) if the socket does not have this edge."""
+    """Raise MateriaError (``unknown_edge``) if the socket does not have the given edge."""
     exits = [route.target for loop in graph.loops.values() for route in loop.routes if route.source == socket.id]
     targets = dict.fromkeys([*(edge_.to for edge_ in socket.edges), *exits, END])
     if edge in targets or (isinstance(edge, int) and 1 <= edge <= len(socket.edges)):

@@ -43,10 +43,10 @@ from materia_nb.utilities.utility_step import with_absolute_paths
 
 
 def budget_limit(text: str) -> tuple[Bound, float]:
-    """Return the limit of a budget, written as ``20000`` (tokens), ``$1`` or ``2.50 USD``, ``60 seconds``, ``10 turns``.
+    """Parse a budget limit such as ``20000`` (tokens), ``$1``, ``2.50 USD``, ``60 seconds`` or ``10 turns``.
 
     Raises:
-        MateriaError: the text is not such a limit (``bad_budget``).
+        MateriaError: the text is not a budget limit (``bad_budget``).
     """
     amount = text.strip().lower().replace(",", "").replace("_", "")
     with_unit = f"{amount} tokens" if amount.isascii() and amount.isdigit() else amount
@@ -81,8 +81,8 @@ class Edits:
     ) -> tuple[str, ...]:
         """Replace the work items; each item keeps its standing, retries and follow-up (R46).
 
-        The list is ordered for the loop that the cast is in: items that are done come first, in their order, then the
-        item being worked on, then the open items in the order given. Each open item is entered exactly once::
+        The list is sorted for the current loop: completed items first, then the current item, then the open items in
+        the given order. Each open item is entered exactly once::
 
             cast.edit.items([last, *others])        # the last item first
             cast.edit.items(all_but_this, abandon=True)  # give up the item being worked on
@@ -92,16 +92,16 @@ class Edits:
 
         Args:
             items: the new list; each item has exactly a title and a context (R9).
-            origins: the index of each item in the old list, None for a new item. If left out, an item is matched with an
-                equal item, otherwise with one of the same title, otherwise it is new.
-            repeat: indices in the old list of items that are done or skipped, to be worked on again: before the other open
-                items, with new retries and follow-up.
-            abandon: whether to give up the item being worked on. It stays in the list as skipped, and the cast continues
-                with the next item at the socket by which the loop is entered.
+            origins: the index of each item in the old list, None for a new item. If left out, an item is matched with
+                an equal item or, failing that, with an item of the same title; other items are new.
+            repeat: indices, in the old list, of done or skipped items to repeat before the other open items, with new
+                retries and follow-up.
+            abandon: whether to abandon the current item. The item stays in the list as skipped, and the cast continues
+                with the next item at the entry socket of the loop.
 
         Raises:
-            MateriaError: an item breaks a rule or the indices do not fit (``items``), the item being worked on would be
-                removed (``working``), or a step is running (``busy``). Nothing is changed in these cases.
+            MateriaError: an item breaks a rule or the indices do not fit (``items``), the current item would be removed
+                (``working``), or a step is running (``busy``). Nothing is changed in these cases.
         """
         typed: object = items  # values from a notebook need not fit the annotation
         if not isinstance(typed, list | tuple):
@@ -125,7 +125,7 @@ class Edits:
         """Abandon the current work item and continue with the next; see :meth:`items`.
 
         Raises:
-            MateriaError: no item is being worked on (``no_item``), or as :meth:`items`.
+            MateriaError: there is no current item (``no_item``), or as :meth:`items`.
         """
         snapshot = self._runner.snapshot()
         if WORKED_ON not in snapshot.standings:
@@ -150,8 +150,8 @@ class Edits:
             value: the value.
 
         Raises:
-            MateriaError: the path is empty (``bad_path``) or leads past the end of a list (``path``), or as :meth:`items`
-                and :meth:`state`.
+            MateriaError: the path is empty (``bad_path``) or has an index past the end of a list (``path``), or as
+                :meth:`items` and :meth:`state`.
         """
         segments = path_segments(path)
         before: dict[str, JSON] = dict(self._runner.session.state.data)
@@ -172,11 +172,11 @@ class Edits:
     def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
         """Replace the data of the state.
 
-        The lists of loops are ordered as in :meth:`items`, and the same sentences are returned.
+        The lists of loops are sorted as in :meth:`items`, and the same sentences are returned.
 
         Raises:
-            MateriaError: the data is not JSON, the item being worked on would be removed (``working``), or a step is
-                running (``busy``).
+            MateriaError: the data is not JSON, the current item would be removed (``working``), or a step is running
+                (``busy``).
         """
         typed: object = data
         if not isinstance(typed, Mapping):
@@ -186,15 +186,15 @@ class Edits:
     def prompt(self, part: str, text: str) -> Prompt:
         """Change one part of the waiting prompt for this turn only, and return the prompt; enter the next socket if needed.
 
-        A failed turn then waits again, and the next step asks it with the new text. Other turns and visits keep the
-        prompt of the materia. A later change of the state restores the prompt of this turn too.
+        A failed turn waits again, and the next step uses the new text. Other turns and visits keep the prompt of the
+        materia. A later change of the state also restores the original prompt of this turn.
 
         Args:
             part: the name of the part, such as ``request``, ``task``, ``item`` or ``return``.
             text: the new text; an empty text removes the part.
 
         Raises:
-            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), the prompt has no such part
+            MateriaError: no agent waits for an answer (``not_waiting``, ``not_an_agent``), the prompt has no such part
                 (``unknown_part``), or a step is running (``busy``).
         """
         self._runner.refuse_while_running()
@@ -213,12 +213,13 @@ class Edits:
 
         Args:
             materia: the name of the materia.
-            definition: the definition as in a config; the current definition in the workbench if left out.
+            definition: the definition in config format; the current definition in the workbench if left out.
             owner: the directory of its config file, in which its scripts are searched for (R24).
 
         Raises:
-            MateriaError: the cast has no such materia (``unknown_materia``), other fields changed or none
-                (``redefine``), it is invalid, or a step is running (``busy``). Nothing is changed in these cases.
+            MateriaError: the cast has no such materia (``unknown_materia``), other fields or no fields changed
+                (``redefine``), the definition is invalid, or a step is running (``busy``). Nothing is changed in these
+                cases.
         """
         if definition is None:
             known, owners = self._runner.definitions() if self._runner.definitions else ({}, {})
@@ -243,21 +244,23 @@ class Edits:
                     self._runner.messages.append(" ".join(str(error).split()))
 
     def undo(self) -> None:
-        """Undo the last edit, if no step has been completed since."""
+        """Undo the last edit, if no step was completed after the edit."""
         self._runner.edit(decide.undo)
 
     def output(self, output: str | Mapping[str, JSON], *, discard_edits: bool = False) -> StepRecord:
-        """Replace the output of the last step, check it and decide the next socket again; the original output is kept.
+        """Replace the output of the last step, validate the new output and decide the next socket again.
 
-        Your edits since that step began are applied again.
+        The journal keeps the original output.
+
+        Your edits since the start of the step are applied again.
 
         Args:
-            output: the corrected output; an object is written as the socket hands over, as in ``reply``.
-            discard_edits: whether to continue without the edits made since that step began.
+            output: the corrected output; an object is converted to the handoff format of the socket, as in ``reply``.
+            discard_edits: whether to continue without the edits made since the start of the step.
 
         Raises:
-            MateriaError: the corrected output breaks the handoff's rules (kind ``edit_output``), the cast has gone on since,
-                or an edit does not fit the corrected state (``edits_lost``).
+            MateriaError: the corrected output breaks the rules of the handoff (``edit_output``), the cast has continued
+                in the meantime, or an edit does not fit the corrected state (``edits_lost``).
         """
         steps = self._runner.session.steps
         write = self._runner.rules.sockets[steps[-1].socket].write if steps else None
@@ -284,7 +287,7 @@ class Edits:
             self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **limits))
 
     def budget_in_words(self, text: str) -> None:
-        """Change one limit of the budget, written as for :func:`budget_limit`; ``none`` removes all limits.
+        """Change one limit of the budget; ``none`` removes all limits. For the format see :func:`budget_limit`.
 
         Raises:
             MateriaError: the text is not a limit (``bad_budget``).
@@ -296,11 +299,11 @@ class Edits:
             self._set_budget({bound.field: limit})
 
     def remember(self, number: int) -> Suggestion:
-        """Save a suggestion to the knowledge of the project, which later casts receive.
+        """Add a suggestion to the project knowledge, which later casts receive.
 
         Raises:
-            MateriaError: there is no such suggestion (``no_suggestion``), it cannot be written, or its section of the
-                document is not a list (``bad_context``).
+            MateriaError: there is no such suggestion (``no_suggestion``), the file cannot be written, or the section
+                for the suggestion is not a list (``bad_context``).
         """
         with self._runner.lock():
             self._runner.begin()
@@ -355,8 +358,8 @@ class Labels(Shown):
             cast.labels.add(name="first-good-one", tag="rain, short", verdict="good")
             cast.labels.add(3, note="It should have asked.", verdict="bad", by="Ana")
 
-        A cast's name can be used wherever its id can. Fields that are left out do not change; ``""`` removes a name, a note
-        or a verdict.
+        You can use the name of a cast instead of its id. Fields that are left out do not change; ``""`` removes a name,
+        a note or a verdict.
 
         Args:
             step: the number of a step; the cast itself if left out.
@@ -387,7 +390,7 @@ class Labels(Shown):
 
 
 def _index_of(items: Sequence[JSON], reference: int | str) -> int:
-    """Return the index of an item, given by its number from 1, its key or its title."""
+    """Return the index of an item; ``reference`` is its number from 1, its key or its title."""
     titles = [item_label(item, "") for item in items]
     matches = [index for index, title in enumerate(titles) if title == reference]
     number = str(reference).upper().removeprefix("WI-")
@@ -431,10 +434,10 @@ def _redefined(
 
 
 class Approvals(ApprovalsNow):
-    """The requests of agents to a person in one cast, and the commands that answer them."""
+    """The requests of the agents of one cast to a person, and the commands that answer these requests."""
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:
-        """Wrap the requests in the cast of ``runner`` or in one lane; by default, in the only lane that asks."""
+        """Create the approvals of a cast or of one lane; by default, of the only lane with a request."""
         asks = [] if lane is not None else runner.lanes_that_ask
         name = lane if lane is not None else asks[0] if len(asks) == 1 else None
         if name is None:
@@ -458,17 +461,17 @@ class Approvals(ApprovalsNow):
         return self._work.session.steps[-1]
 
     def allow(self, *tools: str) -> None:
-        """Allow these tools (``bash``, ``edit``, ``write``, ``server.tool``) to run without asking, in this cast only.
+        """Allow tools (``bash``, ``edit``, ``write``, ``server.tool``) to run without approval, in this cast only.
 
         Raises:
-            MateriaError: a name is not the name of a tool that needs approval (``unknown_tool``).
+            MateriaError: a name does not belong to a tool that needs approval (``unknown_tool``).
         """
         with self._runner.lock():
             self._runner.begin()
             self._runner.run_command(approvals.allow, self.allowed | approvals.known_tools(self._runner.rules, tools))
 
     def disallow(self, *tools: str) -> None:
-        """Revoke the approval of these tools; of all tools if none is named."""
+        """Require approval again for the named tools, or for all tools if no name is given."""
         with self._runner.lock():
             self._runner.begin()
             removed = approvals.known_tools(self._runner.rules, tools) if tools else self.allowed
@@ -488,16 +491,16 @@ class Approvals(ApprovalsNow):
     ) -> StepRecord:
         """Approve the requested tool calls, or the one exact command, and continue the agent.
 
-        The approval of a command is for one use and expires.
+        The approval of a command is valid for one use, and expires.
 
         Args:
             always: whether later calls of the same tools need no approval in this cast.
-            calls: the tool calls that you reviewed; if other calls wait by now, nothing is approved.
-            lane: the asking lane, if there are several.
+            calls: the tool calls that you reviewed; if different calls wait in the meantime, nothing is approved.
+            lane: the lane with the request, if there are several.
 
         Raises:
-            MateriaError: nothing waits for approval, or other calls than ``calls`` wait (``not_asked``), the request has
-                expired (``approval``), or several lanes ask (``which_lane``).
+            MateriaError: nothing waits for approval, or calls other than ``calls`` wait (``not_asked``); the request
+                has expired (``approval``); or several lanes have a request (``which_lane``).
         """
         if lane is not None:
             return self.in_lane(lane).approve(always=always, calls=calls)
@@ -507,12 +510,12 @@ class Approvals(ApprovalsNow):
         return self._ask(approvals.approve, self._asked())
 
     def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None, lane: str | None = None) -> StepRecord:
-        """Deny the tool calls, or the command, for which the agent asks approval. The agent then continues.
+        """Deny the requested tool calls or command, and continue the agent.
 
         Args:
             reason: the reason, for the agent.
             calls: as for :meth:`approve`.
-            lane: the asking lane, if there are several.
+            lane: the lane with the request, if there are several.
         """
         if lane is not None:
             return self.in_lane(lane).deny(reason, calls=calls)
@@ -539,7 +542,7 @@ class Approvals(ApprovalsNow):
         """Accept the output with which an agent holds the cast, and continue.
 
         Args:
-            satisfied: the verdict; that of the output if left out.
+            satisfied: the verdict; the verdict of the output if left out.
             target: the socket to continue at (``end`` for the end), regardless of the edges.
 
         Raises:
@@ -589,8 +592,8 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
 def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") -> Pin:
     """Return a pin to the outputs of a socket or materia in a cast.
 
-    With ``visit``, use the output of that visit. Otherwise use all visits if the outputs are from another cast
-    (``origin``), or the latest output of this cast.
+    If ``visit`` is set, use the output of that visit. Otherwise use all visits of another cast (``origin``), or the
+    latest output of this cast.
     """
     steps: list[StepRecord] = []
     for line in (cast.steps, *reversed(cast.abandoned)):  # outputs on abandoned branches count too
@@ -675,7 +678,7 @@ class Pins(Mapping[str, Pin]):
         return repr(dict(self))
 
     def add(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
-        """Pin a socket, or a materia in every socket, to an answer, from the next step on.
+        """Pin a socket, or all sockets of a materia, to an answer, from the next step on.
 
         A pinned utility starts no process; the pinned text is read as its stdout. A pin is kept when the cast is resumed or
         forked. A pinned function is lost when its kernel ends; the cast then stops before the socket::

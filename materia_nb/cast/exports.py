@@ -1,7 +1,7 @@
 """Exports of a cast as a page, a recording, a test or files (``cast.export``), and the reader of recordings.
 
-A recording has no paths, keys or other data of the machine. A notebook that is shipped with a recording runs the same
-way without a model.
+A recording does not contain paths, keys or other data about the machine. A notebook that is shipped with a recording
+gives the same results without a model.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Exports:
         return write_export(Path(path), "page", cast_page_html(self._runner.snapshot()))
 
     def recording(self, path: str | Path) -> Path:
-        """Write the answers as a recording that can answer in other casts, and return its path."""
+        """Write the answers of the cast to a file that can be used as an agent in other casts, and return its path."""
         text = json.dumps(recording_of(self._runner.snapshot()), ensure_ascii=False, indent=1) + "\n"
         return write_export(Path(path), "recording", text)
 
     def derived_files(self) -> None:
-        """Write the files derived from the journal now, instead of when the run stops."""
+        """Write the files derived from the journal now, without waiting for the end of the run."""
         self._runner.write_now()
 
     def contexts(self) -> Path:
@@ -77,12 +77,12 @@ class Exports:
 
         Args:
             path: the file.
-            follows: the config file whose loadout of that name is tested; the loadout of this cast, which the case
-                contains, if left out.
+            follows: the config file to test; it must have a loadout of the same name. If left out, the test uses a copy
+                of the loadout of this cast.
 
         Raises:
-            MateriaError: a replay of the answers does not have the same route and state (``no_test``), or the cast is only
-                shown as recorded.
+            MateriaError: a replay of the answers does not have the same route and state (``no_test``), or the cast is
+                shown from its records only.
         """
         self._runner.snapshot().needs_castable()
         target = Path(path).absolute()
@@ -94,7 +94,7 @@ class Exports:
 RECORDING_FORMAT: Final = "materia-nb recording 1"
 _RECORDING: Final = OwnFormat("recording", RECORDING_FORMAT, "write one of the current cast with export recording FILE")
 _META: Final = ("model", "provider", "finish")
-"""The metadata of answers that is recorded; other metadata may contain paths or keys."""
+"""The metadata of answers that recordings include; other metadata may contain paths or keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
     "work": "work",
     "repair": "repair",
@@ -149,7 +149,7 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
 
 
 def read_recording(path: Path) -> RecordedAgent:
-    """Return an agent that gives the answers of the recording in a file.
+    """Return an agent that repeats the recorded answers in a file.
 
     Raises:
         MateriaError: the file cannot be read (``no_recording``), or is not a recording (``bad_recording``).
@@ -158,7 +158,7 @@ def read_recording(path: Path) -> RecordedAgent:
 
 
 def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
-    """Return an agent with this name that gives the answers of a recording."""
+    """Return an agent that repeats the answers of a recording."""
     turns = _RECORDING.checked(recording, where).get("turns")
     turns_of_visit: dict[tuple[str, int], list[RecordedTurn]] = {}
     for number, turn in enumerate(turns if isinstance(turns, list) else [None]):

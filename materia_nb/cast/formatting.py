@@ -57,7 +57,7 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
 
 
 class Listed(Shown, Sequence[_T], Generic[_T]):
-    """A sequence that is displayed as a table and equals any sequence with equal values."""
+    """A sequence that is displayed as a table and is equal to any sequence with the same values."""
 
     __slots__ = ("_all",)
 
@@ -134,12 +134,12 @@ class EventsView(TableOf[MateriaEvent]):
 
 
 class StepList(Listed[StepRecord]):
-    """The steps of a cast at one moment; ``steps[-1]`` is the latest."""
+    """A fixed list of the steps of a cast; ``steps[-1]`` is the latest step."""
 
     __slots__ = ("_graph", "_note")
 
     def __init__(self, steps: Sequence[StepRecord], graph: Graph, note: str = "") -> None:
-        """Wrap ``steps`` of a cast of ``graph``; ``note`` is a line about steps that are not in the list."""
+        """Create a list of the steps of a cast of ``graph``; ``note`` describes steps that are not in the list."""
         super().__init__(steps)
         self._graph, self._note = graph, note
 
@@ -160,7 +160,7 @@ class StepList(Listed[StepRecord]):
         return nth(self._all, number)
 
     def ask(self, expression: str) -> list[OutputMatch]:
-        """Return the matches of a JSONPath or a dotted path in the outputs, each with its step.
+        """Query the outputs with a JSONPath or a dotted path, and return each match with its step.
 
         Example: ``cast.steps.ask("$.workItems[*].title")``.
 
@@ -204,8 +204,8 @@ class StepList(Listed[StepRecord]):
     def frame(self) -> Any:
         """Return the steps as a pandas data frame, one step per row, with the columns ``STEP_FIELDS`` of this module.
 
-        ``started`` is a time in UTC. ``seconds`` is the working time and ``waited`` the waiting time, empty if unknown.
-        ``input``, ``output`` and ``tokens`` count tokens; ``cost`` has the unit of the agents.
+        ``started`` is a time in UTC. ``seconds`` is the working time, ``waited`` is the waiting time; both are empty if
+        unknown. ``input``, ``output`` and ``tokens`` are numbers of tokens; ``cost`` is in the currency of the agents.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -329,7 +329,7 @@ _MAX_READ: Final = 4_000
 
 
 def output_words(step: StepRecord) -> str:
-    """Return a summary of an output: its prose (R62), context or work item titles, else its beginning."""
+    """Return a summary of an output: its prose (R62), its context, its work item titles, or else its first words."""
     shown = step.shown
     reading = None if shown != step.output else step.reading
     fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
@@ -348,7 +348,7 @@ def output_words(step: StepRecord) -> str:
 
 
 def how_it_came(step: StepRecord) -> list[str]:
-    """Return notes on an output that is not a plain answer, such as repairs, drafts, a pin or a correction."""
+    """Return notes on the origin of an output, such as repairs, drafts, a pin or a correction."""
     modes = [turn.mode for turn in step.turns]
     counts = ((modes.count("draft"), "draft"), (modes.count("repair"), "repair"))
     marks = [counted(count, word) for count, word in counts if count]
@@ -372,7 +372,7 @@ def verdict_words(step: StepRecord, max_chars: int) -> str:
 
 
 def way_words(step: StepRecord) -> str:
-    """Return, as text, the target of a step, its failure, or a note that it waits."""
+    """Return a text about the result of a step: its target, its failure, or a note that it waits."""
     decision = step.decision
     if decision is None or decision.by in ("reissue", "finalize"):
         return "waiting"
@@ -387,19 +387,19 @@ def way_words(step: StepRecord) -> str:
 def failure_words(kind: str) -> str:
     """Return the description of a failure kind as the predicate of a sentence.
 
-    Unknown kinds, as of third-party agents, return the description of ``OTHER_FAILURE``.
+    For unknown kinds, such as those of third-party agents, return the description of ``OTHER_FAILURE``.
     """
     return str(FAILURES.get(kind, FAILURES[OTHER_FAILURE])["description"])
 
 
 FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_package_toml(__file__, "failures.toml")
-"""The description of each kind of failure, and ways to fix it."""
+"""Description of each failure kind, and possible fixes."""
 OTHER_FAILURE: Final = "agent_error"
-"""The entry for unknown kinds of failure."""
+"""Description and fixes for unknown failure kinds."""
 
 
 def record_view(step: StepRecord) -> View:
-    """Return a view of one step with its target, its duration, its output and its agent's reasoning."""
+    """Return a view of one step with its target, duration and output, and the reasoning of the agent."""
     took, issues = step_time(step).words, step.reading.issues if step.reading else ()
     blocks = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
     blocks += lines(issue.line for issue in issues)
@@ -412,7 +412,7 @@ view_registry[StepRecord] = record_view
 
 
 def why_blocks(why: Why) -> list[Block]:
-    """Return the explanation of a step's target; the checked edges and exits, and the agent's reasoning, are folded."""
+    """Return the explanation of a step's target, with the checked edges and the agent's reasoning collapsed."""
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
     table = Table(("edge or exit", "taken", "reason"), rows)
     edges = [Fold("All edges and exits", [table], brief=10_000)] if rows else []
@@ -439,11 +439,11 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
 
 
 def when_words(then: int | None, now: float) -> str:
-    """Return a time in relative form: today 19:33, yesterday 16:05, Friday 9:12, 12 November, 3 May 2024.
+    """Format a time relative to now: today 19:33, yesterday 16:05, Friday 9:12, 12 November, 3 May 2024.
 
     Args:
         then: milliseconds since the epoch; None, or an impossible time, gives an empty text.
-        now: seconds since the epoch; days are those of this machine's time zone.
+        now: seconds since the epoch; days begin at midnight in the time zone of this machine.
     """
     time = _time(then)
     if time is None:
@@ -465,7 +465,7 @@ _WEEK: Final = 7
 
 
 def cost_words(cost: float | None, unpriced: int) -> str:
-    """Return a cost as text: empty if it is unknown, with ``at least`` if some turns have no price."""
+    """Format a cost as text: empty if the cost is unknown, prefixed with ``at least`` if some turns have no price."""
     if cost is None:
         return ""
     return f"{'at least ' if unpriced else ''}${cost:.{4 if 0 < cost < 1 else 2}f}"
@@ -474,7 +474,7 @@ def cost_words(cost: float | None, unpriced: int) -> str:
 def search_casts(entries: Iterable[CastEntry], query: str) -> list[CastEntry]:
     """Return the casts that match each word of ``query``, ignoring case.
 
-    A word is searched in name, request, loadout, tags, verdict, note, status, warnings, failure and id;
+    Each word is searched in name, request, loadout, tags, verdict, note, status, warnings, failure and id;
     ``loadout:essay``, ``tag:rain``, ``name:``, ``status:`` and ``request:`` search in that field only.
     """
     terms = [word.partition(":") for word in query.casefold().split()]

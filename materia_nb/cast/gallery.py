@@ -1,4 +1,4 @@
-"""The gallery of patterns and classic mistakes: small loadouts with answers and observations."""
+"""The gallery of loadout patterns and common mistakes: small loadouts with scripted answers and explanations."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class Card(Shown):
         name: the name of the card, such as ``critic-loop``; the name of a mistake does not reveal the bug.
         kind: ``pattern`` or ``mistake``.
         title: the title of the card.
-        purpose: one line: the purpose of a pattern, or the complaint about a mistake.
+        purpose: the purpose of a pattern, or the complaint about a mistake, in one line.
         request: the request of the card's cast.
         answers: the answers by materia, as for ``wb.cast(..., agents={"*": answers})``.
-        look: the observations to make in the card's cast.
+        look: the features of the card's cast that the reader should observe.
         document: the config, with one loadout.
         diagnosis: the bug of a mistake; None for a pattern.
         fix: the JSON Patch (RFC 6902) that fixes a mistake.
@@ -91,7 +91,7 @@ class Card(Shown):
 
     @property
     def graph(self) -> Graph | None:
-        """The resolved loadout, or None if it cannot be cast because of its mistake."""
+        """The resolved loadout, or None if its mistake makes it invalid."""
         return None if self.report.problems else build_graph(self.document, self.loadout)
 
     @property
@@ -111,8 +111,8 @@ class Card(Shown):
     def cases(self) -> tuple[Path, ...]:
         """The files of the card's test cases, which ``materia_nb.cast.cases`` reads and pytest runs.
 
-        The cases of the card's own casts come first. The cases in the folder with the card's name follow; they are written
-        by ``explore(...).save_tests``, one for each end and one for all visits.
+        First come the cases made from the card's casts. Then come the cases in the folder with the card's name, written
+        by ``explore(...).save_tests``: one for each end, and one for all visits.
         """
         own, explored = self.folder.glob(f"{self.name}.*{CASES}"), (self.folder / self.name).glob(f"*{CASES}")
         return (*sorted(own), *sorted(explored))
@@ -129,14 +129,14 @@ class Card(Shown):
         return [Line(self.purpose), drawn, opened, Heading("What to look at"), *look]
 
     def small(self) -> Html:
-        """Return the card as HTML: its title, its purpose, a small picture, and how to open it."""
+        """Return the card as HTML: its title, its purpose, a small picture and the command that opens it."""
         purpose, drawn, opened, *_ = self._blocks()
         picture = Html(fit_to_width(drawn.as_html(), _WIDTH, _HEIGHT))
         return html_panel(self.title, html_join([purpose.as_html(), picture, opened.as_html()]))
 
 
 class Gallery(Shown, Mapping[str, Card]):
-    """All cards by name, patterns first, displayed with small pictures.
+    """All gallery cards by name, patterns first, displayed with small pictures.
 
     Args:
         cards: the cards.
@@ -263,7 +263,7 @@ def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[st
 
 
 def laid_out(value: JSON, indent: int = 0) -> str:
-    """Return formatted JSON with each object and list on one line if it fits."""
+    """Format a value as JSON; objects and lists that fit on a line are not split."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or len(flat) + indent <= _LINE:
         return flat
@@ -284,7 +284,8 @@ _MARKED: Final[Mapping[str, JSON]] = {
     "exercise": {"tags": ["raises-exception"]},  # raises until it is solved; the tag lets the run of all cells continue
     "folded": {"jupyter": {"source_hidden": True}},
 }
-"""Metadata of a cell, by the word after its code fence. Cells marked ``castable`` are omitted if there is no cast."""
+"""Metadata of a notebook cell, by the word that follows the language of its code fence. Cells marked ``castable`` are
+omitted if there is no cast."""
 
 
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:

@@ -26,7 +26,7 @@ _END_S = 1.0
 
 
 class LaneWork(Work):
-    """The work of one lane; it uses the cast's journal and agents."""
+    """The work of one lane, with the journal and the agents of the cast."""
 
     def __init__(self, main: Work, lane: str, lanes: Lanes) -> None:
         super().__init__(main)
@@ -51,9 +51,9 @@ class LaneWork(Work):
         return self.main.base
 
     def keep_files(self, by: str) -> None:
-        """Save a snapshot of the lane's directory if no other lane uses it, for example if it is a worktree.
+        """Save a snapshot of the lane's directory if no other lane uses the directory, for example if it is a worktree.
 
-        The files of the project, which other lanes change too, are kept after the lanes have joined.
+        Project files that several lanes change are saved after the lanes have joined.
         """
         scope = self.session.state.scope
         if not self.session.keeps or scope == BASE or not self._is_alone():
@@ -71,7 +71,7 @@ class LaneWork(Work):
         self.keep_with(keeper, "start" if fresh else by, lane=self.lane, folder=scope.cwd if fresh else "")
 
     def _is_alone(self) -> bool:
-        """Return True if no other lane works in this lane's directory, a parent or a subdirectory."""
+        """Return True if no other lane works in this lane's directory, in its parents or in its subdirectories."""
         folder = (self.base / self.session.state.scope.cwd).resolve()
         others = (
             (self.base / lane.session.state.scope.cwd).resolve()
@@ -83,12 +83,12 @@ class LaneWork(Work):
         )
 
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
-        """Apply the events of a command to the lane."""
+        """Run a command and apply its events to the session of the lane."""
         self.main.apply(decide.in_lane, self.lane, command, *arguments, later=later)
 
 
 class Lanes:
-    """The lanes to which one list of work items was distributed. Callers of its methods hold the lock of the cast.
+    """The lanes to which one list of work items was distributed. The caller of a method must hold the lock of the cast.
 
     Attributes:
         number: number of this distribution in the cast.
@@ -105,14 +105,14 @@ class Lanes:
         self._results: queue.SimpleQueue[tuple[str, Job, object]] = queue.SimpleQueue()
 
     def work(self, name: str) -> LaneWork:
-        """Return the work of a lane."""
+        """Return the ``LaneWork`` of a lane."""
         if name not in self._works:
             self._works[name] = LaneWork(self._main, name, self)
         return self._works[name]
 
     @property
     def asked(self) -> list[str]:
-        """The sockets whose agent or process is running, one per lane."""
+        """The sockets with a running agent or process, one per lane."""
         return [socket for socket, _ in tuple(self._asked.values())]
 
     @property
@@ -138,8 +138,8 @@ class Lanes:
         """Run the lanes, and yield each step that is complete or waits for a person.
 
         The lanes stop when all are over, when ``breaks`` returns True for a lane after its step, or when all wait for a
-        person. With ``once`` each lane runs one socket. While the caller holds a step, nothing new is started, and
-        running jobs continue; closing the generator ends them as an interrupt does.
+        person. If ``once`` is set, each lane runs one socket. While the caller handles a step, running jobs continue,
+        but no new jobs start. Closing the generator stops the jobs like an interrupt.
         """
         stop = self._main.stop
         left: set[str] = set()  # lanes that a person must answer

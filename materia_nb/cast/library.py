@@ -1,4 +1,4 @@
-"""The loadouts of a workbench: their layers, the definitions of the notebook, and the chosen loadout."""
+"""The loadouts of a workbench, by config layer, with the definitions in the notebook and the chosen loadout."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
 REFERENCE: Final = "pi-materia"
-"""Name of the reference engine, for which loadouts can be checked."""
+"""Name of the reference engine; a check can report loadouts that do not work with this engine."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 
 
@@ -51,7 +51,7 @@ class Loadouts(Mapping[str, str], Shown):
         bundled: whether the loadouts of the package are included.
 
     Attributes:
-        refused: the loadout that was defined with problems after the last valid choice of a loadout, or None.
+        refused: the latest defined loadout if it has problems and therefore could not be chosen, or None.
     """
 
     def __init__(self, project: Path, *, bundled: bool = True) -> None:
@@ -76,7 +76,7 @@ class Loadouts(Mapping[str, str], Shown):
 
     @property
     def config(self) -> LayeredConfig:
-        """The config of all layers, merged; read on first use and again by :meth:`load`."""
+        """The merged config of all layers, read on first use; :meth:`load` reads the layers again."""
         return self.reread() if self._config is None else self._config
 
     def read(self, loaded: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
@@ -85,7 +85,7 @@ class Loadouts(Mapping[str, str], Shown):
         return load_layers(loaded, project=self.project, bundled=self._bundled, notebook=notebook).frozen()
 
     def definitions(self) -> tuple[Mapping[str, JSON], Mapping[str, Path]]:
-        """Return the current definition of every materia, and the directory of its config file, both by materia."""
+        """Return two mappings by materia: the current definition, and the directory of the config file."""
         config = self.read(self._loaded)
         return config.document.get("materia", {}), config.owners
 
@@ -123,7 +123,7 @@ class Loadouts(Mapping[str, str], Shown):
                 a mapping. If left out, every layer is read again.
 
         Raises:
-            MateriaError: the file cannot be read; the loaded config stays as it was.
+            MateriaError: the file cannot be read; the loaded config does not change.
         """
         if path is None:
             self.reread()
@@ -201,7 +201,8 @@ class Loadouts(Mapping[str, str], Shown):
 
         Args:
             name: the loadout.
-            engine: ``pi-materia`` also reports the parts that the reference engine refuses or treats differently (R74).
+            engine: ``pi-materia`` also reports the parts that the reference engine refuses or interprets differently
+                (R74).
         """
         name = self.needs(name or self.chosen)
         report = self.config.check(name)
@@ -259,7 +260,7 @@ class Loadouts(Mapping[str, str], Shown):
         return view.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
 
     def import_graph(self, source: object, name: str = "Imported") -> LoadoutView:
-        """Define a loadout in this notebook from a graph of another tool, with a note about each node that has no equivalent.
+        """Convert a graph of another tool to a loadout, with a note about each node that has no equivalent.
 
         Args:
             source: a compiled LangGraph graph, its JSON, a Mermaid flowchart, or the path of one of these.
@@ -287,8 +288,8 @@ class Loadouts(Mapping[str, str], Shown):
     ) -> Design:
         """Open a loadout for editing, by default the chosen one, and return the design.
 
-        Config files change only with :meth:`save`, and a cast keeps the loadout that it started with. Every unsaved change is
-        stored as a draft, so that a crash of the kernel loses nothing.
+        Config files change only with :meth:`save`, and a cast keeps the loadout that it started with. Every unsaved
+        change is stored as a draft, so that you lose no changes if the kernel crashes.
 
         Args:
             name: the loadout.
@@ -374,7 +375,7 @@ class Loadouts(Mapping[str, str], Shown):
         return message
 
     def _used_by_copy(self, design: Design, path: Path | None) -> tuple[dict[str, Object], list[str]]:
-        """Return the materia that a copy of a design in another file needs, and the files that their commands run."""
+        """Return the materia that a copy of a design needs in another file, and the scripts of these materia."""
         if path is None or path == design.home.path:
             return {}, []
         used: dict[str, Object] = {}
@@ -422,20 +423,20 @@ class Loadouts(Mapping[str, str], Shown):
         return path
 
     def whole(self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return the definition changed so that it inherits no fields from lower layers."""
+        """Return a definition in which every field of lower layers is overridden or removed."""
         return replacing(definition, self.config.below(kind, name, "notebook"))
 
     def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
-        """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
+        """Copy a loadout into the project's ``.pi/pi-materia.json`` for editing, and choose the copy.
 
         The rest of the file does not change, and the file is written atomically. After
         editing it, :meth:`load` without a file reads it again.
 
         Args:
-            name: the loadout, from any layer; bundled ones can only be changed in a copy.
+            name: the loadout, from any layer; bundled loadouts can only be changed in a copy.
             new: the name of the copy; if left out, the same name with -Copy.
-            materia: also copy the materia that the loadout places, under the same names. The copies apply to every loadout
-                of the project. Materia that the file already defines do not change.
+            materia: also copy the materia that the loadout uses, under the same names. The copies apply to every
+                loadout of the project. Materia that the file already defines do not change.
 
         Raises:
             MateriaError: there is no such loadout, the new name is in use, or the file cannot be written.
@@ -455,7 +456,7 @@ class Loadouts(Mapping[str, str], Shown):
         return self.show()
 
     def needs(self, name: str | None) -> str:
-        """Return ``name`` if the loadout exists; otherwise raise MateriaError (``no_loadout``, ``unknown_loadout``)."""
+        """Return the name of a loadout, or raise MateriaError (``no_loadout``, ``unknown_loadout``)."""
         names = self.config.loadout_names
         if name is None:
             raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
@@ -484,7 +485,7 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
 
 
 def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
-    """Return the loadouts that are no longer loaded, each with the name of its file."""
+    """Return the loadouts that were loaded ``before`` but not ``now``, each with the name of its file."""
     lost = set(before.loadout_names).difference(now.loadout_names)
     layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in lost}
     return {name: layer.path.name if layer.path else layer.label for name, layer in layers.items()}
@@ -513,7 +514,7 @@ def copy_scripts(graph: Graph) -> list[str]:
 
 
 def utility_folders() -> tuple[Path, ...]:
-    """Return the directory of the copied utility scripts as a tuple; empty for a user without a profile."""
+    """Return a tuple with the directory of the copied utility scripts; empty for a user without a profile."""
     profile = profile_directory(os.environ)
     return () if profile is None else (profile / utility_step.SCRIPT_FOLDER,)
 

@@ -49,7 +49,7 @@ class Waiting(NamedTuple):
 
 
 class Inbox(Listed[Waiting]):
-    """The casts that wait for a person, newest first; displayed as a table, numbered from 1."""
+    """The casts that wait for a person, newest first, displayed as a numbered table."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ class Casts(Shown):
     """The casts of a project: ``wb.casts``; calling this object lists the casts.
 
     Args:
-        loadouts: the loadouts; their config has the directory of the casts.
+        loadouts: the loadouts; their config specifies the directory of the casts.
         agents: the agents of casts that are opened or resumed.
         sync: whether every step is forced to the disk.
 
@@ -101,7 +101,7 @@ class Casts(Shown):
     # -- one cast -------------------------------------------------------------------
 
     def plan(self, graph: Graph, data: Mapping[str, JSON] | None = None) -> Plan:
-        """Return the plan for a cast of a loadout; ``data`` is the state before the first step."""
+        """Return the settings of a new cast of a loadout; ``data`` is the initial state."""
         return Plan(
             graph,
             graph.document,
@@ -125,7 +125,7 @@ class Casts(Shown):
         """Open a cast read-only, including one recorded by the reference engine.
 
         Args:
-            reference: an id, the beginning of one, a name, ``-1`` for the latest, or a directory.
+            reference: the id of a cast or its beginning, a name, ``-1`` for the latest cast, or a directory.
         """
         return self.take(self.look_at(reference))
 
@@ -151,7 +151,7 @@ class Casts(Shown):
         return resume_cast(path, self._table, utilities=utility_folders(), sync=self.sync)
 
     def take(self, cast: Cast) -> Cast:
-        """Make a cast the current one, with the breakpoints of its loadout."""
+        """Make a cast the current cast, and connect it to the breakpoints of its loadout."""
         if cast.now.writable:
             cast.runner.messages += copy_scripts(cast.graph)
         cast.breakpoints.follow(self._stops_of(cast.graph))
@@ -168,7 +168,10 @@ class Casts(Shown):
         return self._stops[graph.name]
 
     def breakpoints(self) -> LoadoutBreakpoints:
-        """Return the breakpoints of the current cast's loadout, or else of the chosen one. A file of the project stores them."""
+        """Return the breakpoints of the current cast's loadout or, without a cast, of the chosen loadout.
+
+        A file of the project stores the breakpoints.
+        """
         if self.last is None:
             graph = self._loadouts.graph()
             return LoadoutBreakpoints(self._stops_of(graph), graph, None)
@@ -196,7 +199,7 @@ class Casts(Shown):
 
         Args:
             reference: as for :meth:`open`; the latest cast by default.
-            yes: confirm; without it you only get an error that says what would be deleted.
+            yes: confirm the deletion; otherwise the method only raises an error that describes what would be deleted.
 
         Returns:
             The id of the deleted cast.
@@ -226,8 +229,8 @@ class Casts(Shown):
     def verify(self, reference: str | Path = "-1") -> Verification:
         """Report the last step up to which a recorded cast is unmodified, even if the cast is too damaged to open.
 
-        This is checked with the hash links of the journal and the digests of long outputs. They are not a signature: anyone
-        who can write the files can write the links too.
+        The check uses the hash links of the journal and the digests of long outputs. These are not a signature: a user
+        who can write the files can also write valid links.
 
         Args:
             reference: as for :meth:`open`; the latest cast by default.
@@ -243,7 +246,7 @@ class Casts(Shown):
     # -- open casts --------------------------------------------------------
 
     def open_here(self, path: Path) -> Cast | None:
-        """Return the cast in a directory if it is open for writing here, else None."""
+        """Return the cast in a directory if this kernel has opened it for writing, otherwise None."""
         cast = self._open.get(path.resolve())
         return cast if cast is not None and cast.now.writable else None
 
@@ -289,7 +292,7 @@ class Casts(Shown):
 
         Args:
             name: only casts with this name (``cast.labels.add``).
-            tag: only casts with this tag, or with all of several tags.
+            tag: only casts with this tag, or with every tag of a list.
             verdict: only casts that a person labelled as good, bad or unsure.
             loadout: only casts of the loadout with this name.
             status: only casts with this status, such as ``failed``.
@@ -305,7 +308,7 @@ class Casts(Shown):
         Args:
             expression: the query, such as ``$.workItems[*].title``.
             casts: the casts, as objects or references, such as ``wb.casts(tag="rain")``; all casts of this project if
-                left out. Each cast is read whole.
+                left out. Each cast is read completely.
 
         Raises:
             MateriaError: the expression is not valid (``question``). A cast that cannot be read is reported in a row.
@@ -325,8 +328,8 @@ class Casts(Shown):
     def compare(self, a: object, b: object) -> Compared:
         """Compare two casts, steps or loadouts; the result is true if their routes or outputs differ.
 
-        For casts, ``first`` has the first step that differs, the target of each cast there, and the reason. For loadouts,
-        ``differences`` lists the differences. The current cast stays the current one.
+        For casts, ``first`` has the first differing step, its target in each cast, and the reason. For loadouts,
+        ``differences`` lists the differences. The current cast does not change.
 
         Args:
             a: a cast, its id or the beginning of its id, ``"-1"`` for the latest cast; a step of a cast;
@@ -349,9 +352,9 @@ class Casts(Shown):
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
     ) -> ReplaysView:
-        """Replay the recorded answers of casts in a loadout, and report which casts would take another route.
+        """Replay the recorded answers of casts in a loadout, and report the casts whose route would differ.
 
-        No agent or process runs. The result is shown as a table; ``otherwise`` has the replays with another route.
+        No agent or process runs. The result is shown as a table; ``otherwise`` has the replays with a different route.
 
         Args:
             loadout: the name of a loadout, or a value as for ``Cast.replay``; the chosen loadout by default.
@@ -374,7 +377,7 @@ class Casts(Shown):
     def inbox(self, loadout: str | None = None) -> Inbox:
         """List the casts that wait for a person, each with a description of what it waits for.
 
-        ``wb.resume(wb.inbox()[0].entry.id).reply(...)`` answers the first.
+        ``wb.resume(wb.inbox()[0].entry.id).reply(...)`` answers the first cast.
 
         Args:
             loadout: only casts of the loadout with this name.
@@ -406,7 +409,7 @@ class Casts(Shown):
 
     @property
     def _table(self) -> AgentTable:
-        """A new agent table for a cast, based on the agents of the workbench."""
+        """Return a new agent table for a cast, based on the agents of the workbench."""
         return AgentTable(over=self._agents)
 
     def _find(self, reference: object) -> Path:
@@ -415,7 +418,7 @@ class Casts(Shown):
 
 @contextmanager
 def _closing(cast: Cast) -> Iterator[Cast]:
-    """Close a cast if the block raises; otherwise the traceback of the error would hold the cast's lock."""
+    """Close a cast if the block raises an error; otherwise the traceback would keep the cast locked."""
     try:
         yield cast
     except BaseException:
@@ -424,23 +427,23 @@ def _closing(cast: Cast) -> Iterator[Cast]:
 
 
 def _id_of(reference: object) -> object:
-    """Return the id of a cast or of a row in the list of casts; return any other value unchanged."""
+    """Return the id of a cast or of an entry in the list of casts; return any other value unchanged."""
     return reference.id if isinstance(reference, Cast | Snapshot | CastEntry) else reference
 
 
 PREVIOUS: Final = "previous"
-"""The key in the state that holds the data of an earlier cast."""
+"""Key of the state under which a cast stores the data of an earlier cast."""
 
 LONGEST_REQUEST: Final = 2_000
 LONGEST_OUTPUT: Final = 4_000
 LONGEST_CONTEXT: Final = 4_000
 MOST_TITLES: Final = 50
 _LONGEST_TITLE: Final = 200
-"""Limits of the data for a later cast: text lengths in characters, and the number of titles of work items."""
+"""Limits for the data that a later cast receives: text lengths in characters, and the number of work item titles."""
 
 
 def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
-    """Return the data of a cast that is passed to a later cast.
+    """Return the part of a cast's data that a later cast receives.
 
     Long outputs are cut off at the end. A long context is cut off at the beginning, since its latest entries are at the
     end.

@@ -46,7 +46,7 @@ class FailureKind(NamedTuple):
 _TABLES: Final = read_package_toml(__file__, "repairs.toml")
 
 ACTS: Final = {name: Act(name, **row) for name, row in _TABLES["acts"].items()}
-"""Every action by its name, in the default order for kinds of failure that do not define their own order."""
+"""All actions by name, in the default order; a failure kind can define its own order."""
 
 
 def _failure_kind(description: str, acts: str | list[str], note: str = "") -> FailureKind:
@@ -54,10 +54,10 @@ def _failure_kind(description: str, acts: str | list[str], note: str = "") -> Fa
 
 
 FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.items()}
-"""Every kind of failure by its name. A third-party agent may fail with its own kind."""
+"""All failure kinds by name. A third-party agent may fail with a kind that is not in this table."""
 
 OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
-"""The entry for unknown kinds of failure."""
+"""Description and actions for unknown failure kinds."""
 
 
 REDEFINED: Final = frozenset({"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"})
@@ -65,9 +65,10 @@ REDEFINED: Final = frozenset({"command", "description", "model", "params", "scri
 
 
 class Redefinition(NamedTuple):
-    """The differences between the workbench's definition of a materia (``new``) and the copy of a cast (``old``).
+    """The differences between the definition of a materia in the workbench (``new``) and in a cast (``old``).
 
-    ``fixed_fields`` are differing fields that earlier steps of the cast depend on. They prevent the change.
+    ``fixed_fields`` are differing fields that earlier steps of the cast depend on; the change is not possible if there
+    are any.
     """
 
     materia: str
@@ -77,7 +78,7 @@ class Redefinition(NamedTuple):
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """The changed lines of JSON with some context, each with ``+``, ``-`` or a blank."""
+        """The changed lines of JSON with some context, each prefixed with ``+``, ``-`` or a blank."""
         changed: list[tuple[str, str]] = []
         for key in _differing(self.old, self.new):
             compared = ndiff(_field(key, self.old), _field(key, self.new))
@@ -100,7 +101,7 @@ def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
 def redefinition(
     old: Mapping[str, JSON], new: Mapping[str, JSON], materia: str, owner: Path | None
 ) -> Redefinition | None:
-    """Compare a cast's copy of a definition with a new one from a config file in ``owner``; None if both are equal."""
+    """Compare a cast's definition with a new definition from a config file in ``owner``; return None if equal."""
     changed = _differing(old, new)
     if not changed or same(dict(old), with_absolute_paths(new, owner)):
         return None
@@ -108,7 +109,7 @@ def redefinition(
 
 
 def changed_definition(cast: Snapshot) -> Redefinition | None:
-    """Compare a stopped cast's definition of its materia with the workbench's; return None if they are equal."""
+    """Compare the materia definition of a stopped cast with the workbench; return None if they are equal."""
     socket = cast.graph.sockets.get(cast.failure.socket or "") if cast.failure is not None else None
     definitions = cast.live.definitions
     if socket is None or definitions is None:
@@ -122,7 +123,7 @@ def changed_definition(cast: Snapshot) -> Redefinition | None:
 
 
 def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
-    """Return the actions for a cast that failed or was aborted, most likely first, with texts for its kind of failure.
+    """Return the actions for a failed or aborted cast, most likely first, with texts for the kind of failure.
 
     Args:
         cast: the cast.
@@ -147,7 +148,7 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
 
 
 def folders_asked(cast: Snapshot) -> list[str]:
-    """Return the outside directories that a cast or its lanes need approval for, as arguments of ``allow`` (P8)."""
+    """Return the outside directories that a cast asks approval for, as arguments of ``allow`` (P8)."""
     base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
     asks = [
         engine
@@ -163,7 +164,7 @@ def _stopped(cast: Snapshot) -> list[Snapshot]:
 
 
 def _extension(failure: Failure) -> str:
-    """Return a description of what a cast gains if it continues past a limit (R18, R19)."""
+    """Return a description of the extra turns or traversals if a cast continues past a limit (R18, R19)."""
     if failure.allow is not None:
         return f"{failure.allow[1]} more allowed"
     return "one more attempt" if failure.kind == "repair_exhausted" else "the limit raised once"

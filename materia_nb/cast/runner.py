@@ -1,8 +1,8 @@
 """The runner of a cast, which executes the pending work of a session and writes the results.
 
 Only this layer uses threads, locks, the clock and the disk. Every change consists of events that
-:mod:`materia_nb.engine.decide` returns. The events are written to the journal before the runner uses the session that they
-lead to, so the cast can always be rebuilt from the journal.
+:mod:`materia_nb.engine.decide` returns. The events are written to the journal before the runner uses the resulting
+session, so that the cast can always be rebuilt from the journal.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OVER = ("complete", "failed", "aborted")
 """The statuses in which a cast does not continue by itself and releases its journal and its lock."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The change of a cast during which the current code runs, also in threads and event loops that the change waits for."""
+"""The change of a cast during which the current code runs, also in the threads and event loops of this change."""
 _FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 
@@ -58,8 +58,9 @@ _E = TypeVar("_E", bound=ev.Event)
 class Followers:
     """The functions that a cast calls while it runs: ``cast.follow``.
 
-    Each method that registers a function returns a function that unregisters it. A function that raises is not called
-    again, and ``cast.now.messages`` reports why. All are called in the thread that works on the cast.
+    Each method that registers a function returns a function that unregisters it. A function that raises an error is not
+    called again, and ``cast.now.messages`` reports the error. All functions are called in the thread that runs the
+    cast.
     """
 
     def __init__(self, messages: list[str]) -> None:
@@ -75,13 +76,13 @@ class Followers:
         return self._register("changes", watcher)
 
     def text(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call ``listener`` whenever more of an answer has arrived; it must be fast. ``cast.now.saying`` has the text."""
+        """Call ``listener`` when more of an answer has arrived (in ``cast.now.saying``); it must return quickly."""
         return self._register("text", listener)
 
     def events(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
-        """Call ``reader`` with each event of a kind, once it is in the journal.
+        """Call ``reader`` with each event of a kind after the event is written to the journal.
 
-        Kinds are the classes of ``materia_nb.engine.events``, ``Event`` for all of them::
+        A kind is a class of ``materia_nb.engine.events``, or ``Event`` for all kinds::
 
             cast.follow.events(SocketComplete, lambda event: print(event.about["socket"], event.usage))
         """
@@ -122,7 +123,7 @@ class Followers:
                 _log.log(level, "cast %s: %s", cast.id, outgoing_line(words + (f": {error}" if error else "")))
 
     def report(self, kind: _FollowKind, *arguments: object) -> None:
-        """Call every function registered for ``kind``; unregister a function that raises."""
+        """Call every function registered for ``kind``; unregister a function that raises an error."""
         functions = self._functions[kind]
         for function in tuple(functions):
             try:
@@ -135,18 +136,18 @@ class Followers:
 
 
 class RunContents(NamedTuple):
-    """The contents of a run directory that is read but not written here.
+    """The contents of a run directory that is opened read-only.
 
     Attributes:
         rules: the rules of the recorded loadout.
         session: the session that the journal describes.
-        project: the directory that utilities and agents work in.
-        problems: the reasons why the loadout cannot be cast here (R41).
+        project: the working directory of utilities and agents.
+        problems: the reasons why the loadout cannot be cast on this machine (R41).
         messages: messages about parts that could not be read.
         differences: the steps at which this engine would not have taken the recorded route.
         ours: True if this engine wrote the journal; False for the reference engine.
         writer: the program that has the cast open for writing, or None.
-        version: a value that changes with the journal and with the writer.
+        version: a value that changes when the journal or the writer changes.
     """
 
     rules: Rules
@@ -165,13 +166,14 @@ class Runner(Work):
 
     Attributes:
         session: the session of the cast.
-        stop: set to stop a run after the current step, or within it if that is possible.
+        stop: set to stop a run within the current step if possible, otherwise after the step.
         functions: the functions that sockets and materia are pinned to, which the journal cannot store (R40).
         raised: the latest exception of an agent in this kernel.
         stops: the breakpoints.
         attempts: the latest attempts, also if they were interrupted.
-        running: True during a run of several steps; no other program is assumed to change files between them.
-        goes_on: True if the next step follows at once, so that an output and the start of the next step are one write.
+        running: True during a run of several steps; the runner assumes that no other program changes files between the
+            steps.
+        goes_on: True if the next step follows immediately, so that its start is written together with the output.
         definitions: returns the current materia of the workbench, if the cast belongs to one.
     """
 
@@ -223,7 +225,7 @@ class Runner(Work):
         self._close = weakref.finalize(self, journal.close) if journal is not None else None
 
     def refresh(self) -> None:
-        """Read a read-only cast again if another program has changed it, and call the followers of changes."""
+        """Read a read-only cast again if another program has changed it, and call the functions that follow changes."""
         with self.recording:
             if self.reading is None or (reading := self._read_again(self.reading)) is None:
                 return
@@ -233,7 +235,7 @@ class Runner(Work):
         self.followers.report_changes()
 
     def snapshot(self) -> Snapshot:
-        """Return a snapshot of the current cast; a read-only cast is first read again if it changed."""
+        """Return a snapshot of the cast; first read a read-only cast again if it changed."""
         self.refresh()
         session = self.session  # read once: a step may end meanwhile
         functions = (name for name, pin in session.pins.items() if pin.kind == "function")
@@ -265,10 +267,11 @@ class Runner(Work):
     # -- changing the cast ----------------------------------------------------------------
 
     def lock(self) -> threading.Lock:
-        """Return the lock to hold (``with``) during a change of the cast. An interrupt releases it.
+        """Return the lock to hold (``with``) during a change of the cast. An interrupt releases the lock.
 
         Raises:
-            MateriaError: this thread holds it, or its holder waits for the current code (``busy``).
+            MateriaError: this thread already holds the lock, or the holder of the lock waits for this thread
+                (``busy``).
         """
         mine = self._holder == threading.get_ident() or _HOLDS.get() is self._hold
         if self._lock.locked() and mine:
@@ -280,7 +283,7 @@ class Runner(Work):
         return self._lock
 
     def begin(self) -> None:
-        """Prepare a change of the cast; the caller holds the lock.
+        """Prepare a change of the cast; the caller must hold the lock.
 
         Raises:
             MateriaError: the cast was opened read-only (``read_only``).
@@ -326,7 +329,7 @@ class Runner(Work):
     def stopping(self) -> str | None:
         """The function or step that a requested stop waits for, with the elapsed time; None if no stop is pending.
 
-        A process or a request to a model is ended at once, but a Python function cannot be ended.
+        A process or a request to a model is stopped immediately, but a Python function cannot be stopped.
         """
         since = self.stop.since
         if since is None or not self._lock.locked():
@@ -350,7 +353,7 @@ class Runner(Work):
     def edit(self, command: Callable[..., Events], *arguments: object, while_running: bool = False) -> None:
         """Run a command under the lock.
 
-        While a step runs, refuse it (``busy``) or, with ``while_running``, wait for the step.
+        During a step, raise MateriaError (``busy``) or, if ``while_running`` is set, wait for the step.
         """
         if not while_running:
             self.refuse_while_running()
@@ -359,7 +362,7 @@ class Runner(Work):
             self.run_command(command, *arguments)
 
     def and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> None:
-        """Run a command in the cast or one of its lanes, then continue the agent there."""
+        """Run a command in the cast or in one of its lanes, then continue the agent of this cast or lane."""
         with self.lock():
             self.begin()
             work.run_command(command, *arguments)
@@ -432,7 +435,7 @@ class Runner(Work):
 
     @property
     def base(self) -> Path:
-        """The directory of the cast: the project, or a separate folder for a fork whose files are kept."""
+        """The directory of the cast: the project, or a separate folder for a fork with file snapshots."""
         return self.files.path / self.session.folder if self.session.folder else self.project
 
     def begin_files(self, own_folders: Path | None) -> None:
@@ -455,7 +458,7 @@ class Runner(Work):
         """Save the current files if they changed; ``by`` names the cause of the change.
 
         Raises:
-            MateriaError: the files cannot be saved at the start. A later failure is only a message.
+            MateriaError: the files cannot be saved at the start. A later failure only adds a message.
         """
         if self.session.keeps and self.journal is not None:
             self.keep_with(self.file_snapshots, by)
@@ -477,7 +480,7 @@ class Runner(Work):
     # -- steps ----------------------------------------------------------------------------
 
     def advance(self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
-        """Run one socket, or the running lanes, and return the latest step; None if no socket was left and the cast ended.
+        """Run one socket, or the running lanes, and return the latest step; return None if the cast ended.
 
         Args:
             breaks: called after an output that needs a repair, and after each socket of a lane with the lane ("" for the
@@ -511,7 +514,7 @@ class Runner(Work):
         return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
 
     def advance_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Generator[StepRecord, None, None]:
-        """Run the lanes as :meth:`advance` does, and yield each step; see :meth:`~materia_nb.cast.lanes.Lanes.steps`."""
+        """Run the lanes and yield each step; for the arguments see :meth:`advance`."""
         if not self.lanes_at_work:
             self.run_command(decide.enter)  # distributes the items
         yield from self.lanes.steps(breaks, once=once)
@@ -542,7 +545,7 @@ class Runner(Work):
     def lane_meant(self, name: str | None) -> Work:
         """Return the work of the named lane.
 
-        Without a name, return the work of the only lane that waits or stopped the cast.
+        Without a name, return the work of the only lane that waits, or that stopped the cast.
 
         Raises:
             MateriaError: several lanes wait (``which_lane``), or there is no such lane (``unknown_lane``).
@@ -564,7 +567,7 @@ class Runner(Work):
         return lanes_running(self.session) is not None and self.lanes.stuck
 
     def answered_by(self, socket: str) -> str | None:
-        """Return a description of who answers the socket of an agent: a function, a model, a command or a person."""
+        """Return a description of the agent that answers a socket: a function, a model, a command or a person."""
         materia = self.rules.sockets[socket].socket.materia
         if materia.kind == "utility" or self.journal is None:
             return None
@@ -577,7 +580,8 @@ class Runner(Work):
         """Record a person's answer to the visit where the cast or a lane stopped, in one write.
 
         Raises:
-            ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; nothing is recorded then (R42).
+            ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; in this case nothing is recorded
+                (R42).
         """
         if work.lane:
             opened = decide.by_hand_in_lane(self.rules, self.session, work.lane, now())
@@ -626,7 +630,7 @@ class Runner(Work):
     def close(self) -> None:
         """Write the derived files, and release the journal and the lock.
 
-        Files that cannot be written now are written when the cast is next resumed.
+        Files that cannot be written now are written when the cast is resumed.
         """
         try:
             with suppress(MateriaError):

@@ -1,4 +1,4 @@
-"""Functions that make the runner of a cast: start, open read-only, resume, fork, or continue a replay."""
+"""Functions that create a runner: start, open, resume or fork a cast, or continue a replay."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The values from which a cast is started.
+    """The settings of a new cast, except for its request and agents.
 
     Attributes:
-        graph: the resolved loadout; the cast keeps it even if config files change.
+        graph: the resolved loadout; later changes of config files do not affect it.
         document: the config as written, limited to this loadout and its materia.
         source: a description of its origin, for the journal.
-        project: the directory that utilities and agents work in.
+        project: the working directory of utilities and agents.
         root: the directory of run directories.
         utilities: directories with copies of the shipped utility scripts, which take precedence over the packaged ones.
         sync: whether every step is forced to the disk (fsync), which is slower.
         data: the state before the first step.
-        files: whether the files of the project are kept after each step, as in the config.
-        own_folders: the directory, not part of the project, of casts that run side by side in one project. A cast whose files are
-            kept then works in a folder of its own.
+        files: whether a snapshot of the project's files is saved after each step, as in the config.
+        own_folders: a directory outside of the project, for casts that run side by side in one project. If it is set, a
+            cast with file snapshots works in a folder of its own.
     """
 
     graph: Graph
@@ -77,7 +77,7 @@ class Plan:
 
 
 class Prepared(NamedTuple):
-    """All values from which a cast is started, except its request."""
+    """All settings of a new cast, except for its request."""
 
     plan: Plan
     table: AgentTable
@@ -147,8 +147,8 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
     """Open a run directory read-only, including one of the reference engine.
 
     ``differences`` lists the steps at which this engine would not have taken the recorded route. ``messages`` lists the
-    parts that could not be read. A cast whose loadout cannot be cast here is shown as recorded, with a
-    message about the problems of the loadout (R41).
+    parts that could not be read. If the loadout cannot be cast on this machine, the cast is shown from its records,
+    with a message about the problems (R41).
 
     Raises:
         MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), or its journal is damaged
@@ -170,7 +170,7 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
 
 
 def _read_again(files: RunDir, before: RunContents) -> RunContents | None:
-    """Return the contents of a run directory if they differ from those before; None while they cannot be read."""
+    """Return the contents of a run directory if they differ from ``before``; None while they are unreadable."""
     with suppress(MateriaError):
         if _version(files) != before.version:
             reading = _read(files)
@@ -216,8 +216,8 @@ def resume_runner(
 ) -> Runner:
     """Open a run directory to continue the cast.
 
-    The directory is locked, and an incomplete last line of the journal is moved to another file.
-    Allowed tools stay allowed only in the directory, on the machine and for the user that the cast began with.
+    The directory is locked, and an incomplete last line of the journal is moved to another file. Allowed tools stay
+    allowed only in the directory, on the machine and for the user with which the cast was started.
 
     Raises:
         DiskError: the directory cannot be written.
@@ -271,7 +271,7 @@ def resume_runner(
 
 
 def _keep_envelope(runner: Runner) -> None:
-    """Write the envelope of the latest output again, since a crash may have prevented it."""
+    """Write the envelope of the latest output again, because a crash may have prevented the first write."""
     last = runner.session.steps.latest
     if last is None or "file_content" not in runner.rules.sockets[last.socket].protocol.overridden:
         return
@@ -346,7 +346,7 @@ def _owners_of(graph: Graph) -> dict[str, JSON]:
 
 
 def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
-    """Return the messages for a cast that is only shown as recorded, since its loadout cannot be cast here (R41)."""
+    """Return the messages for a cast whose loadout cannot be cast on this machine (R41); only its records are shown."""
     if not problems:
         return []
     first = (

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 LIMITS: Final = frozenset({"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 """The kinds of failure that are caused by a limit (R18, R19, R20)."""
 Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Path]]]
-"""Function that returns the current materia of a workbench, and the directories of their config files."""
+"""A function that returns the current materia of a workbench, and the directories of their config files."""
 RESUME: Final = "resume the cast, or continue in a cast of your own: cast.fork()"
-"""Hint for a read-only cast that can be resumed."""
+"""The hint of a read-only cast that can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Live:
         raised: the latest exception of an agent in this kernel.
         attempts: the latest attempts, including interrupted ones.
         stops: the breakpoints.
-        pins_gone: the names that are pinned to functions of an earlier kernel.
+        pins_gone: the names with a pinned function that was lost when an earlier kernel ended.
         messages: messages about the opening of the cast, and about views that failed.
         differences: the steps at which this engine would not have taken the recorded route.
         definitions: returns the current materia of the workbench, or None without a workbench.
@@ -88,7 +88,7 @@ class Live:
 
 
 class Snapshot:
-    """A cast at one moment. It never changes.
+    """An immutable view of a cast at one moment.
 
     Attributes:
         session: the session of the cast.
@@ -96,19 +96,19 @@ class Snapshot:
         rules: the rules of the cast.
         graph: the loadout.
         run_dir: the run directory.
-        project: the directory that utilities and agents work in.
+        project: the working directory of utilities and agents.
         id: the name of the run directory.
-        problems: the reasons why its loadout cannot be cast here (R41).
+        problems: the reasons why its loadout cannot be cast on this machine (R41).
         messages: messages about the opening of the cast, and about views that failed.
         differences: the steps at which this engine would not have taken the recorded route.
-        live: the properties that exist only in this kernel; empty for an earlier moment.
+        live: the properties that exist only in this kernel; empty for a snapshot of an earlier moment.
         request: the request.
         status: ``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``.
         state: the JSON state that the sockets share.
         latest: the latest step, or None.
         visits: the number of visits of each socket.
         waiting_at: the visit that waits for an output, or None.
-        held: the reason why the cast is held and what a person is asked for, or None.
+        held: the reason why the cast is held, with the request to the person, or None.
         failure: the reason why the cast failed or was aborted, or None.
         ended_by: the decision that completed the cast by skipping empty loops, or None.
         wish: the requested change of a draft, which is sent to the agent instead of the prompt; otherwise None.
@@ -117,12 +117,12 @@ class Snapshot:
         can_undo: True if the last edit can be undone, because nothing happened after it.
         abandoned: the steps that were abandoned by going back, by branch.
         pins: the pinned answers by socket or materia (R40).
-        pins_gone: the names that are pinned to functions of an earlier kernel.
+        pins_gone: the names with a pinned function that was lost when an earlier kernel ended.
         lanes_go_on: True for a lane and for a cast with running lanes; the state cannot be edited then.
-        answered_by: returns a short description of who answers the socket of an agent, or None if unknown.
+        answered_by: returns a short description of the agent that answers a socket, or None if unknown.
         usage: the total usage: ``input``, ``output``, ``tokens``, ``cost``.
         writable: True if the cast can be continued.
-        breakpoints: the breakpoints; none at an earlier moment.
+        breakpoints: the breakpoints; empty for a snapshot of an earlier moment.
         stopping: the function or step that a requested stop waits for, with the time so far; otherwise None.
         attempts: the latest attempts, also if they were interrupted; None before the first.
     """
@@ -140,8 +140,8 @@ class Snapshot:
     ) -> None:
         """Create a snapshot of ``session``.
 
-        ``problems`` are the reasons why its loadout cannot be cast here. ``answerers`` returns who currently answers a socket.
-        ``live`` has the properties that exist only in this kernel.
+        ``problems`` are the reasons why its loadout cannot be cast on this machine. ``answerers`` returns the current
+        agent of a socket. ``live`` has the properties that exist only in this kernel.
         """
         self.session, self.engine = session, session.state
         self.rules, self.graph = rules, rules.graph
@@ -164,19 +164,19 @@ class Snapshot:
 
     @cached_property
     def breakpoints_hit(self) -> list[Breakpoint]:
-        """The breakpoints that the cast is at."""
+        """The breakpoints that the cast has just reached."""
         stops = tuple(self.breakpoints)
         upcoming = self.next_socket if stops else None
         return [breakpoint_ for breakpoint_ in stops if breakpoint_.hit(self.rules, self.session, upcoming)]
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The name of each socket and of the end, safe to show."""
+        """The display name of each socket and of the end, without unsafe characters."""
         return {id_: part(name, 130) for id_, name in self.graph.names.items()}
 
     @cached_property
     def steps(self) -> StepList:
-        """The steps so far, in order; ``steps[-1]`` is the latest."""
+        """The completed steps in order; ``steps[-1]`` is the latest step."""
         return steps_of(self.session, self.rules.graph)
 
     @cached_property
@@ -189,7 +189,7 @@ class Snapshot:
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
-        """The visits in order: socket, visit, item key, item label."""
+        """The visits in order, each with its socket, visit number, item key and item label."""
         return [(step.socket, step.visit, step.item_key, step.item_label) for step in self.steps]
 
     @property
@@ -200,7 +200,7 @@ class Snapshot:
 
     @cached_property
     def lanes(self) -> Mapping[str, LaneNow]:
-        """The running or latest lanes by name, in the order of the schedule."""
+        """The running lanes, or else the most recent lanes, by name in the order of the schedule."""
         if not self.session.streams:
             return {}
         return {name: LaneNow(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
@@ -255,7 +255,7 @@ class Snapshot:
 
     @property
     def owed(self) -> bool:
-        """True if the cast failed or was aborted before the current socket had answered."""
+        """True if the cast failed or was aborted before the current socket answered."""
         state, failure = self.engine, self.failure
         stopped = failure is not None and not failure.blocked
         return stopped and state.at is not None and state.next is None and not state.unrouted
@@ -264,7 +264,8 @@ class Snapshot:
     def standings(self) -> list[Standing]:
         """The standing of each work item, derived from its visits: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
 
-        If several loops go over the work items, the current or last loop counts; for running lanes, the lane of the item.
+        If several loops iterate over the work items, the current or last loop determines the standing; in running
+        lanes, the lane of the item does.
         """
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
@@ -277,7 +278,7 @@ class Snapshot:
         return statuses
 
     def _standings_in(self, iterator: Iterator) -> Sequence[Standing]:
-        """Return the standing of each item in the list of an iterator, computed once; lanes are left out."""
+        """Return the standing of each item in the list of an iterator, without lanes; the result is cached."""
         if iterator not in self._standings:
             self._standings[iterator] = standings(self.engine, walk_of(iterator))
         return self._standings[iterator]
@@ -286,7 +287,7 @@ class Snapshot:
     def loops_entered(self) -> frozenset[str]:
         """The loops that were entered at least once.
 
-        A loop that shares its cursor with another may never be entered.
+        A loop that shares its cursor with another loop may never be entered.
         """
         visited = set(self.visits).union(*(lane.lane.session.state.visits for lane in self.lanes.values()))
         return frozenset(id_ for id_, loop in self.graph.loops.items() if not visited.isdisjoint(loop.sockets))
@@ -316,7 +317,7 @@ class Snapshot:
 
     @property
     def prompt_cut_short(self) -> Prompt | None:
-        """The prompt of a failed or aborted turn that can be asked again, or None."""
+        """The prompt of a failed or aborted turn that can be repeated, or None."""
         visit, failure = self.engine.at, self.failure
         if visit is None or failure is None or not failure.again:
             return None
@@ -366,7 +367,7 @@ class Snapshot:
 
     @property
     def notes(self) -> Sequence[str]:
-        """The notes that the latest step's agent wrote since it was last asked."""
+        """The notes that the agent of the latest step wrote in its latest turn."""
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     def pinned_at(self, socket: str) -> str | None:
@@ -376,7 +377,7 @@ class Snapshot:
 
     @cached_property
     def approvals(self) -> ApprovalsNow:
-        """The requests of the cast's agents to a person."""
+        """The requests in which agents of the cast ask a person for approval."""
         return ApprovalsNow(lambda: self)
 
     def label_of(self, step: StepRecord | int | None = None) -> Label:
@@ -445,14 +446,14 @@ class Snapshot:
         return self.of_session(then)
 
     def of_session(self, session: Session, live: Live | None = None) -> Snapshot:
-        """Return a snapshot of another session of this cast, such as an earlier moment or a lane."""
+        """Return a snapshot of another session of this cast, such as the session of an earlier moment or of a lane."""
         cast = session, self.rules, self.run_dir, self.project
         return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
 
     def why(self, step: int | None = None) -> Why:
         """Explain the decision of a step, by default of the latest one.
 
-        For a step that waits, the step before it is also explained.
+        For a step that waits, the decision of the previous step is also explained.
         """
         from materia_nb.insight.why import explain
 
@@ -482,12 +483,12 @@ class Snapshot:
         return ComparedCast(self.id, self.rules, self.session, repository)
 
     def __repr__(self) -> str:
-        """Return the id, the loadout and the status."""
+        """Return the id, the loadout and the status of the cast as text."""
         return f"<{self.id}: {self.graph.name!r} {self.status} after {len(self.steps)} steps>"
 
 
 class ApprovalsNow:
-    """The requests of the agents of a cast to a person, and the allowed tools."""
+    """The requests in which agents of a cast ask a person for approval, and the allowed tools."""
 
     def __init__(self, take_snapshot: Callable[[], Snapshot]) -> None:
         """Read the requests from ``take_snapshot``, which returns a fixed or the current snapshot."""
@@ -498,7 +499,7 @@ class ApprovalsNow:
 
     @property
     def cast(self) -> Snapshot:
-        """A snapshot of the cast, or of the lane, whose agents ask."""
+        """A snapshot of the cast or lane with the requests."""
         return self._snapshot()
 
     @property
@@ -508,7 +509,7 @@ class ApprovalsNow:
 
     @property
     def due(self) -> tuple[ToolCall, ...]:
-        """The approved tool calls that have not run yet."""
+        """The approved tool calls that have not been run."""
         return tuple(call for call in self.cast.session.asking if call.decided is not None)
 
     @property
@@ -528,24 +529,24 @@ class ApprovalsNow:
 
     @property
     def current(self) -> Approval | None:
-        """The approval of one exact command that the waiting agent may still use, or None (R44)."""
+        """The approval of one exact command that the waiting agent has not used, or None (R44)."""
         approval = self.cast.waiting_at.approval if self.cast.waiting_at else None
         return approval if approval is not None and approval.at(time.time()).standing == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:
-        """The tools that change something and run without asking in this cast."""
+        """The tools that change something and run without approval in this cast."""
         return self.cast.session.allowed
 
 
 class LaneNow:
-    """A lane at one moment.
+    """An immutable view of a lane at one moment.
 
     Attributes:
         name: the name of the lane.
         status: ``waiting``, ``running``, ``accepted``, ``failed`` or ``interrupted``.
         error: the reason why it was not accepted.
-        indexes: the indices of its items in the whole list, in working order.
+        indexes: the indices of its items in the complete list, in the order in which the lane handles them.
         now: the snapshot of the lane.
     """
 
@@ -570,7 +571,7 @@ class LaneNow:
 
     @property
     def wants_a_person(self) -> bool:
-        """True if the lane waits for a person to answer, decide or approve."""
+        """True if the lane waits for an answer, a decision or an approval of a person."""
         now = self.now
         visit = now.waiting_at
         if self.status != "running" or visit is None:
@@ -579,7 +580,7 @@ class LaneNow:
         return asks or now.answered_by(visit.socket) in (None, "person")
 
     def __repr__(self) -> str:
-        """Return the status and the progress."""
+        """Return the status and the progress of the lane as text."""
         return f"<lane {self.name}: {self.status}, {self.done} of {len(self.indexes)} items done>"
 
 
@@ -601,7 +602,7 @@ def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
 
 
 def graph_of(loadout: object) -> Graph:
-    """Return the graph of a loadout that is given as a graph, a config or an object with a ``graph``."""
+    """Return the graph of a loadout; ``loadout`` is a graph, a config or an object with a ``graph``."""
     graph = getattr(loadout, "graph", loadout)
     if isinstance(graph, Mapping):
         return build_graph(graph)

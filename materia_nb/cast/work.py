@@ -1,7 +1,7 @@
-"""The work of a cast or a lane: ask agents, run processes, apply the results, report to followers.
+"""The work of a cast or a lane: call agents, run processes, apply the results and notify followers.
 
-This module makes the turns of agents and the input of processes. Secret keys are redacted in replies and in texts of
-people.
+This module creates the turns of agents and the input of processes. Secret keys are redacted in replies and in texts
+from people.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from materia_nb.utilities.utility_step import UtilityResult, command_record, run
 
 
 def now() -> int:
-    """Return the time in milliseconds since the epoch."""
+    """Return the current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 def clean(text: str) -> str:
-    """Return text with every character that UTF-8 cannot encode replaced."""
+    """Replace every character of a text that UTF-8 cannot encode."""
     return to_bytes(text).decode()
 
 
@@ -72,12 +72,12 @@ def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
 
 
 def redacted(text: str) -> str:
-    """Return a text from an agent or a process with secret keys redacted, encodable as UTF-8."""
+    """Redact secret keys in a text from an agent or a process, and make it encodable as UTF-8."""
     return scrubbed(text if text.isascii() else clean(text))
 
 
 def without_keys(call: ToolCall) -> ToolCall:
-    """Return a tool call with secret keys redacted in its arguments, its text and its result."""
+    """Redact secret keys in the arguments, the text and the result of a tool call."""
     return replace(
         call,
         args=scrubbed_json(dict(call.args)),
@@ -87,7 +87,7 @@ def without_keys(call: ToolCall) -> ToolCall:
 
 
 def over(session: Session) -> MateriaError:
-    """Return the error for a call that would continue a cast which is over or held."""
+    """Return the error for an attempt to continue a cast that is over or held."""
     state = session.state
     failure, hold = state.failure, state.hold if state.status == "held" else None
     if hold is not None:
@@ -104,10 +104,11 @@ def over(session: Session) -> MateriaError:
 
 
 class Job(NamedTuple):
-    """A task for a visit: call ``run`` in any thread, then ``take`` with its result while holding the cast's lock.
+    """A task of a visit.
 
-    ``take`` returns True if the cast or lane may continue. ``drop`` discards the reports of a task whose result is not
-    used. ``at_once`` is True if the answer is already known.
+    Call ``run`` in any thread, then pass its result to ``take`` while you hold the lock of the cast. ``take`` returns
+    True if the cast or lane may continue. ``drop`` discards the reports of an unused task. ``at_once`` is True if the
+    answer is already known.
     """
 
     run: Callable[[], object]
@@ -117,7 +118,9 @@ class Job(NamedTuple):
 
 
 class Work(ABC):
-    """The work of a cast or of one of its lanes. Callers hold the lock of the cast, except for the ``run`` of a job.
+    """The work of a cast or of one of its lanes.
+
+    Callers must hold the lock of the cast, except for the ``run`` of a job.
 
     Attributes:
         main: the work of the cast itself.
@@ -128,7 +131,7 @@ class Work(ABC):
         agents: the agents, by socket or materia.
         utilities: directories with copies of shipped scripts.
         functions: the functions that sockets and materia are pinned to, which the journal cannot store (R40).
-        stop: set to stop a run after the current step, or within it if that is possible.
+        stop: set to stop a run within the current step if possible, otherwise after the step.
         messages: messages for the person.
         raised: the latest exception of an agent in this kernel.
         recording: the lock under which events are written to the journal.
@@ -166,7 +169,7 @@ class Work(ABC):
 
     @abstractmethod
     def keep_files(self, by: str) -> None:
-        """Save the current files of the project, if the cast keeps files."""
+        """Save the current files of the project, if the cast stores file snapshots."""
 
     def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
         """Return the store of file snapshots for a folder; ``name`` distinguishes the stores of lanes."""
@@ -174,10 +177,10 @@ class Work(ABC):
         return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
     def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:
-        """Save the files, and record an event if they changed; ``folder`` is set for a lane's first files.
+        """Save the files, and record an event if they changed; ``folder`` is set for the first files of a lane.
 
         Raises:
-            MateriaError: the files cannot be saved at the start of the cast. A later failure is only a message.
+            MateriaError: the files cannot be saved at the start of the cast. A later failure only adds a message.
         """
         session = self.session
         step, before = len(session.steps), None if folder else session.files
@@ -201,7 +204,7 @@ class Work(ABC):
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
         """Apply the events of ``command(rules, session, *arguments, now)``.
 
-        With ``later`` the events are written with the next write, which must follow in the same call.
+        If ``later`` is set, the events are queued for the next write, which must follow in the same call.
         """
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
@@ -216,7 +219,7 @@ class Work(ABC):
         self.run_command(decide.enter)
 
     def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
-        """Ask the agent, or run the process, until the visit is completed or a person must answer."""
+        """Call the agent, or run the process, until the visit is complete or a person must answer."""
         while (job := self.job()) is not None:
             if not job.at_once:  # the job may call a model, so the journal must have its start even after a crash
                 self.write_waiting()
@@ -237,7 +240,8 @@ class Work(ABC):
     def job(self) -> Job | None:
         """Return the next job for the waiting visit, or None if there is none or a person must answer.
 
-        Any exception of an agent, except for an interrupt, fails the cast with the reason in the journal; ``retry`` asks again.
+        An exception of an agent, other than an interrupt, fails the cast and is stored in the journal; ``retry`` calls
+        the agent again.
         """
         due = pending_here(self.rules, self.session)
         if due is None or due.visit is None or due.what not in ("agent", "utility") or self.stop.is_set():
@@ -253,7 +257,7 @@ class Work(ABC):
         return self._question(due.visit, pinned, folder)
 
     def pin_of(self, socket: str) -> str | None:
-        """Return the pinned name, socket or materia, whose pin answers a socket; None if there is no pin."""
+        """Return the name of the socket or materia whose pin answers a socket, or None if there is no pin."""
         names = (socket, self.rules.sockets[socket].socket.materia.id)
         return next((name for name in names if name in self.session.pins), None)
 
@@ -277,11 +281,11 @@ class Work(ABC):
         return PinnedAgent(pin, self.functions.get(name))
 
     def folder(self) -> Path:
-        """Return the directory that the waiting visit works in: its scope or the project (P8).
+        """Return the working directory of the waiting visit: its scope or the project (P8).
 
         Raises:
-            MateriaError: the directory does not exist (``no_folder``), or is outside the project and not allowed yet
-                (``folder_asks``).
+            MateriaError: the directory does not exist (``no_folder``), or is outside of the project and has not been
+                allowed (``folder_asks``).
         """
         scope, project = self.session.state.scope, self.base
         if scope == BASE:
@@ -429,7 +433,7 @@ class Work(ABC):
         return used if cost is None else used._replace(cost=cost)
 
     def _handle_report(self, visit: Visit, agent: Agent, event: AgentEvent) -> None:
-        """Handle an agent's report during its turn; ignore reports from a turn that is over."""
+        """Handle an agent's report during its turn; ignore reports from a turn that has ended."""
         at = self.session.state.waiting_at
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
             return
@@ -477,7 +481,7 @@ class Work(ABC):
             self.write_side_files(visit, before)
 
     def _record_with_files(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Write the events of a command and the files of the step in one write, which a crash cannot split."""
+        """Write a command's events and the step's files in one write, so that a crash cannot separate them."""
         with HeldInterrupts(), self.main.recording:
             self.apply(command, *arguments, later=True)
             self.keep_files("step")
@@ -501,7 +505,7 @@ class Work(ABC):
     def write_side_files(self, visit: Visit, before: CastState) -> None:
         """Write files for readers outside of this cast, see :func:`~materia_nb.store.rundir.write_side_files`.
 
-        The journal has their content, so a disk error is only reported.
+        The journal also has the content of these files, so a disk error is only reported.
         """
         try:
             write_side_files(self.files.path, self.rules, self.session, visit, before)
@@ -509,7 +513,7 @@ class Work(ABC):
             self.messages.append(" ".join(str(error).split()))
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
-        """Fail the waiting visit for a reason that the engine does not know, such as a missing directory."""
+        """Fail the waiting visit for a reason that the engine cannot detect, such as a missing directory."""
         self._files_before = None
         failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
         self._record_with_files(decide.fail, failure, self.take_working_time())

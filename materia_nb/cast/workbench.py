@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class DryBench(Shown):
-    """The loadouts of a project without agents and casts: its methods never call a model or start a process.
+    """The loadouts of a project, without agents and casts. The methods never call a model or start a process.
 
     Args:
         project: the directory with ``.pi/pi-materia.json``, if that file exists.
@@ -63,7 +63,7 @@ class DryBench(Shown):
         self.graph, self.design = self.loadouts.graph, self.loadouts.design
 
     def __repr__(self) -> str:
-        """Return the project and the chosen loadout as text that is the same in every run."""
+        """Return the project and the chosen loadout as text that does not differ between runs."""
         return f"<workbench of {self.project.name}: {self.loadouts.chosen or 'no loadout'} chosen>"
 
     @property
@@ -90,12 +90,14 @@ class DryBench(Shown):
         """Explore every route that casts of a loadout can take, without calling agents or starting processes.
 
         Args:
-            loadout: the name of a loadout; the chosen one by default.
+            loadout: the name of a loadout; the chosen loadout by default.
             items: the list lengths to try.
-            states: the maximum number of states. The result says if the search was cut off there. There is no time limit, so
-                the result is the same on any machine. An interrupt ends the search and keeps its results so far.
-            progress: whether to show a progress bar; or a function that is called with the number of examined states and
-                the number of known states. Odds for another list length report their progress too.
+            states: the maximum number of states. The result reports whether the search was cut off at this number.
+                There is no time limit, so the result is the same on any machine. An interrupt ends the search and keeps
+                the partial results.
+            progress: whether to show a progress bar; or a function that is called with the number of examined states
+                and the number of known states. The computation of odds for another list length reports its progress
+                too.
 
         Raises:
             MateriaError: the loadout has problems, or a socket does not accept scripted answers (``no_answer``).
@@ -116,12 +118,15 @@ class DryBench(Shown):
     ) -> OddsView:
         """Return the probability of each end of a cast and the average number of turns, without calling agents.
 
-        The arguments after ``loadout`` and the errors are those of ``Exploration.odds``; see also :meth:`explore`.
+        For the arguments after ``loadout`` and the errors see ``Exploration.odds`` and :meth:`explore`.
         """
         return self.explore(loadout, (items,)).odds(satisfied, items, **assumed)
 
     def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
-        """Return the agents and the pins for a cast; in this class, the models that the materia request, and no pins."""
+        """Return the agents and the pins for a cast.
+
+        This class returns the models that the materia request, and no pins.
+        """
         del graph
         return AgentTable(ModelAgent()), {}
 
@@ -145,17 +150,17 @@ class DryBench(Shown):
     ) -> EstimateView:
         """Estimate the turns, tokens and cost of a cast before it starts, without calling agents or starting processes.
 
-        The estimate comes from simulated casts with real prompts and made-up answers. Pinned answers cost nothing. The prices
-        are those of the models that are set to answer. If a price is unknown, the cost is reported as unknown, not as
+        The estimate comes from simulated casts with real prompts and made-up answers. Pinned answers cost nothing. The
+        prices are the prices of the configured agents. If a price is unknown, the cost is reported as unknown, not as
         zero (R56).
 
         Args:
             loadout: the name of a loadout, or a design in its current state; the chosen loadout by default.
             request: the request.
             items: the length of every list, or the work items themselves.
-            satisfied: the chance that an output says ``satisfied: true``; see :meth:`simulate`.
+            satisfied: the chance that an output has ``satisfied: true``; see :meth:`simulate`.
             answer: the number of tokens in an answer, for all sockets or by socket or materia; the minimum if left out.
-            model: use the prices of this model, ``provider:model``, instead of those of the agents that are set.
+            model: use the prices of this model, ``provider:model``, instead of the prices of the configured agents.
             casts: the number of simulated casts; the same arguments give the same numbers.
             failures: the probabilities of failures, such as ``failed=0.1``; see :class:`.odds.FailureChances`.
 
@@ -189,18 +194,19 @@ class DryBench(Shown):
         progress: Progress = False,
         **failures: Unpack[FailureChances],
     ) -> SimulationView:
-        """Simulate many casts of a loadout in memory, with stub agents that answer at random.
+        """Simulate many casts of a loadout in memory, with stub agents that give random answers.
 
         Args:
-            loadout: the name of a loadout; the chosen one by default.
+            loadout: the name of a loadout; the chosen loadout by default.
             n: the number of casts.
-            satisfied: the probability that an output says ``satisfied: true``, or a pair of this probability and the
-                probability that the output has no verdict. Give one value for all sockets, or values by socket or materia
-                (``*`` for all others). An agent that is not asked for ``satisfied`` gives no verdict, unless it is named.
+            satisfied: the probability that an output has ``satisfied: true``, or a pair of this probability and the
+                probability that the output has no verdict. Give one value for all sockets, or values by socket or
+                materia (``*`` for all others). An agent whose prompt does not ask for ``satisfied`` gives no verdict,
+                unless you name its socket or materia.
             items: the length of every list.
             seed: the seed of the random numbers; the same seed gives the same result.
-            progress: whether to show a progress bar; or a function that is called with the number of completed casts and
-                the number of all casts, and ends the simulation if it raises.
+            progress: whether to show a progress bar; or a function that is called with the number of completed casts
+                and the number of all casts, and ends the simulation if it raises an error.
             failures: the probabilities of failures, such as ``failed=0.1``; see :class:`.odds.FailureChances`.
 
         Raises:
@@ -226,13 +232,13 @@ class DryBench(Shown):
         longer.
 
         Args:
-            loadout: the name of a loadout; the chosen one by default.
+            loadout: the name of a loadout; the chosen loadout by default.
             request: the request.
             items: the length of every list, or the work items themselves.
             context: a ``castContext`` to try instead of the values in the loadout.
-            rework: whether each socket that can send work back does so at its first visit.
-            later: whether to show and count later turns too: those of conversations, and the repair prompt that each socket
-                would get at its first visit (except for drafts).
+            rework: whether each socket that can request rework does so at its first visit.
+            later: whether to include later turns: the turns of conversations, and the repair prompt of each socket at
+                its first visit (except for drafts).
 
         Raises:
             MateriaError: the loadout has problems, a socket does not accept scripted answers (``no_answer``), or
@@ -247,13 +253,13 @@ class DryBench(Shown):
     @overload
     def gallery(self, name: str) -> Opened: ...
     def gallery(self, name: str | None = None) -> Gallery | Opened:
-        """List eleven patterns and ten classic mistakes, or write the named card as a notebook.
+        """List eleven loadout patterns and ten common mistakes, or write the named card as a notebook.
 
-        The notebook is written into the project directory. ``wb.gallery()["critic-loop"]`` is a card
-        with its loadout, answers and tests, and writes nothing.
+        The notebook is written into the project directory. ``wb.gallery()["critic-loop"]`` returns a card with its
+        loadout, answers and tests, without writing a file.
 
         Args:
-            name: the card to open, as NAME.ipynb in the project directory; all are listed if left out.
+            name: the card to open, as NAME.ipynb in the project directory; all cards are listed if left out.
 
         Raises:
             MateriaError: there is no such card (``unknown_card``), or the file already exists (``exists``).
@@ -270,8 +276,9 @@ class Workbench(DryBench):
     """The main object of a notebook: load loadouts, set agents, and start casts.
 
     Args:
-        project: the directory that utilities and agents work in, with ``.pi/pi-materia.json`` if that file exists.
-        sync: force every step of a cast to the disk (fsync). This is slower, but no step is lost in a power failure.
+        project: the working directory of utilities and agents, with ``.pi/pi-materia.json`` if that file exists.
+        sync: whether every step of a cast is forced to the disk (fsync). This is slower, but a power failure loses no
+            step.
         bundled: whether the loadouts of the package are included.
 
     Attributes:
@@ -328,7 +335,7 @@ class Workbench(DryBench):
 
         Args:
             function: the function, sync or async.
-            name: the name of the tool; that of the function if left out.
+            name: the name of the tool; the name of the function if left out.
             ask: whether each call needs the approval of a person, as for ``bash``.
         """
 
@@ -340,9 +347,10 @@ class Workbench(DryBench):
 
     @property
     def breakpoints(self) -> LoadoutBreakpoints:
-        """The breakpoints for all casts of the current cast's loadout; without a current cast, of the chosen loadout.
+        """The breakpoints for all casts of the current cast's loadout, or else of the chosen loadout.
 
-        They are stored in a file of the project for the next kernel. To change one cast only, use ``cast.breakpoints``::
+        A file of the project stores the breakpoints for later kernels. To change one cast only, use
+        ``cast.breakpoints``::
 
             wb.breakpoints.add("Socket-3", kind="after")
         """
@@ -359,11 +367,12 @@ class Workbench(DryBench):
         pins: Mapping[str, object] | None = None,
         files: FilesChoice | None = None,
     ) -> Cast:
-        """Start a cast of the chosen loadout. Continue it with step or run.
+        """Start a cast of the chosen loadout. ``step`` or ``run`` continues the cast.
 
         Args:
             request: the request; prompts and utilities read it.
-            loadout: a loadout other than the chosen one. A design is cast as it is now, saved or not.
+            loadout: a loadout other than the chosen one. A design is cast in its current state, even if it is not
+                saved.
             agents: the agents for this cast only, by socket or materia; ``*`` for all others.
             pins: the pins for this cast only, by socket or materia; see ``wb.agents.pin``.
             files: the files of the project to save after each step: ``off``, ``not ignored`` or ``all``; the value in the
@@ -387,17 +396,17 @@ class Workbench(DryBench):
         return cast
 
     def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
-        """Return the agents that are set and the pins for a cast."""
+        """Return the configured agents and the pins for a cast."""
         return self.agents.table(graph), {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast of several materia and loadouts in sequence, as one loadout that is stored only with the cast.
 
         Args:
-            names: loadouts and materia, in order; ``loadout:NAME`` or ``materia:NAME`` where a name means both.
+            names: loadouts and materia, in order; ``loadout:NAME`` or ``materia:NAME`` if both have the same name.
             request: the request, which every part reads.
-            from_cast: an earlier cast, as for ``wb.open``; its request and results are in the state as ``previous``,
-                shortened to a maximum size.
+            from_cast: an earlier cast, as for ``wb.open``; its request and results are stored in the state as
+                ``previous``, shortened to a maximum size.
 
         Raises:
             MateriaError: a name is unknown or ambiguous, a part has problems or cannot be followed by another part, or there

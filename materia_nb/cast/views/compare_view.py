@@ -1,4 +1,4 @@
-"""Views of comparisons, replays and blame: tables, and graphs that mark the differences between two casts."""
+"""Views of comparisons, replays and state changes: tables, and graphs that mark differences between two casts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MAX_ALIKE: Final = 3
 """Maximum number of steps shown at each end of a sequence of equal steps."""
 _MAX_CHANGES: Final = 20
 _MAX_LATER: Final = 20
-"""Maximum number of steps after the first difference that are compared word by word."""
+"""Maximum number of steps after the first difference that are compared by words."""
 _MAX_VALUE: Final = 120
 _MAX_VERDICT: Final = 80
 """Maximum length of values and outputs in a row, in characters."""
@@ -135,7 +135,7 @@ class CompareView(Shown, Comparison):
         return [*blocks, Heading("in total"), self._totals()]
 
     def _later(self, first: StepRecord, names: Mapping[str, str]) -> Iterator[Block]:
-        """Yield the later steps that exist in both casts but differ, each as a folded block."""
+        """Yield a collapsed block for each later step that exists in both casts but differs."""
         others = [pair for pair in self.pairs if pair.own_differences and pair.a is not first]
         for a, b, differs in others[:_MAX_LATER]:
             if a is not None and b is not None:
@@ -160,7 +160,7 @@ class StepCompareView(Shown, StepComparison):
     """Two steps side by side."""
 
     def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Return the differences of answers, prompts and states: text only in A struck out, text only in B marked.
+        """Return the differences of answers, prompts and states; removed text is struck out, new text is marked.
 
         Args:
             names: the names of sockets; their ids if left out.
@@ -202,7 +202,7 @@ def _changed_tree(a: JSON, b: JSON) -> Block:
 
 
 def _changed_value(a: JSON, b: JSON) -> Block:
-    """Compare two texts word by word and other values as trees; a missing value counts as an empty text."""
+    """Compare two texts by words and other values as trees; a missing value is treated as an empty text."""
     a, b = ("" if value is None else value for value in (a, b))
     if isinstance(a, str) and isinstance(b, str):
         return WordDiff(a, b)
@@ -210,7 +210,7 @@ def _changed_value(a: JSON, b: JSON) -> Block:
 
 
 def _changed_parts(a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str]) -> list[Block]:
-    """Compare the named parts of two prompts word by word."""
+    """Compare the named parts of two prompts by words."""
     left, right = (prompt_part_texts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
     return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in parts]
 
@@ -240,7 +240,7 @@ _Cast = TypeVar("_Cast")
 
 
 class ReplayView(Shown, Replay, Generic[_Cast]):
-    """A recorded cast replayed in another loadout; ``onward`` creates a cast from the replay."""
+    """A recorded cast replayed in another loadout; ``onward`` creates a cast that continues the replay."""
 
     def __init__(self, replay: Replay, onward: Callable[[Replay], _Cast] | None = None) -> None:
         super().__init__(replay.original, replay.replayed, replay.needs, replay.left_out, replay.events)
@@ -249,7 +249,7 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
     def go_on(self) -> _Cast:
         """Create a cast in the other loadout that continues after the recorded answers.
 
-        It has a run directory of its own next to that of the original. The replayed turns are not asked again.
+        The new cast has its own run directory next to the original. No agent is called for the replayed turns.
 
         Raises:
             MateriaError: the loadout was given as a graph without its config (``no_config``), or the directory cannot be
@@ -305,7 +305,7 @@ class ReplaysView(TableOf[ReplayView[Any]]):
 
     @property
     def otherwise(self) -> list[ReplayView[Any]]:
-        """The replays that take another route."""
+        """The replays whose route differs from the recorded route."""
         return [replay for replay in self if replay.first is not None]
 
 
@@ -338,11 +338,11 @@ def _by(entry: BlameEntry) -> str:
 
 
 Compared: TypeAlias = CompareView | StepCompareView | LoadoutCompareView
-"""The comparison of two values of one kind."""
+"""The comparison of two casts, steps or loadouts."""
 
 
 def compare_view(a: Any, b: Any) -> Compared:
-    """Compare two values of one kind: casts, steps or graphs.
+    """Compare two casts, two steps or two graphs.
 
     Raises:
         MateriaError: the values differ in kind (``compare``).

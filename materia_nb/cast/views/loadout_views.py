@@ -1,4 +1,4 @@
-"""Views of loadouts, materia and agents, and of results that need no cast: exploration, odds, estimate, prompts."""
+"""Views of loadouts, materia and agents, and of analyses that need no cast: exploration, odds, estimate, prompts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from materia_nb.registry import view_registry
 
 
 def report_view(name: str, report: Report) -> View:
-    """Return the problems and hints of a loadout; hints about fields without effect are folded."""
+    """Return the problems and hints of a loadout; hints about fields without effect are collapsed."""
     counts = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
     blocks: list[Block] = [Line(f"{name}: {counts}" if name else counts)]
     if report.problems or report.shown_hints:
@@ -60,13 +60,13 @@ view_registry[Report] = partial(report_view, "")
 
 
 class LoadoutView(Shown):
-    """A loadout: its graph, or its problems if it cannot be cast."""
+    """A view of a loadout: its graph, or its problems if it cannot be cast."""
 
     def __init__(self, name: str, origin: str, graph: Graph | None, report: Report, notes: Sequence[str] = ()) -> None:
         self.name, self.origin, self.graph, self.report, self.notes = name, origin, graph, report, tuple(notes)
 
     def noting(self, *notes: str) -> LoadoutView:
-        """Return a copy of the view that begins with important notes."""
+        """Return a copy of the view with the given notes at the top."""
         return LoadoutView(self.name, self.origin, self.graph, self.report, (*self.notes, *notes))
 
     @property
@@ -153,11 +153,11 @@ _ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
 _MAX_ROWS: Final = 60
 """Maximum number of rows of a table that are shown."""
 _DECIMAL_BELOW: Final = 100
-"""A mean below this value is shown with one decimal."""
+"""Limit below which a mean is shown with one decimal."""
 
 
 class _View(Shown):
-    """A picture of the loadout with lines and tables below it."""
+    """Base class for views with a picture of the loadout, and lines and tables below the picture."""
 
     graph: Graph
 
@@ -180,13 +180,13 @@ class _View(Shown):
 
 
 def _first_rows(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[Block]:
-    """Return a table of the first rows, and the number of rows that are not shown."""
+    """Return a table of the first rows, with the number of hidden rows."""
     more = len(rows) - _MAX_ROWS
     return [Table(headers, rows[:_MAX_ROWS]), *lines([f"… {more:,} more"] if more > 0 else [])]
 
 
 class ExploreView(_View, Exploration):
-    """An exploration as a view: the possible ends, and the graph with the unused sockets and edges marked.
+    """A view of an exploration: the possible ends, and the graph with marks on unused sockets and edges.
 
     Args:
         graph: the loadout.
@@ -194,7 +194,7 @@ class ExploreView(_View, Exploration):
         max_states: the number of states after which the search stops.
         progress: whether to print a progress bar, or a function that receives the progress.
         document: the config of the loadout, for :meth:`save_tests`.
-        estimated: returns the estimate of a cast for a list length, for one line of the view.
+        estimated: returns the estimate of a cast for a list length, which the view shows in one line.
     """
 
     def __init__(
@@ -223,10 +223,10 @@ class ExploreView(_View, Exploration):
     def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
         """Write tests that fail when a route of the loadout appears or disappears, and return their paths.
 
-        There is one case for each end, with the shortest route to it, named after the end and its socket. It passes as long
-        as its answers lead along the same route. Another case, ``ways``, explores the loadout again; it passes as long as
-        every visit has the same possible next visits (:attr:`Exploration.moves`). ``pytest`` runs
-        the tests; they call no agent. Cases of the same names are overwritten; other files stay.
+        There is one case for each end, with the shortest route to it, named after the end and its socket. The case
+        passes if its answers result in the same route. Another case, ``ways``, explores the loadout again; it passes if
+        every visit has the same possible next visits (:attr:`Exploration.moves`). ``pytest`` runs the tests; they call
+        no agent. Cases of the same names are overwritten; other files stay.
 
         Args:
             folder: the directory for the tests.
@@ -262,7 +262,7 @@ class ExploreView(_View, Exploration):
     def play(self, path: str | Path, satisfied: Chances = 0.5) -> Path:
         """Write a page that plays the loadout without Python or a network, and return its path.
 
-        A tap on an answer shows where the answer leads and why, and how it changes the odds and the remaining turns.
+        A tap on an answer shows the next socket and the reason, and the change of the odds and the remaining turns.
 
         Args:
             path: the HTML file; an existing file is replaced.
@@ -329,7 +329,7 @@ class ExploreView(_View, Exploration):
 
 
 class OddsView(_View, Odds):
-    """Odds as a view."""
+    """A view of the odds of a loadout: probability and turns of each end."""
 
     @property
     def marks(self) -> Marks:
@@ -367,7 +367,7 @@ class OddsView(_View, Odds):
         yield from _first_rows(("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows)
 
     def _says(self, socket: str) -> str:
-        """Return the probability that a socket outputs ``satisfied: true``, or the reason why there is none."""
+        """Return the probability that a socket outputs ``satisfied: true``, or the reason why it is unknown."""
         if socket in self.satisfied:
             return f"{self.satisfied[socket]:.2f}"
         return "not asked" if socket in self.nothing else "decides nothing"
@@ -378,11 +378,11 @@ def _without(sockets: Sequence[str]) -> str:
 
 
 class SimulationView(_View, Simulation):
-    """A simulation as a view: ends, turns, and the graph with the number of uses of each edge."""
+    """A view of a simulation: ends, turns, and the graph with the number of uses of each edge."""
 
     @property
     def marks(self) -> Marks:
-        """The number of visits of each socket and of uses of each edge, in all casts together."""
+        """The number of visits of each socket and of uses of each edge, in total for all casts."""
         return Marks(visits=self.visits, traversals=self.traversals)
 
     def _parts(self) -> Iterable[Block]:
@@ -397,7 +397,7 @@ class SimulationView(_View, Simulation):
 
 
 class EstimateView(_View, Estimate):
-    """An estimate as a view: the turns, tokens and cost of a cast, in total and by socket."""
+    """A view of an estimate: the turns, tokens and cost of a cast, in total and by socket."""
 
     @property
     def line(self) -> str:
@@ -448,7 +448,7 @@ class EstimateView(_View, Estimate):
 def estimated(
     graph: Graph, table: AgentTable, pins: Mapping[str, Pin], model: str | None = None, **assumptions: Any
 ) -> EstimateView:
-    """Estimate a cast with the prices of its agents or of ``model``; ``assumptions`` as in :func:`.estimate_cast`."""
+    """Estimate a cast with the prices of its agents or of ``model``; for ``assumptions`` see :func:`.estimate_cast`."""
     priced = None if model is None else ModelAgent(model)
 
     def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
@@ -476,18 +476,18 @@ def _dollars(spread: Spread) -> str:
 
 
 class PromptsView(_View, Prompts):
-    """The prompts of a scripted cast as a view, with their sizes."""
+    """A view of the prompts of a scripted cast, with their sizes."""
 
     @property
     def marks(self) -> Marks:
-        """The number of times that each socket was asked."""
+        """The number of prompts of each socket."""
         return Marks(visits=Counter(prompt.socket for prompt in self.prompts))
 
     def __getitem__(self, step: int) -> Prompt:
         """Return the prompt of a step.
 
         Raises:
-            MateriaError: no agent is asked in that step (``unknown_step``).
+            MateriaError: the step has no prompt (``unknown_step``).
         """
         prompts = {prompt.step: prompt.prompt for prompt in self.prompts}
         if step not in prompts:

@@ -1,4 +1,4 @@
-"""A page that plays a loadout: one HTML file with the graph, every state, every answer and its reason."""
+"""A page on which a person plays through a loadout: one HTML file with the graph, all states and all answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _ANSWERS: Final = {
 
 
 def play_page(graph: Graph, space: StateSpace, satisfied: Chances) -> str:
-    """Return the page that plays a state space. It is one file without links to others, and works without a network."""
+    """Return an HTML page on which a person plays through a state space.
+
+    The page is one file without links to other files, and works without a network.
+    """
     data = json.dumps(play_data(graph, space, satisfied), ensure_ascii=False, separators=(",", ":"))
     picture = blocks_as_html([graph_block(graph)])
     stored = Html(f'<script type="application/json" id="play-data">{data.replace("<", chr(92) + "u003c")}</script>')
@@ -48,10 +51,10 @@ def play_data(graph: Graph, space: StateSpace, satisfied: Chances) -> dict[str, 
     """Return the data of the page, as JSON.
 
     Returns:
-        ``texts``, which the other values name by their index; ``start``, the reason why a cast begins where it does; and
-        ``states``, each with ``text``, ``socket``, ``end`` (None while the cast waits), the chance to complete, the
-        mean number of turns that follow, and ``moves``. A move has the next state, its
-        answer, the reason, its number of turns and the keys of the lines taken in the picture.
+        ``texts``, which the other values refer to by index; ``start``, the reason for the first socket; and ``states``.
+        A state has ``text``, ``socket``, ``end`` (None while the cast waits), the chance to complete, the mean number
+        of remaining turns, and ``moves``. A move has the next state, its answer, the reason, its number of turns, and
+        the keys of the followed lines in the picture.
     """
     texts: dict[str, int] = {}
     keys = {_edge_of(link): link.key for link in links(graph)}
@@ -107,7 +110,7 @@ def _answer_text(answer: ScriptedResult) -> str:
 
 
 def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> str:
-    """Return the reasons why a move leads to its state, in sentences."""
+    """Return sentences about the reasons for the next state of a move."""
     if move.answer.asks:
         return "The agent asks for a person, so the cast is held."
     scope = " for each item" if source.position else ""
@@ -122,7 +125,7 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
 
 
 def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope: str = "") -> str:
-    """Return the sentence about an edge or exit that is taken; ``scope`` names the scope of its limit."""
+    """Return the sentence about a followed edge or exit; ``scope`` names the scope of its limit."""
     if isinstance(edge, tuple):
         taken = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken.when != "always" else ""

@@ -1,6 +1,6 @@
 """The status of a cast, as text and as marks on the picture of its graph.
 
-The text is the same in every run (no ids, no times), so that the stored outputs of notebooks can be compared.
+The text is the same in every run (no ids, no times), so that stored notebook outputs can be compared.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def cast_view(cast: Snapshot) -> View:
 
 
 def status_view(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> View:
-    """Return a cast's status, latest steps, and waiting draft or prompt; arguments as in :func:`status_lines`."""
+    """Return a cast's status, latest steps, and waiting draft or prompt; for the arguments see :func:`status_lines`."""
     steps, draft = steps_view(cast), draft_of(cast)
     blocks = lines(status_lines(cast, pause, hit))
     if steps.rows:
@@ -63,12 +63,12 @@ def status_view(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoi
 
 
 def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> tuple[str, ...]:
-    """Return the status of a cast as lines; the last line says what to do next.
+    """Return the status of a cast as lines; the last line suggests what to do next.
 
     Args:
         cast: the cast.
-        pause: the reason why a run stopped here, if one did.
-        hit: the breakpoints that the cast is at.
+        pause: the reason why the latest run stopped, if it did.
+        hit: the breakpoints that the cast has reached.
     """
     engine = cast.engine
     lines = [*_progress(cast), *_lanes(cast), *_warnings(cast.warnings), *cast.messages, *_pinned(cast), *_notes(cast)]
@@ -99,7 +99,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
 
 
 def _next(cast: Snapshot) -> str:
-    """Return a description of the next step: the socket that it enters, the lanes that it continues, or the end."""
+    """Return a description of the next step: a socket to enter, lanes to continue, or the end."""
     if lanes_at_work(cast.session) is not None:
         waits = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
         return f"lanes {', '.join(waits)}" if waits else "the join of the lanes"
@@ -107,7 +107,7 @@ def _next(cast: Snapshot) -> str:
 
 
 def _offered(cast: Snapshot) -> Iterator[str]:
-    """Yield the commands that continue a failed cast, and the changes of its materia's definition."""
+    """Yield the commands that continue a failed cast, and the changes in the definition of its materia."""
     changed = changed_definition(cast) if cast.writable else None
     if changed is not None:
         also = (
@@ -123,7 +123,7 @@ def _offered(cast: Snapshot) -> Iterator[str]:
 
 
 def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
-    """Return the reason why a run stopped here; a breakpoint before the next socket needs no description."""
+    """Return the reason why a run stopped; a breakpoint before the next socket is not described."""
     if pause == "breakpoint" and any(breakpoint_.kind != "before" or breakpoint_.nth for breakpoint_ in hit):
         return f" (breakpoint: {'; '.join(breakpoint_.words(cast.graph) for breakpoint_ in hit)})"
     return {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
@@ -157,7 +157,7 @@ def steps_words(cast: Snapshot) -> str:
 
 
 def _lanes(cast: Snapshot) -> Iterator[str]:
-    """Yield the status of each lane, unless all have joined."""
+    """Yield the status of each lane, unless all lanes have joined."""
     if cast.lanes and cast.session.streams[-1].status != "joined":
         for name, lane in cast.lanes.items():
             at = f", at {lane.now.next_socket}" if lane.status == "running" and lane.now.next_socket else ""
@@ -184,7 +184,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
 
 
 def _pinned(cast: Snapshot) -> Iterator[str]:
-    """Yield a line about each pin, with a note if its function was lost when the kernel ended (R40)."""
+    """Yield a line about each pin, with a note if the pinned function was lost when the kernel ended (R40)."""
     for name, pin in cast.pins.items():
         is_lost = cast.writable and name in cast.pins_gone
         lost = ", which was lost with its kernel: pin it again, or unpin it" if is_lost else ""
@@ -192,7 +192,7 @@ def _pinned(cast: Snapshot) -> Iterator[str]:
 
 
 def tried_words(cast: Snapshot) -> str:
-    """Return the number of times that the failed socket was tried, in words; empty for a single try."""
+    """Return the number of times that the failed socket was tried, as text; empty for a single try."""
     if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
         return ""
     tries = cast.steps[-1].tries
@@ -259,7 +259,7 @@ _REQUEST_LABELS: Final = {
 
 
 def approval_lines(cast: Snapshot) -> list[str]:
-    """Return the subject of an approval: an agent's command (contract rules, section 12), or its tool calls."""
+    """Return lines about the command (contract rules, section 12) or the tool calls that wait for approval."""
     hold = cast.held
     if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
         return [call_words(call) for call in cast.approvals.asking]
@@ -355,7 +355,7 @@ def marks_of(cast: Snapshot) -> Marks:
 
 
 def _latest(cast: Snapshot) -> dict[str, StepRecord]:
-    """Return the latest step of each socket; for joined lanes, from the last lane of the schedule."""
+    """Return the latest step of each socket; for joined lanes, the step of the last lane in the schedule."""
     if not cast.session.streams:
         return {step.at.socket: step for step in cast.session.steps if step.turns}
     own = [(step.number, 0, 0, step) for step in cast.steps]

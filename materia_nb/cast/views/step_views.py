@@ -1,4 +1,4 @@
-"""Views of steps: output, prompt, handoff and decision; the lanes of a cast side by side; and a whole cast as a page."""
+"""Views of a step (output, prompt, handoff and decision), of lanes side by side, and of a complete cast as a page."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> V
 
     Args:
         cast: the cast.
-        approved: what a person has just approved, one line each.
+        approved: lines about the calls that a person has just approved.
         lane: the lane whose latest step is shown.
     """
     snapshot = cast.lane(lane)
@@ -82,9 +82,9 @@ def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = 
     """Return a prompt with a heading for each part, followed by the prompts of the later turns of a completed step.
 
     Args:
-        step: the step that the prompt belongs to.
-        prompt: the prompt of its first turn, or of one that waits.
-        steps: the steps of the cast, to show what differs from the previous visit of the socket.
+        step: the step of the prompt.
+        prompt: the prompt of the first turn, or of a waiting turn.
+        steps: the steps of the cast, to show the differences from the previous visit of the socket.
     """
     blocks, is_first = prompt_blocks(prompt, opened=True), prompt is step.prompt
     for number, turn in enumerate(step.turns[1:] if is_first else [], start=2):
@@ -96,7 +96,7 @@ def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = 
 
 
 def counted_tokens(step: StepRecord) -> str:
-    """Return the reported tokens of each turn of a step; empty if none were reported."""
+    """Return the reported tokens of each turn of a step; empty if no tokens were reported."""
     counts = [
         f"turn {number}: {turn.usage.input:,} in, {turn.usage.output or 0:,} out"
         for number, turn in enumerate(step.turns, start=1)
@@ -165,7 +165,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
 
 
 def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Block]:
-    """Return one output of a turn: the request, the agent that answered, the text, and the parsed output."""
+    """Return the blocks of a turn's output: the request, the agent that answered, the text, and the parsed output."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
     blocks = lines([f"asked for: {turn.message}"] if turn.message is not None else [])
     blocks += lines(_answered_by(turn), "quiet")
@@ -259,7 +259,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
 
 
 def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
-    """Return one step, folded unless it failed."""
+    """Return the HTML of one step, collapsed unless the step failed."""
     events = [": ".join(filter(None, (event.severity, event.name, event.message))) for event in step.events]
     event_blocks = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
     inside = [Heading("Why it went there"), *why_blocks(cast.why(step.number))]
@@ -273,13 +273,13 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
 
 _MAX_BARS: Final = 200
 _IMMEDIATE_MS: Final = 100
-"""Maximum delay after the distribution of items for which a lane counts as started at once, in milliseconds."""
+"""Maximum delay in milliseconds after which a lane is still described as started immediately."""
 
 
 def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> list[Block]:
-    """Return the status of each of the cast's current lanes or, if all have joined, of its latest lanes.
+    """Return blocks with the status of each current lane or, if all lanes have joined, of each most recent lane.
 
-    ``now`` is the time in milliseconds, the end of the time axis of a running cast; ``past`` is the moment that is shown.
+    ``now``, in milliseconds, is the end of the time axis of a running cast; ``past`` is the displayed earlier moment.
     """
     lanes = cast.lanes
     if not lanes:
@@ -320,7 +320,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
 
 
 def where_words(lane: LaneNow) -> str:
-    """Return the socket of a running lane; otherwise an empty text."""
+    """Return the socket of a running lane; return an empty text for other lanes."""
     snapshot = lane.now
     if lane.status != "running":
         return ""
@@ -363,7 +363,7 @@ def _latest_in_lane(cast: Snapshot) -> int:
 def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> TimeAxis:
     """Return the steps of a cast and of its lanes on one time axis.
 
-    ``now`` and ``past`` are as in :func:`lanes_blocks`; ``past`` can also be a moment of a lane.
+    ``now`` and ``past`` are as in :func:`lanes_blocks`; ``past`` can also be an earlier moment of a lane.
     """
     generator = cast.steps.at(cast.session.streams[-1].step)
     forked = generator.ended or generator.started

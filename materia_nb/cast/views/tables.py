@@ -1,4 +1,4 @@
-"""Tables of casts, quests, work items, breakpoints, usage and allowed tools, and views of changed files."""
+"""Tables of pins, quests, work items, breakpoints, usage and allowed tools, and views of changed files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def breakpoints_view(stops: BreakpointSet, graph: Graph) -> Table:
 
 
 def budget_view(cast: Snapshot) -> Table:
-    """Return a table of usage per budget limit; tokens always have a row, cost if it is limited or not zero."""
+    """Return a table of usage per budget limit.
+
+    Tokens always have a row; cost has a row if it is limited or not zero.
+    """
     usage, budget = cast.engine.usage, cast.engine.budget
     rows = [
         (bound.of, bound.so_far(usage), *_share(bound.used(usage), bound.most(budget), bound.form))
@@ -69,7 +72,7 @@ def budget_view(cast: Snapshot) -> Table:
 
 
 def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, str]:
-    """Return a limit, and the share of it that is used, as texts."""
+    """Return a limit and its used share as texts."""
     if maximum is None:
         return "none", ""
     share = "unknown" if used is None else f"{used / maximum:.0%}" if maximum else ""
@@ -79,7 +82,7 @@ def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, s
 
 
 def known_words(value: float | None, form: str = "{}") -> str:
-    """Return a number as text; a number that was not reported is ``unknown`` (R56)."""
+    """Format a number as text; an unreported number is ``unknown`` (R56)."""
     return "unknown" if value is None else form.format(value)
 
 
@@ -98,7 +101,7 @@ def found_view(matches: Sequence[OutputMatch]) -> Table:
 
 
 class FoundView(TableOf[tuple[str, "OutputMatch"]]):
-    """The matches of a query in many casts; iterating yields pairs of a cast's id and a match."""
+    """The matches of a query in many casts; iterating yields pairs of a cast id and a match."""
 
     def __init__(
         self,
@@ -131,7 +134,7 @@ class SpentView(TableOf[UsageRow]):
         super().__init__(usage, [*by, *columns], rows, "no steps yet")
 
     def frame(self) -> Any:
-        """Return the rows as a pandas data frame, without the sum.
+        """Return the rows as a pandas data frame, without the total.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -217,7 +220,7 @@ def items_table(cast: Snapshot) -> Table:
 
 
 def items_view(cast: Snapshot, notes: Sequence[str] = ()) -> View:
-    """Return the work items, followed by the notes of an edit."""
+    """Return the work items, followed by notes about an edit."""
     return View("", [items_table(cast), *lines(notes)])
 
 
@@ -231,7 +234,7 @@ def allowed_view(cast: Snapshot) -> Table:
 
 
 _MAX_STEPS: Final = 20
-"""Maximum number of steps whose differences are shown; the table has all steps."""
+"""Maximum number of steps with displayed differences; the table lists all steps."""
 _MAX_LINES: Final = 400
 _MAX_NAMES: Final = 6
 _CHANGE_KINDS: Final = {"A": "added", "M": "changed", "D": "deleted", "R": "renamed", "T": "type changed"}
@@ -248,16 +251,16 @@ class FilesView(Shown):
         return (step for step in self._cast.steps if step.files is not None and step.files.changed)
 
     def changes(self, step: int) -> tuple[Change, ...]:
-        """Return the files that a step changed, each with the number of lines.
+        """Return the files that a step changed, each with the number of changed lines.
 
         Raises:
-            MateriaError: there is no such step (``no_step``), or its files were not kept (``not_kept``).
+            MateriaError: there is no such step (``no_step``), or its files were not saved (``not_kept``).
         """
         files = self._files(step)
         return changes(self._git_dir, files.before, files.after)
 
     def difference(self, step: int, path: str | None = None) -> str:
-        """Return the changes of a step to all files or to one file, as a patch; raises as :meth:`changes`."""
+        """Return the changes of a step to all files or to one file, as a patch; errors as for :meth:`changes`."""
         files = self._files(step)
         return file_snapshots.difference(self._git_dir, files.before, files.after, path)
 
@@ -305,7 +308,7 @@ class FilesView(Shown):
         return blocks
 
     def lane(self, name: str) -> FilesView:
-        """Return the files of a lane that works in its own directory; raises MateriaError (``unknown_lane``)."""
+        """Return the files of a lane with its own directory, or raise MateriaError (``unknown_lane``)."""
         return FilesView(self._cast.lane(name))
 
     def _of(self, step: StepRecord) -> list[Block]:
@@ -334,7 +337,7 @@ def _table(changed: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ..
 
 
 def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[Block]:
-    """Return a table of the files that differ between two casts; empty if there are none or files were not kept."""
+    """Return a table of the files that differ between two casts; empty if no files differ or no files were saved."""
     if before is None or after is None or before == after:
         return []
     try:
@@ -355,7 +358,7 @@ def _first_names(paths: Sequence[str], in_all: int) -> str:
 
 
 def _patch_blocks(patch: str) -> list[Block]:
-    """Return a patch as blocks, file by file."""
+    """Return a patch as blocks, one for each file."""
     blocks: list[Block] = []
     rows: list[tuple[str, str]] = []
     for line in patch.splitlines()[:_MAX_LINES]:
@@ -372,7 +375,7 @@ def _patch_blocks(patch: str) -> list[Block]:
 
 
 def files_blocks(cast: Snapshot, current: Snapshot) -> list[Block]:
-    """Return the blocks of the files tab; for an earlier moment, with an action that restores its files."""
+    """Return the blocks of the files tab; for an earlier moment, include an action that restores its files."""
     blocks: list[Block] = []
     number = len(cast.steps)
     of_cast = cast is not current and cast.engine.lane is None
