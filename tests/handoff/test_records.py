@@ -73,7 +73,7 @@ def test_form_of_each_protocol_matches_the_snapshot():
         (["x"] * 21, ["T: " + "; ".join(["x"] * 20) + " and 1 more"]),
     ],
 )
-def test_line_lists_at_most_twenty_entries_and_counts_the_rest(entries, line):
+def test_handoff_line_lists_at_most_twenty_entries_and_counts_the_rest(entries, line):
     assert list(labelled("T", entries)) == line
 
 

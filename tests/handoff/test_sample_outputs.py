@@ -47,7 +47,7 @@ def test_sample_outputs_that_stop_a_cast_need_a_person(name, actions):
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("given", [{}, BRIEFING], ids=["alone", "with others"])
 @pytest.mark.parametrize("outcome, satisfied", [("done", True), ("open", True), ("again", False)])
-def test_answer_made_from_a_verdict_is_accepted(name, given, outcome, satisfied):
+def test_simple_answer_of_a_person_is_accepted_by_its_protocol(name, given, outcome, satisfied):
     if name == "envelope" and outcome == "open":
         satisfied = None  # an envelope may say neither
     facts = {"agent_id": "ab7e4d2", "assignment": given}
@@ -105,7 +105,7 @@ def test_important_instructions_are_listed_after_the_contract_form():
     assert behind(FREE, memory=asked) == [], "only IN_PROGRESS may follow"
 
 
-def test_suggestions_are_listed_with_those_of_the_form_first():
+def test_suggestions_of_the_contract_form_are_listed_before_other_suggestions():
     value = contract(
         memorialize_suggestions=[{"description": "short", "body": "long", "type": "atom"}, {"body": "no"}],
         memory_suggestions=["by the way"],

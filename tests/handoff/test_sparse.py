@@ -91,7 +91,7 @@ def test_r7_issue_gives_the_reason_why_satisfied_is_required():
 # -- R8: fields and sources ---------------------------------------------------------------
 
 
-def test_r8_fields_other_than_the_three_of_an_agent_are_refused():
+def test_r8_fields_other_than_work_items_satisfied_and_context_are_refused():
     value = {"workItems": [], "satisfied": True, "context": "c"}
     assert paths(value, JSON_SOCKET) == []
     assert paths(value | {"state": {}, "summary": "s", "passed": True}, JSON_SOCKET) == [
@@ -139,7 +139,7 @@ def test_r8_assignment_allows_its_first_field(source, field):
 
 
 @pytest.mark.parametrize("source", ["$", "$..name", "state.plan", "lastJson.plan", "item"])
-def test_r8_other_sources_allow_no_field(source):
+def test_r8_assignment_from_an_unrelated_source_allows_no_extra_field(source):
     assert "$.plan" in paths({"plan": {"name": 1}}, {"parse": "json", "assign": {"x": source}})
 
 

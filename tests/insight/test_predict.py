@@ -192,7 +192,7 @@ def test_a_right_second_guess_earns_half_a_point(cast):
     assert asked.points == [0.5, 1]
 
 
-def test_route_is_predicted_on_the_fork(cast):
+def test_route_is_predicted_one_step_at_a_time(cast):
     asked = Question(cast)
     with pytest.raises(MateriaError, match="not revealed yet"):
         asked.go_on()
@@ -355,7 +355,7 @@ def test_predict_verb_accepts_a_socket_or_variable_and_otherwise_shows_buttons(s
     panel.close()
 
 
-def test_guess_is_recorded_under_its_question_unless_an_example(shell, bench):
+def test_guess_is_recorded_under_its_question_unless_it_is_an_example(shell, bench):
     bench.cast("x")
     shell.run_line_magic("materia", "predict --example end")
     predict(bench.current, "end")

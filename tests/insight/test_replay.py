@@ -320,7 +320,7 @@ def test_continued_replay_keeps_pins(tmp_path):
     cast.close()
 
 
-def test_replay_verb_continues(shell):
+def test_replay_verb_can_continue_the_cast_in_another_loadout(shell):
     line(shell, "use Plan-Build-Eval")
     run(shell, "%materia agent * person")
     line(shell, "cast go on")

@@ -181,7 +181,7 @@ def test_named_socket_is_renumbered_and_keeps_its_name_as_label():
     assert (design.document["sockets"], design.document["entry"]) == ({"Socket-1": labelled}, "Socket-1")
 
 
-def test_utility_output_is_parsed_as_json_only_on_request():
+def test_fix_that_parses_utility_output_as_json_is_applied_only_on_request():
     document = config({"Socket-1": {"materia": "U", "edges": [edge("end", "satisfied")]}})
     document["materia"] = {"U": {"type": "utility", "command": ["true"]}}
     design = Design("T", document["loadouts"]["T"], document)

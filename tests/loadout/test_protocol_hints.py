@@ -104,7 +104,7 @@ def test_protocol_hints_never_raise_on_malformed_loadouts(value):
         check_config(document)
 
 
-def test_assignment_problems_have_their_path_in_both_spellings():
+def test_assignment_problems_name_fields_in_snake_case_and_camel_case():
     given = {"acceptance_criteria": ["x"], "writableSections": ["y"], "gaol": "z"}
     document = single_socket(handoff="agent-contract", parse="json", assignment=given)
     assert hints(document) == {("unknown-field", "Socket-1.assignment.gaol")}
@@ -114,7 +114,7 @@ def test_assignment_problems_have_their_path_in_both_spellings():
 
 
 @pytest.mark.parametrize("spelling", ["writable_sections", "writableSections"])
-def test_agent_receives_its_assignment_in_both_spellings(spelling):
+def test_agent_receives_assignment_fields_in_snake_case_and_camel_case(spelling):
     told = assignment_of(Task("g", "Socket-1", "T", {spelling: ["stack"]}))
     assert told["write_permissions"]["writable_sections"] == ["stack"]
 

@@ -320,7 +320,7 @@ def test_all_problems_of_a_loadout_are_shown(shell):
     assert "unknown-materia" in report
 
 
-def test_run_accepts_breakpoints_until_and_steps(shell):
+def test_run_verb_accepts_breakpoints_a_target_and_a_number_of_steps(shell):
     cell(shell, "define loadout Ask", ASK)
     shell.user_ns["wb"].agent("Judge", lambda turn: {"satisfied": True, "context": "c"})
     shell.user_ns["wb"].agent("Teller", lambda turn: "t")
@@ -377,7 +377,7 @@ def test_each_kind_of_breakpoint_can_be_set(shell):
     assert "no breakpoints" in text(line(shell, "break --clear"))
 
 
-def test_abort_retry_budget_and_resume_work(shell, project):
+def test_abort_retry_budget_and_resume_verbs_change_the_cast(shell, project):
     cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast x")
     line(shell, "run")
@@ -403,7 +403,7 @@ def test_verb_group_without_a_verb_lists_its_verbs(shell):
         line(shell, "edit")
 
 
-def test_help_knows_every_verb(shell):
+def test_help_explains_every_verb(shell):
     overview = text(line(shell, "help"))
     assert sorted(first_words()) == sorted({name.partition(" ")[0] for name in VERBS}), "each in one group"
     for name, verb in VERBS.items():
@@ -489,7 +489,7 @@ def test_r46_items_can_be_reordered_reopened_and_abandoned(shell):
         line(shell, "edit items --again zz")
 
 
-def test_edits_between_steps_work(shell):
+def test_edit_verbs_change_a_cast_between_steps(shell):
     shell.user_ns["wb"] = bench = materia_nb.Workbench(".")
     bench.use("Plan-Build-Eval")
     bench.agent("Plan", lambda: {"workItems": [{"title": "a", "context": "x"}]})

@@ -184,7 +184,7 @@ def test_run_button_is_refused_if_another_quest_is_next(panel, press):
     assert order(panel)[0] == "three"
 
 
-def test_a_quest_that_was_requeued_elsewhere_is_not_requeued_again(panel, wb, press):
+def test_late_requeue_click_does_not_requeue_a_quest_again(panel, wb, press):
     press(panel.next_button)
     ran(panel)
     panel.quest.value = "Q-1"

@@ -91,7 +91,7 @@ def test_recipe_has_the_metadata_of_the_package(recipe):
 # -- the citation ----------------------------------------------------------------------
 
 
-def test_the_citation_names_this_version_and_these_authors():
+def test_citation_names_the_current_version_and_the_authors():
     cited = read("CITATION.cff")
     assert Version(str(cited["version"])) == Version(materia_nb.__version__)
     assert " AND ".join(cited["license"]) == PROJECT["license"]
@@ -114,7 +114,7 @@ def copy(tmp_path):
     return tmp_path
 
 
-def test_owner_and_addresses_come_from_one_table():
+def test_owner_and_addresses_of_the_project_come_from_one_table():
     found = [one for one in release_check.missing(ROOT) if "--write" in one]
     assert found == []
 

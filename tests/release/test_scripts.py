@@ -104,7 +104,7 @@ def test_missing_oldest_kernel_fails_only_in_ci(ci, code, monkeypatch, capsys):
         ("if TYPE_CHECKING:\n    x = 1", set()),
     ],
 )
-def test_mutation_changes_one_executed_part(source, broken, tmp_path):
+def test_each_mutation_changes_one_executed_part_of_the_source(source, broken, tmp_path):
     assert {mutation.applied(source) for mutation in mutate.mutations_of(tmp_path, source)} == broken
 
 
@@ -124,7 +124,7 @@ def stations(*places):
     return [make_walk.Station(file, name, "does it.") for file, name in places]
 
 
-def test_walk_indents_a_station_under_its_caller():
+def test_walkthrough_indents_a_call_under_its_caller():
     walked = make_walk.walk(
         CALLS,
         stations(("a.py", "first"), ("b.py", "inner"), ("c.py", "deep"), ("b.py", "inner"), ("d.py", "last")),
@@ -141,12 +141,12 @@ def test_walk_indents_a_station_under_its_caller():
 @pytest.mark.parametrize(
     "second", [("b.py", "first"), ("a.py", "gone"), ("a.py", "first")], ids=["moved", "gone", "before"]
 )
-def test_walk_error_names_a_station_that_was_not_reached(second):
+def test_walkthrough_error_names_a_call_that_was_not_reached(second):
     with pytest.raises(SystemExit, match=f"no call of {second[1]} in {second[0]} after station 1"):
         list(make_walk.walk(CALLS, stations(("a.py", "first"), second)))
 
 
-def test_walk_records_package_calls_with_their_depth():
+def test_walkthrough_records_package_calls_with_their_depth():
     before = sys.getprofile()
     calls = make_walk.calls_of(lambda: did_you_mean("alpah", ["alpha"]))
     assert calls[0][1:] == ("errors.py", "did_you_mean")

@@ -137,7 +137,7 @@ def test_cast_can_be_run_answered_shown_and_exported(bench, capsys, project):
     assert (project / "here.html").is_file()
 
 
-def test_play_writes_a_page(bench, capsys, tmp_path):
+def test_play_command_writes_a_page(bench, capsys, tmp_path):
     page = tmp_path / "play.html"
     code, out, _ = materia(capsys, "play", "Plan-Build-Eval", str(page), "--items", "2")
     assert (code, out.strip()) == (0, f"Play Plan-Build-Eval in a browser: {page}")
@@ -245,7 +245,7 @@ def test_terminal_asks_until_the_answer_is_valid(bench, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("typed, decision", [(["maybe", "always"], "always"), (["yes"], "once"), ([""], "denied")])
-def test_approval_is_asked_until_the_answer_is_known(typed, decision, monkeypatch):
+def test_terminal_asks_for_approval_until_the_answer_is_valid(typed, decision, monkeypatch):
     decisions = []
     approvals = SimpleNamespace(
         approve=lambda *, always: decisions.append("always" if always else "once"),

@@ -54,7 +54,7 @@ def test_copy_command_is_hidden_if_its_files_are_missing(package, capsys):
         (["doctor"], "materia-nb"),
     ],
 )
-def test_module_runs_as_a_program_with_its_arguments(arguments, expected, project):
+def test_package_module_runs_as_a_program_with_its_arguments(arguments, expected, project):
     environment = {**os.environ, "PATH": ""}  # the doctor asks no program for its version
     program = [sys.executable, "-m", "materia_nb", *arguments]
     done = subprocess.run(program, cwd=project, env=environment, check=False, capture_output=True, text=True)
@@ -92,7 +92,7 @@ def _signatures_of_its_own(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path_factory.mktemp("jupyter")))
 
 
-def test_the_lessons_are_copied_with_all_that_they_load(tmp_path, capsys):
+def test_lessons_are_copied_with_all_files_that_they_load(tmp_path, capsys):
     folder = tmp_path / "new" / "my lessons"
     assert main(["lessons", str(folder)]) == 0
     made = {".ipynb_checkpoints", ".pi", "__pycache__"}
@@ -106,7 +106,7 @@ def test_the_lessons_are_copied_with_all_that_they_load(tmp_path, capsys):
     assert f"jupyter lab '{folder}/00-quickstart.ipynb'" in capsys.readouterr().out
 
 
-def test_changed_files_are_overwritten_only_with_force(tmp_path, capsys):
+def test_copying_overwrites_changed_files_only_with_force(tmp_path, capsys):
     assert main(["lessons", str(tmp_path)]) == 0
     mine = tmp_path / "01-edges.ipynb"
     mine.write_text("my answers")
@@ -128,7 +128,7 @@ def test_copying_twice_changes_nothing(tmp_path, capsys):
     assert f"0 files written to {tmp_path}/ ({len(LESSONS.files())} already existed)" in (capsys.readouterr().out)
 
 
-def test_unwritable_folder_is_reported(tmp_path, capsys):
+def test_copying_into_an_unwritable_folder_is_reported(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["lessons", str(tmp_path / "file")]) == 1
     assert "cannot be written" in capsys.readouterr().err
@@ -140,7 +140,7 @@ def test_only_data_files_are_copied(package, tmp_path, capsys):
     assert "01-critic.ipynb" in capsys.readouterr().out
 
 
-def test_without_a_folder_the_files_are_listed(package, capsys):
+def test_copy_command_without_a_folder_lists_the_files(package, capsys):
     assert main(["gallery"]) == 0
     assert capsys.readouterr().out.startswith("01-critic.ipynb\n")
 

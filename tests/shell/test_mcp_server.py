@@ -53,7 +53,7 @@ def built(server):
     return does(server, "add_edge", source="Socket-2", to="Socket-1", when="not_satisfied", max_traversals=2)
 
 
-def test_operations_change_a_draft_and_report_its_status(server, project):
+def test_design_operations_change_a_draft_and_report_its_status(server, project):
     before = (project / ".pi" / "pi-materia.json").read_text()
     said = built(server)
     assert said.splitlines()[1].startswith("0 problems")

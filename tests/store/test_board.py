@@ -59,7 +59,7 @@ def test_file_that_is_not_a_quest_board_is_refused_and_not_overwritten(path, con
     assert path.read_text() == content
 
 
-def test_unchanged_board_is_not_written(path):
+def test_unchanged_quest_board_is_not_written(path):
     assert change_board(path, lambda board: board) == Board()
     assert not path.exists()
 

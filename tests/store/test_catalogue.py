@@ -67,7 +67,7 @@ def test_manifest_older_than_the_journal_is_ignored(tmp_path, root):
     assert only(root).steps == 2
 
 
-def test_entry_describes_its_cast(tmp_path, root):
+def test_list_entry_describes_its_cast(tmp_path, root):
     cast = h.start(tmp_path, h.chain_config(1), lambda: "x", request="make\n  it " + "long " * 100)
     entry = only(root)
     lines = h.lines_of(cast)
@@ -190,7 +190,7 @@ def test_hostile_fields_do_not_break_the_list(root):
     assert (entry.status, entry.steps, entry.request, entry.loadout) == ("waiting", 1, None, None)
 
 
-def test_other_folders_and_files_are_not_listed(root):
+def test_folders_and_files_that_are_not_casts_are_not_listed(root):
     (root / "notes").mkdir(parents=True)
     (root / ".hidden").mkdir()
     (root / ".hidden" / "events.jsonl").write_text("")

@@ -140,7 +140,7 @@ def test_undone_steps_are_dropped_by_a_new_step(project):
     assert draft.undone == ()
 
 
-def test_only_closed_autosaves_are_offered(project, closed_draft):
+def test_only_autosaves_of_closed_designs_are_offered(project, closed_draft):
     first, second = Workbench(project), Workbench(project)
     design = first.design("Mine", draft=True)
     assert second.loadouts.drafts() == ()
@@ -169,7 +169,7 @@ def test_damaged_autosaves_are_skipped(project, closed_draft, content):
     assert Workbench(project).loadouts.drafts() == ()
 
 
-def test_links_are_not_followed(project, closed_draft, tmp_path):
+def test_autosaves_do_not_follow_links(project, closed_draft, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     closed_draft.parent.rename(elsewhere)
     closed_draft.parent.symlink_to(elsewhere)
@@ -187,7 +187,7 @@ def test_links_are_not_followed(project, closed_draft, tmp_path):
     assert len(draft.steps) == 2
 
 
-def test_autosave_reports_a_file_changed_meanwhile(project):
+def test_autosave_reports_a_file_that_changed_after_the_save(project):
     wb, design = start_design(project)
     design.add_socket("Plan")
     wb.loadouts.save(design)
@@ -231,7 +231,7 @@ def test_design_saved_into_a_notebook_survives_the_kernel(project):
     assert again.design("Hojo-Consult", draft=True).document["label"] == "ours"
 
 
-def test_clock_going_back_does_not_remove_the_newest_autosave(project, monkeypatch):
+def test_setting_the_clock_back_does_not_remove_the_newest_autosave(project, monkeypatch):
     now = [1_700_000_000.0]
     monkeypatch.setattr("materia_nb.store.design_autosave.time.time", lambda: now[0])
     for number in range(1, 9):

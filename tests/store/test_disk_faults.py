@@ -266,7 +266,7 @@ LONG_OUTPUT = "x" * 70_000
 """An output that is too long for the journal."""
 
 
-def test_cast_with_a_lost_output_is_shown_but_not_resumed(tmp_path):
+def test_cast_with_a_lost_output_can_be_shown_but_not_resumed(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG_OUTPUT))
     cast.run(steps=4)
     cast.close()

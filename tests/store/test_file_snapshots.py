@@ -304,7 +304,7 @@ def test_deleting_the_last_cast_removes_its_snapshots(tmp_path):
         assert git_dir.exists() is left
 
 
-def test_accepted_attempt_brings_its_files(tmp_path):
+def test_accepted_attempt_restores_its_files(tmp_path):
     (tmp_path / "a").write_text("before\n")
     cast = start(tmp_path, h.chain_config(2), None)
     seen_by = []

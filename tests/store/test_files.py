@@ -20,7 +20,7 @@ from materia_nb.store.files import json_bytes
         [[1], [], {"a": "b"}],
     ],
 )
-def test_indented_json_equals_that_of_the_json_module(value):
+def test_indented_json_equals_the_output_of_the_json_module(value):
     assert json_bytes(value, indented=True).decode() == json.dumps(value, ensure_ascii=False, indent=2)
 
 

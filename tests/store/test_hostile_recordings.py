@@ -337,7 +337,7 @@ def test_fields_of_any_type_in_a_recording_never_raise(tmp_path, kind, value):
     assert opened > len(names) / 2
 
 
-def test_unrequested_outputs_are_ignored(text):
+def test_recorded_outputs_of_sockets_that_were_not_started_are_ignored(text):
     text.done("Socket-1", "early").start("Socket-1").done("Socket-3", "of another").done("Socket-1", "x")
     cast = text.done("Socket-1", "twice").start("Socket-2").open()
     assert [step.output for step in cast.steps] == ["twice", None]  # one file: the last one written

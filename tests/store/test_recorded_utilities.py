@@ -142,7 +142,7 @@ def test_a_recorded_socket_that_defines_its_own_utility_is_named_after_it(copied
     assert "not recorded" in repr(cast.steps)
 
 
-def test_refused_continuation_names_an_alternative(copied):
+def test_error_of_a_refused_continuation_suggests_a_fork(copied):
     path = copied("loop-retry")
     rewrite_journal(path, lambda lines: lines[:20])
     cast = open_cast(path)

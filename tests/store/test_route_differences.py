@@ -16,21 +16,21 @@ def our_cast(cast, *, enters=False, error=""):
     return our_route(cast.session, step), our_reason(cast.session, step, error)
 
 
-def test_reason_names_the_entry_or_the_unanswered_socket():
+def test_route_reason_names_the_entry_or_the_unanswered_socket():
     cast = Folded(CHAIN)
     assert our_cast(cast) == ("continues to A", "the entry socket of the loadout comes first")
     cast.do(decide.enter)
     assert our_cast(cast) == ("still waits for an output of A", "the socket has not answered yet")
 
 
-def test_matching_edge_is_named_with_its_reason():
+def test_route_reason_names_the_matching_edge():
     cast = Folded(CHAIN).answers("a")
     way, why = our_cast(cast, enters=True)
     assert (way, our_cast(cast)[0]) == ("continues to B", "continues to B")
     assert why == "the edge of A to B is the first that matches: always matches"
 
 
-def test_cast_ends_where_nothing_matches():
+def test_route_reason_says_that_the_cast_ends_if_no_edge_matches():
     cast = Folded(config({"A": asks(edge("A", "not_satisfied"))})).answers(say(satisfied=True))
     assert our_cast(cast, enters=True) == ("ends", "A has no matching edge or exit, so end follows")
 
@@ -43,12 +43,12 @@ def test_recorded_failure_and_abort_have_the_wording_of_this_engine():
     assert our_cast(stopped) == ("is aborted", "enough")
 
 
-def test_reason_names_the_socket_with_an_unusable_output():
+def test_route_reason_names_the_socket_with_an_unusable_output():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).answers("not json")
     assert our_cast(cast)[1].startswith("the output of A cannot be used: ")
 
 
-def test_reason_names_skipped_sockets():
+def test_route_reason_names_skipped_sockets():
     cast = Folded(retry_loop()).answers(items())
     way, why = our_cast(cast, enters=True)
     assert way == "ends"

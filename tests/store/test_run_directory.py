@@ -116,7 +116,7 @@ def test_r29_files_of_a_loop_are_named_by_item(tmp_path):
     assert all(part.text in context for part in cast.steps[3].prompt.parts)
 
 
-def test_r29_other_item_is_named_by_its_index(tmp_path):
+def test_r29_item_without_a_key_is_named_by_its_index(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Each", ("always", "Socket-1"), foreach={"items": "state.list", "as": "n"}, advance={})},
         {"Each": h.agent("{{item}}")},
@@ -222,7 +222,7 @@ def sizes(tmp_path, count: int) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("count", [40])
-def test_r30_cost_of_a_visit_does_not_grow(tmp_path, count):
+def test_r30_storage_overhead_of_a_visit_does_not_grow(tmp_path, count):
     """Prompts that show the growing context repeat outputs; each keeps only a part of the state."""
     visits, _, overhead = sizes(tmp_path, count)
     twice, _, overhead_twice = sizes(tmp_path, 2 * count)

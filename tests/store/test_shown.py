@@ -808,7 +808,7 @@ def test_cast_built_from_events_can_be_resumed(tmp_path):
     made.close()
 
 
-def test_folders_and_pipes_are_not_stored(tmp_path):
+def test_file_snapshot_omits_folders_and_pipes(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (project / "a").write_text("a")
@@ -818,7 +818,7 @@ def test_folders_and_pipes_are_not_stored(tmp_path):
     assert (kept.take(None).changed, kept.take(None).left_out) == (("a", "z"), ())
 
 
-def test_stored_files_stay_within_the_limit(tmp_path, monkeypatch):
+def test_stored_files_stay_within_the_size_limit(tmp_path, monkeypatch):
     project = tmp_path / "project"
     project.mkdir()
     for name in ("a", "b"):

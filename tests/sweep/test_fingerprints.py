@@ -117,7 +117,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("make", CHANGES)
-def test_a_changed_agent_has_another_fingerprint(make):
+def test_changed_agent_has_a_different_fingerprint(make):
     one, same, other = (fingerprint_of(make(what), "a") for what in ("one", "one", "other"))
     assert one == same
     assert one.key != other.key
@@ -233,7 +233,7 @@ def test_agents_that_only_look_equal_have_different_fingerprints(wb):
     assert wb.sweep(requests="rain", agents={"a": second}).fresh == 0
 
 
-def test_getstate_determines_the_fingerprint(wb):
+def test_getstate_result_determines_the_fingerprint(wb):
     class Says(Connected):
         def __getstate__(self):
             return {"version": 1}

@@ -115,7 +115,7 @@ def test_sweep_changes_neither_the_current_cast_nor_the_list_of_casts(wb):
     assert len(wb.casts()) == 1
 
 
-def test_finished_casts_are_reused_and_only_new_ones_run(wb):
+def test_finished_casts_are_reused_and_only_new_casts_run(wb):
     agent = Counted()
     first = wb.sweep(requests=["rain"], agents={"a": agent}, repeat=2)
     asked = len(agent.asked)
@@ -140,7 +140,7 @@ def test_another_loadout_or_function_runs_another_cast(wb):
     assert wb.sweep(requests="rain", agents=build("x")).fresh == 1
 
 
-def test_agents_accept_one_choice_a_list_or_labels(wb):
+def test_sweep_accepts_one_set_of_agents_or_labelled_sets(wb):
     one = wb.sweep(requests="rain", agents={"D": lambda: "did", "C": lambda: {"satisfied": True}})
     assert [row.ends for row in one] == ["complete"]
     many = wb.sweep(requests="rain", agents={"all": good, "two": {"D": lambda: "did", "*": never}})
@@ -168,7 +168,7 @@ def test_an_invalid_grid_is_refused(wb, given, told):
 # -- failures are rows -------------------------------------------------------------------------------
 
 
-def test_failures_are_rows_and_can_be_tried_again(wb):
+def test_failed_casts_are_rows_of_the_sweep_and_can_be_retried(wb):
     luck = []
 
     def broken(turn):
@@ -208,7 +208,7 @@ def test_sweep_accepts_drafts_immediately(project):
 # -- cut off ---------------------------------------------------------------------------------------------
 
 
-def test_an_interrupted_cast_continues(wb):
+def test_interrupted_cast_of_a_sweep_continues(wb):
     stops = [True]
 
     def answer(turn):
@@ -253,7 +253,7 @@ def test_the_reason_of_a_judge_is_saved_without_secrets(wb, monkeypatch):
     assert b"very-secret" not in (s.folder / "rows.jsonl").read_bytes()
 
 
-def test_a_progress_function_can_end_the_sweep_and_finished_casts_stay(wb):
+def test_progress_function_can_end_the_sweep_and_finished_casts_are_kept(wb):
     class Enough(Exception):
         pass
 
@@ -266,7 +266,7 @@ def test_a_progress_function_can_end_the_sweep_and_finished_casts_stay(wb):
     assert wb.sweep(requests=["a", "b", "c"], agents=good).fresh == 2
 
 
-def test_several_workers_give_the_same_rows(wb):
+def test_several_workers_return_the_same_rows(wb):
     grid = {"requests": ["rain", "sun"], "agents": [good, never], "repeat": 2}
     shared, alone = wb.sweep(**grid, dir="shared", workers=2), wb.sweep(**grid, dir="alone")
     assert [(row.agents, row.ends, row.turns) for row in shared] == [(row.agents, row.ends, row.turns) for row in alone]
@@ -280,7 +280,7 @@ def test_a_sweep_without_workers_is_refused(wb):
 # -- checks -----------------------------------------------------------------------------------------------
 
 
-def test_checks_get_route_state_and_outputs_and_return_or_assert(wb):
+def test_checks_receive_route_state_and_outputs_and_return_or_assert(wb):
     def asserts(route):
         assert route == ["Do", "Check"], "another route"
 
@@ -332,7 +332,7 @@ def test_a_judge_is_asked_once_per_cast_about_its_result(wb):
     assert len(asked) == 3
 
 
-def test_a_judge_that_fails_is_asked_again_next_time(wb):
+def test_judge_that_fails_is_asked_again_by_the_next_sweep(wb):
     asked = []
 
     def judging(turn):
@@ -349,7 +349,7 @@ def test_a_judge_that_fails_is_asked_again_next_time(wb):
 # -- looking at it -----------------------------------------------------------------------------------------
 
 
-def test_the_table_is_escaped_and_available_as_a_frame(wb):
+def test_sweep_table_is_escaped_and_available_as_a_data_frame(wb):
     hostile = "<img src=x onerror=alert(1)>"
     s = wb.sweep(
         requests=[hostile, "rain"],
@@ -368,7 +368,7 @@ def test_the_table_is_escaped_and_available_as_a_frame(wb):
         s.matrix("tokns")
 
 
-def test_the_magic_sweeps_over_lines_of_a_cell(shell):
+def test_sweep_verb_uses_each_line_of_a_cell_as_a_request(shell):
     run(shell, "%materia use Ask")
     shell.user_ns["who"] = {"one": lambda: "a", "other": lambda: "b"}
     found = run(shell, "%%materia sweep --agents $who --repeat 2\nfirst\nsecond\n")
@@ -381,7 +381,7 @@ def test_r56_unreported_run_time_is_unknown_and_not_zero():
     assert row_of(recording, ("loadout", "request", "agents", 1)).seconds is None
 
 
-def test_a_sweep_starts_no_casts_above_its_limit_and_continues_with_a_higher_one(wb):
+def test_sweep_starts_no_casts_above_its_limit_and_continues_with_a_higher_limit(wb):
     grid = {"requests": list("abcdef"), "agents": thrifty}
     s = wb.sweep(most="0.5 usd", **grid)
     assert [row.ends for row in s] == ["complete"] * 2 + ["left out"] * 4, "two casts of 0.3 USD use it up"
@@ -394,7 +394,7 @@ def test_a_sweep_starts_no_casts_above_its_limit_and_continues_with_a_higher_one
     assert "are used" not in repr(rest)
 
 
-def test_workers_finish_their_casts_at_the_limit_and_start_no_more(wb):
+def test_sweep_workers_finish_their_casts_at_the_limit_and_start_no_more(wb):
     s = wb.sweep(requests=list("abcdef"), agents=thrifty, workers=2, most="0.2 usd")
     assert [row.ends for row in s].count("complete") == 2, "one of two running casts uses up the limit"
     assert s.left_out == 4

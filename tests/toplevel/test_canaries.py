@@ -226,7 +226,7 @@ def all_errors(cast):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_channel_leaks_keys_or_hostile_text(way, tmp_path, log, capfd):
+def test_no_output_channel_leaks_keys_or_hostile_text(way, tmp_path, log, capfd):
     document, answers = WAYS[way]
     if way.startswith("model"):
         settings = {"extra_headers": {"x-word": key("settings").encode("ascii", "replace").decode()}}

@@ -56,7 +56,7 @@ def test_programs_are_listed_with_their_versions(programs, wb):
     assert "OpenAI" in missing.advice
 
 
-def test_the_version_is_found_after_printed_warnings(programs, wb):
+def test_program_version_is_found_after_printed_warnings(programs, wb):
     programs("gemini", "print('Warning: no server here'); print('Warning: client version is 0.9.1')")
     assert finding_of(checkup(wb), "command:gemini").details == "Warning: client version is 0.9.1"
 
@@ -114,7 +114,7 @@ def test_program_output_is_escaped_and_shortened(programs, wb):
 # -- keys ------------------------------------------------------------------------------------
 
 
-def test_keys_are_listed_by_name_never_by_value(programs, wb, monkeypatch):
+def test_keys_are_listed_by_name_and_never_by_value(programs, wb, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     monkeypatch.setenv("SOME_OTHER_API_KEY", SECRET)
     monkeypatch.setenv("OPENAI_API_KEY", " ")

@@ -28,7 +28,7 @@ def handles():
     return len(list(Path("/dev/fd").iterdir()))
 
 
-def test_an_interrupt_is_delivered_at_the_end_of_the_block():
+def test_interrupt_is_delivered_at_the_end_of_the_protected_block():
     done = []
 
     def act():
@@ -41,7 +41,7 @@ def test_an_interrupt_is_delivered_at_the_end_of_the_block():
     assert done
 
 
-def test_inner_block_sees_an_earlier_interrupt():
+def test_inner_protected_block_sees_an_earlier_interrupt():
     """Otherwise a command would run to its end although its tool was interrupted."""
     counts = []
 
@@ -56,7 +56,7 @@ def test_inner_block_sees_an_earlier_interrupt():
     assert counts == [1]
 
 
-def test_no_pipe_stays_open_after_the_block():
+def test_no_pipe_stays_open_after_a_protected_block():
     def act():
         with WakingInterrupts() as held:
             interrupt()

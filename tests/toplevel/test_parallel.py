@@ -16,7 +16,7 @@ def double(number):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_every_result_comes_with_the_number_of_its_job(workers):
+def test_every_job_result_is_returned_with_the_number_of_its_job(workers):
     assert sorted(run_jobs(double, [5, 6, 7], workers)) == [(0, 10), (1, 12), (2, 14)]
 
 
@@ -26,14 +26,14 @@ def test_several_workers_run_jobs_at_the_same_time():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_no_job_starts_after_enough_results(workers):
+def test_no_job_starts_after_the_stop_condition_is_true(workers):
     started, counted = [], []
     for number, _ in run_jobs(started.append, range(9), workers, lambda: bool(counted)):
         counted.append(number)
     assert len(started) == len(counted) == workers
 
 
-def test_an_error_of_a_job_is_raised_and_no_more_jobs_start():
+def test_error_of_a_job_is_raised_and_no_more_jobs_start():
     started = []
 
     def fail(number):

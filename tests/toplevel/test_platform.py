@@ -74,7 +74,7 @@ def run(code, cwd, *, stdin=b"", name="script.py", options=()):
     return run_process(["python3", *options, name, "one"], stdin=stdin, cwd=cwd, timeout_s=1)
 
 
-def test_only_platform_starts_threads_and_timers():
+def test_only_the_platform_module_starts_threads_and_timers():
     """The tests above are valid only if the package starts threads through this module alone."""
     package = Path(platform.__file__).parent
     starts = re.compile(r"threading\.(Thread|Timer)\(")
@@ -83,7 +83,7 @@ def test_only_platform_starts_threads_and_timers():
 
 
 @pytest.mark.parametrize("blocked", [NO_FCNTL, LIKE_A_BROWSER], ids=["no-fcntl", "like-a-browser"])
-def test_a_cast_without_threads_runs_resumes_and_has_one_writer(tmp_path, blocked):
+def test_cast_without_threads_runs_resumes_and_refuses_a_second_writer(tmp_path, blocked):
     code = CAST.format(blocked=blocked)
     search = f"{Path(h.__file__).parent}:{Path(platform.__file__).parents[1]}"
     done = subprocess.run(
@@ -173,13 +173,13 @@ def test_output_of_a_script_in_this_process_is_limited(bare, tmp_path):
 
 
 @pytest.mark.parametrize("argv", [["git", "status"], ["python3"], ["python3", "-m", "pip"], ["sh", "x.py"]])
-def test_other_commands_are_refused_in_one_sentence(bare, tmp_path, argv):
+def test_commands_that_need_a_process_are_refused_in_one_sentence(bare, tmp_path, argv):
     result = run_process(argv, stdin=b"", cwd=tmp_path, timeout_s=1)
     assert not result.started
     assert result.start_error == NO_PROCESSES
 
 
-def test_a_missing_script_is_named(bare, tmp_path):
+def test_error_names_a_missing_script(bare, tmp_path):
     result = run_process(["python3", "nowhere.py"], stdin=b"", cwd=tmp_path, timeout_s=1)
     assert result.code != 0
     assert b"nowhere.py" in result.stderr

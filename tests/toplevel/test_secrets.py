@@ -81,7 +81,7 @@ def test_key_like_values_are_recognized(monkeypatch, name, value, is_key):
     assert scrubbed(f"image: {value}:16") == ("image: ***:16" if is_key else f"image: {value}:16")
 
 
-def test_only_partial_keys_at_a_cut_are_redacted():
+def test_only_partial_keys_at_a_truncation_are_redacted():
     text = f"{KEY[-9:]} {KEY[:9]} {KEY} {KEY[:-1]}"
     assert scrubbed_part(text) == f"{KEY[-9:]} {KEY[:9]} *** {KEY[:-1]}"
     assert scrubbed_part(text, start=True, end=True) == f"*** {KEY[:9]} *** ***"
@@ -93,7 +93,7 @@ def test_only_partial_keys_at_a_cut_are_redacted():
 
 @pytest.mark.parametrize("end", ["beginning", "end"])
 @pytest.mark.parametrize("shown", [9, len(KEY) // 2, len(KEY) - 1])
-def test_key_at_the_cut_of_a_command_output_is_redacted(project, shown, end):
+def test_key_at_the_truncation_of_a_command_output_is_redacted(project, shown, end):
     before = file_tools.SHELL_CAPTURED - shown if end == "beginning" else 3 * file_tools.SHELL_CAPTURED
     after = 3 * file_tools.SHELL_CAPTURED if end == "beginning" else file_tools.SHELL_CAPTURED - shown
     code = f"import os; print('x' * {before} + os.environ['OPENAI_API_KEY'] + 'y' * {after}, end='')"
@@ -103,7 +103,7 @@ def test_key_at_the_cut_of_a_command_output_is_redacted(project, shown, end):
     assert pieces(text) == []
 
 
-def test_key_at_the_cut_of_a_long_line_is_redacted(project):
+def test_key_at_the_truncation_of_a_long_line_is_redacted(project):
     (project / "a.txt").write_text("x" * 1980 + KEY + "y" * 100)
     text = Toolbox(project).call("read", {"path": "a.txt"}).text
     assert text.startswith("x" * 1980 + "***")
@@ -111,7 +111,7 @@ def test_key_at_the_cut_of_a_long_line_is_redacted(project):
 
 
 @pytest.mark.parametrize("before, after", [(0, 170), (70, 0)])
-def test_partial_key_in_a_match_is_redacted(project, before, after):
+def test_partial_key_in_a_search_match_is_redacted(project, before, after):
     """The window begins 100 characters before the match and has 300."""
     line = "x" * 50 + KEY + "." * before + "needle" + "." * after + KEY + "y" * 400
     (project / "a.txt").write_text(line)
@@ -121,7 +121,7 @@ def test_partial_key_in_a_match_is_redacted(project, before, after):
     assert pieces(text) == []
 
 
-def test_long_result_is_redacted_before_it_is_cut(project):
+def test_long_result_is_redacted_before_it_is_truncated(project):
     (project / "a.txt").write_text(f"{KEY} " * 2_000)
     text = Toolbox(project).call("read", {"path": "a.txt"}).text
     assert len(text) < len(KEY) * 2_000, "cut"

@@ -82,7 +82,7 @@ def test_end_of_a_long_output_is_not_captured_by_default(tmp_path):
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"012345", b"", 11)
 
 
-def test_skipped_lines_are_not_captured_and_do_not_count(tmp_path):
+def test_skipped_output_lines_are_not_captured_and_do_not_count(tmp_path):
     code = "print('a'); print('skip this', 'x' * 300_000); print('b'); print('end', end='')"
     result = run(python(code), tmp_path, capture=Capture(100, skip_lines=b"skip"))
     assert (result.stdout, result.stdout_bytes) == (b"a\nb\nend", 7)
@@ -406,12 +406,12 @@ def test_process_group_ends_after_any_exception(tmp_path):
     assert_gone(*pids_in(tmp_path / "pids"))
 
 
-def test_summary_is_one_plain_line():
+def test_output_summary_is_one_plain_line():
     assert summarize("boom\n  two \t lines\n", 800) == "boom two lines"
     assert summarize("\x1b[31mred\x1b[0m\x07 \x1b]0;title\x07bell\x00", 800) == "red bell"
 
 
-def test_long_summary_is_truncated_in_the_middle():
+def test_long_output_summary_is_truncated_in_the_middle():
     text = "first " + "x" * 5000 + " last"
     short = summarize(text, 800)
     assert len(short) == 800

@@ -71,7 +71,7 @@ def test_an_empty_directory_becomes_a_repository(project, jj):
     assert jj.calls() == [ROOT, ["git", "init", "--no-colocate"], ROOT, DIFF]
 
 
-def test_jj_without_colocation_makes_a_repository(project, jj):
+def test_jj_version_without_colocation_makes_a_repository(project, jj):
     code, found, _ = bootstrap(project, jj, env={"JJ_OLD": "1"})
     assert (code, found["initialized"]) == (0, True)
     assert jj.calls()[2] == ["git", "init"]

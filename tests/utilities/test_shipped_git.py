@@ -33,7 +33,7 @@ def bootstrap(project, **given):
     return answer["state"]
 
 
-def test_task_follows_from_the_materia_id_if_params_do_not_name_it(project):
+def test_git_task_follows_from_the_materia_id_if_params_do_not_name_a_task(project):
     parameters = {"branchName": "mine"}
     code, answer = call("git-tasks.py", project, materiaId="Mime-Bootstrap", params=parameters)
     assert (code, answer["state"]["mimeBootstrap"]["branchName"]) == (0, "mime/mine")
@@ -225,7 +225,7 @@ def test_file_removed_in_one_lane_and_changed_in_another_is_kept(project):
     assert (project / "README").read_text() == "one\n"
 
 
-def test_unmerged_worktrees_stay_and_are_reported(project):
+def test_unmerged_worktrees_are_kept_and_reported(project):
     state = lanes(project, {"a": "1\n"}, {"b": "2\n"})
     branch = state["parallelResults"][0]["exports"]["gitWorktree"]["value"]["branch"]
     answer = worktrees("finalize", project, state)

@@ -14,7 +14,7 @@ ARTIFACT = ".pi/pi-materia/2026/manifest.json"
 PATTERN = ".pi/pi-materia/"
 
 
-def test_shipped_scripts_match_their_list():
+def test_packaged_script_files_match_the_list_of_shipped_scripts():
     assert sorted(path.name for path in PACKAGED.glob("*.py")) == sorted(SHIPPED_SCRIPTS)
 
 
@@ -39,7 +39,7 @@ def ensure(folder, **params):
     return run_script("ensure-ignored.py", folder, params=params)
 
 
-def test_git_ignores_artifacts_afterwards(tmp_path):
+def test_git_ignores_artifacts_after_ensure_ignored_has_run(tmp_path):
     repo = repository(tmp_path / "a project, größer")
     result = ensure(repo)
     assert result.code == 0
@@ -91,7 +91,7 @@ def test_existing_content_and_line_ends_are_kept(tmp_path, before, after):
         b".pi/pi-materia/",
     ],
 )
-def test_existing_pattern_is_not_added_again(tmp_path, before):
+def test_existing_ignore_pattern_is_not_added_again(tmp_path, before):
     repo = repository(tmp_path / "r")
     (repo / ".gitignore").write_bytes(before)
     assert ensure(repo).answer["state"]["artifactIgnore"]["added"] == []
@@ -347,7 +347,7 @@ def test_items_may_be_at_the_top_level_of_the_input():
 @pytest.mark.parametrize(
     "given", [{"state": {"workItems": {}}}, {"params": {"types": "feat"}}, {"params": {"types": [1]}}]
 )
-def test_input_of_the_wrong_shape_fails(given):
+def test_input_of_the_wrong_shape_is_refused(given):
     result = run_script("commit-sigil.py", PACKAGED, **given)
     assert (result.code, result.answer) == (1, None)
     assert result.stderr.startswith("Commit-Sigil: ")

@@ -48,14 +48,14 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_first_use_makes_copies_and_a_manifest(folder, package):
+def test_first_synchronization_makes_copies_and_a_manifest(folder, package):
     assert synchronize(folder)
     assert names(folder) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
     assert (folder / NAME).read_bytes() == (package / NAME).read_bytes()
     assert find_script(NAME, [folder]) == folder / NAME
 
 
-def test_nothing_is_written_when_everything_is_up_to_date(folder, package):
+def test_nothing_is_written_when_all_copies_are_up_to_date(folder, package):
     synchronize(folder)
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert synchronize(folder)

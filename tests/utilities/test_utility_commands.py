@@ -70,7 +70,7 @@ def test_program_next_to_the_config_is_found(config, name):
         ["missing", "scripts/x.py"],
     ],
 )
-def test_other_commands_are_unchanged(config, command):
+def test_commands_without_a_local_script_are_unchanged(config, command):
     assert resolve_command(utility(command, config)) == command
 
 
@@ -105,7 +105,7 @@ def test_command_takes_precedence_over_script(tmp_path):
     assert resolve_command(utility(["x"], script={"kind": "shippedUtility", "name": "y.py"})) == ["x"]
 
 
-def test_missing_shipped_script_suggests_a_similar_one(tmp_path):
+def test_missing_shipped_script_error_suggests_a_similar_name(tmp_path):
     (tmp_path / "detect-vcs.py").write_text("")
     with pytest.raises(MateriaError, match=r"detect-vsc\.py.*\n.*\n.*did you mean 'detect-vcs\.py'") as caught:
         resolve_command(utility(script={"kind": "shippedUtility", "name": "detect-vsc.mjs"}), utilities=[tmp_path])

@@ -231,7 +231,7 @@ def test_long_commands_are_cut_in_messages(tmp_path):
     assert "\n" not in result.summary
 
 
-def test_record_has_the_fields_of_the_reference(tmp_path):
+def test_utility_record_has_the_fields_of_the_reference_engine(tmp_path):
     materia = python("print(1)")
     record = command_record(materia, run(materia, tmp_path), ARTIFACTS)
     seconds = record.pop("seconds")

@@ -201,14 +201,14 @@ def test_unapplied_input_is_applied_before_a_run(bench, cast, make):
     assert len(cast.steps) == 1
 
 
-def test_run_to_the_end_stops_before_the_end(cast, make):
+def test_run_to_the_end_button_stops_before_the_cast_ends(cast, make):
     panel = make(cast)
     assert say(panel, "run_to", socket="end") == ""
     done(panel)
     assert (cast.status, cast.now.next_socket) == ("ready", "end")
 
 
-def test_a_panel_is_busy_while_a_cell_runs_a_step(cast, make):
+def test_panel_is_busy_while_the_lock_of_its_cast_is_held(cast, make):
     panel, runs = make(cast), runs_of(cast)
     assert not runs.busy_for(panel)
     with cast.runner.lock():
@@ -269,7 +269,7 @@ def test_invalid_message_changes_nothing_and_is_explained(cast, make, message, c
     assert not caplog.records, "an error of ours is told, not logged"
 
 
-def test_long_item_is_fetched_completely_and_survives_edits_of_others(bench, cast, make):
+def test_long_item_is_fetched_completely_and_survives_edits_of_other_items(bench, cast, make):
     context = "about it: " + "x" * 30_000
     bench.agent("Plan", lambda: {"workItems": [{"title": "a", "context": context}, *h.items("b")]})
     panel = make(cast)
@@ -389,7 +389,7 @@ def test_contract_with_consolidation_can_be_answered_by_button(tmp_path, make):
     assert cast.steps[-1].decision.satisfied is True
 
 
-def test_verdict_button_over_the_limit_says_that_it_stops_the_cast(tmp_path, make):
+def test_verdict_button_of_an_edge_over_its_limit_says_that_the_cast_stops(tmp_path, make):
     document = h.loop_config()
     document["loadouts"]["T"]["handoff"] = "envelope"
     check = document["loadouts"]["T"]["sockets"]["Socket-3"]
@@ -469,7 +469,7 @@ def test_command_waits_for_approval_with_the_reason_of_the_model(tmp_path, make)
     assert not cast.approvals.allowed
 
 
-def test_denial_reason_reaches_the_agent_and_always_covers_one_cast(tmp_path, make):
+def test_denial_reason_reaches_the_agent_and_always_allow_covers_one_cast(tmp_path, make):
     cast = h.start(tmp_path, h.chain_config(2), Asks())
     panel = make(cast)
     say(panel, "step")
@@ -602,7 +602,7 @@ def test_files_of_a_failure_are_links_if_the_notebook_path_is_known(tmp_path, ma
     }
 
 
-def test_selection_in_the_past_returns_to_the_present_unless_it_is_a_socket(cast, make):
+def test_selection_of_a_past_edge_is_cleared_when_the_panel_returns_to_the_present(cast, make):
     cast.run(steps=2)
     panel = make(cast)
     for element, stays in (
@@ -673,7 +673,7 @@ def test_a_click_on_the_graph_selects(cast, make):
     assert panel.front.surface["selected"] == {"kind": "socket", "id": "Socket-3"}
 
 
-def test_past_moment_can_be_shown_and_left(cast, make):
+def test_earlier_step_can_be_shown_and_left(cast, make):
     cast.run(steps=3)
     panel = make(cast)
     say(panel, "look", step=1)
@@ -807,7 +807,7 @@ def test_showing_a_panel_again_closes_the_earlier_panel(cast):
     last.close()
 
 
-def test_update_of_the_page_is_one_message_and_none_if_unchanged(cast, make, monkeypatch):
+def test_page_update_is_one_message_and_an_unchanged_page_sends_none(cast, make, monkeypatch):
     panel = make(cast)
     sent = []
     monkeypatch.setattr(panel.front, "_send", lambda message, buffers=None: sent.append(message))
@@ -1001,7 +1001,7 @@ def test_step_is_disabled_with_a_reason_while_a_person_is_asked(bench, cast, mak
     assert "your turn" in panel.front.bar["why"]
 
 
-def test_waiting_badge_leads_to_the_waiting_socket(bench, cast, make):
+def test_waiting_badge_selects_the_waiting_socket(bench, cast, make):
     cast.run(steps=2)
     cast.agents.set("Eval", "person")
     panel = make(cast)
@@ -1083,7 +1083,7 @@ def test_rows_mark_failed_skipped_and_manual_steps(tmp_path, make):
     assert "by hand" in panel.front.timeline["tail"][1][-1]
 
 
-def test_bar_names_failed_lanes_while_another_waits(make, tmp_path):
+def test_bar_names_failed_lanes_while_another_lane_waits(make, tmp_path):
     def build(lane):
         if lane == "api":
             raise RuntimeError("no room")
@@ -1159,7 +1159,7 @@ def test_breakpoint_is_reported_when_reached(looped):
     assert [one.words() for one in looped.cast.breakpoints] == ["before Socket-2"]
 
 
-def test_watched_paths_show_what_changed_them(looped):
+def test_watched_paths_show_the_step_that_changed_them(looped):
     assert "path" in say(looped, "follow", path=" . ")
     assert say(looped, "follow", path="state.currentWorkItem.title") == ""
     say(looped, "run")
@@ -1238,7 +1238,7 @@ def test_lane_can_be_allowed_to_work_outside_the_project(tmp_path, make):
     assert panel.cast.status == "complete"
 
 
-def test_answer_goes_to_the_selected_lane(tmp_path, make):
+def test_answer_is_sent_to_the_selected_lane(tmp_path, make):
     def check(last, lane):
         return json.dumps({"satisfied": True, "context": f"{last} in {lane}"})
 

@@ -76,7 +76,7 @@ def test_part_can_be_shown_alone(cast, made_up):
     assert "made-up" in raised.value.hint
 
 
-def test_show_verb_knows_and_completes_parts(project, monkeypatch, made_up):
+def test_show_verb_accepts_and_completes_parts(project, monkeypatch, made_up):
     monkeypatch.chdir(project)
     shell = new_shell()
     shell.run_line_magic("materia", "use Ask")
@@ -88,7 +88,7 @@ def test_show_verb_knows_and_completes_parts(project, monkeypatch, made_up):
     assert "made-up" in cast_parts.alone_names()
 
 
-def test_help_lists_parts():
+def test_help_lists_panel_parts():
     # The help is made when the verbs are registered, by when a row of the source is there.
     code = """
 from materia_nb.widgets.cast_parts import PARTS, Part

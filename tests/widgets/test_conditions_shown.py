@@ -109,7 +109,7 @@ def test_designer_offers_each_condition(condition, project):
         assert [(way["when"], way["tone"]) for way in told["ways"]] == [(row.choice, row.tone)]
 
 
-def test_condition_tones_exist_in_the_style_sheet():
+def test_condition_colours_exist_in_the_style_sheet():
     style = (FRONT / "front.css").read_text("utf-8")
     assert [one.tone for one in CONDITION_SPECS.values() if one.tone and f".mnb-t-{one.tone} " not in style] == []
 

@@ -41,7 +41,7 @@ def hear(panel, kind, **values):
     return panel.front.design
 
 
-def test_canvas_and_form_select_the_same_part(panel):
+def test_canvas_and_form_select_the_same_element(panel):
     hear(panel, "pick", part=["exit", "exit:0:items"])
     assert panel.canvas.selected == ("exit", "loop-exit:items:exit:Socket-4:satisfied")
     panel.canvas.select("socket", "Socket-2")
@@ -171,7 +171,7 @@ def test_a_panel_has_few_widgets_and_closing_frees_them(wb):
     assert set(live) == before
 
 
-def test_a_cast_from_here_is_shown_below(wb, panel):
+def test_cast_started_from_the_designer_is_shown_below_the_designer(wb, panel):
     hear(panel, "cast", request="a tool", design=panel.session.identity)
     assert len(panel.view.children) == 2
     assert wb.current.graph.name == "Plan-Build-Eval"

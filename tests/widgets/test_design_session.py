@@ -101,7 +101,7 @@ def test_a_design_of_eight_sockets_two_loops_and_two_exits_takes_few_messages(fr
 # -- nothing typed is lost, or taken for another part --------------------------------------
 
 
-def test_input_reaches_its_part_after_a_selection_change(session):
+def test_input_is_applied_to_its_element_after_the_selection_changes(session):
     do(session, "pick", part=["socket", "Socket-2"])
     put(session, "materia", "Eval", "prompt", "Judge {{item.title}}.\n")
     assert session.design.definitions["Eval"]["prompt"] == "Judge {{item.title}}.\n", "prose is kept as it is"
@@ -136,7 +136,7 @@ def test_new_edge_gets_an_uncovered_condition(fresh):
     assert "unreachable-edge" not in [one.code for one in fresh.design.report.problems]
 
 
-def test_new_edge_form_starts_empty_for_each_socket(session):
+def test_new_edge_form_is_empty_for_each_socket(session):
     do(session, "connect", **{"from": "Socket-5", "to": "Socket-1", "when": "not_satisfied", "max_traversals": "7"})
     made = do(session, "connect", **{"from": "Socket-4", "to": "Socket-3", "when": "satisfied"})
     assert "maxTraversals" not in session.design.document["sockets"]["Socket-4"]["edges"][0]
@@ -255,7 +255,7 @@ def test_changed_materia_are_saved_as_differences(wb, session):
 # -- loops, exits, order -----------------------------------------------------------------
 
 
-def test_edge_out_of_a_loop_becomes_an_exit_or_stays_an_edge(session):
+def test_edge_that_leaves_a_loop_becomes_an_exit_or_stays_an_edge(session):
     do(session, "add", materia="Narrate")
     do(session, "connect", **{"from": "Socket-3", "to": "Socket-6"})
     assert session.selected == ("exit", "exit:2:items")
@@ -325,7 +325,7 @@ def test_sockets_are_copied_with_their_inner_edges(session):
     assert "Socket-6" not in session.design.document["sockets"]
 
 
-def test_dropping_a_line_adds_a_connected_materia(session):
+def test_dropping_an_edge_on_the_canvas_adds_a_connected_materia(session):
     do(session, "add", materia="Narrate", x=4.5, y=2.25, source="Socket-5", positions={"Socket-5": [3, 1]})
     document = session.design.document
     assert document["layout"]["sockets"]["Socket-6"] == {"x": 4.5, "y": 2.25}
@@ -394,7 +394,7 @@ def test_unavailable_action_says_what_to_do_first(fresh):
     assert fresh.estimated[1].startswith("no estimate is available: ")
 
 
-def test_picture_and_form_select_the_same_part(session):
+def test_picture_and_form_select_the_same_element(session):
     told = do(session, "pick", part=["exit", "loop-exit:items:exit:Socket-4:satisfied"])
     assert session.selected == ("exit", "exit:0:items")
     assert told["selected"] == {"kind": "exit", "id": "loop-exit:items:exit:Socket-4:satisfied"}
@@ -488,7 +488,7 @@ def test_every_design_operation_has_a_message(session):
 
 @settings(max_examples=40)
 @given(st.data())
-def test_no_message_breaks_the_panel(data):
+def test_no_random_message_breaks_the_designer_panel(data):
     wb = Workbench(bundled=False)
     config = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
     wb.load(config)

@@ -67,7 +67,7 @@ def drawn(monkeypatch):
     return count
 
 
-def test_frame_code_receives_a_snapshot_only():
+def test_only_the_listed_widget_modules_import_the_cast_class():
     knowing = set()
     for path in Path(widgets.__file__).parent.glob("*.py"):
         imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
@@ -176,7 +176,7 @@ def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
     panel.close()
 
 
-def test_outside_changes_are_drawn_by_a_timer(cast, drawn):
+def test_changes_from_outside_the_panel_are_drawn_by_a_timer(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     cast.edit.set("note", 1)

@@ -34,7 +34,7 @@ def test_changed_source_makes_the_bundle_stale(tmp_path):
     assert len({before, after, make_front.digest(tmp_path)}) == 3
 
 
-def test_bundle_loads_nothing():
+def test_front_end_bundle_loads_no_external_resources():
     for text in (frontend.bundle(), frontend.FrontWidget._esm):
         assert not re.search(r"(?m:^|[;}])import\b|\brequire\(", text)
         assert not re.search(r"https?://(?!www\.w3\.org/)", text)
@@ -45,7 +45,7 @@ def test_front_end_never_turns_text_into_markup(path: Path):
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", path.read_text("utf-8"))
 
 
-def test_all_widgets_refer_to_one_that_holds_the_bundle(tmp_path):
+def test_all_widgets_share_a_single_copy_of_the_bundle(tmp_path):
     panel = CastPanel(h.start(tmp_path, h.one_config()))
     fronts = [panel.front, panel.graph.front, DesignFront(), CastsFront(), PredictPicture([], print)]
     code = frontend._code

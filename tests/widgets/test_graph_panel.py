@@ -457,7 +457,7 @@ def test_status_and_breakpoints_are_described_in_words(project: Path, timers: li
     assert ">✖ failed<" in svg(other, "n:Socket-1")
 
 
-def test_many_events_make_one_redraw_of_the_present(project: Path, timers: list[Timer]):
+def test_many_events_cause_one_redraw_of_the_current_state(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(3))
     panel = GraphPanel(cast)
     draws = []
@@ -508,7 +508,7 @@ def test_only_changes_are_sent(project: Path, timers: list[Timer], monkeypatch: 
     assert len(sent) == 1, "nothing has changed"
 
 
-def test_another_moment_can_be_shown(project: Path, timers: list[Timer]):
+def test_graph_can_show_the_marks_of_another_step(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(1))
     cast.run()
     panel = GraphPanel(cast)
@@ -613,7 +613,7 @@ def test_gestures_use_ids_of_the_loadout():
         {"kind": "move", "id": "n:Socket-1", "x": float("nan"), "y": float("inf")},
     ],
 )
-def test_hostile_or_late_message_is_refused(message: dict[str, Any]):
+def test_hostile_or_late_graph_message_is_refused(message: dict[str, Any]):
     panel = GraphPanel(rework())
     panel.on_gesture(lambda _: pytest.fail("it was taken"))
     send(panel, **message)
@@ -717,7 +717,7 @@ def html_values(panel: Panel) -> list[str]:
 
 
 @pytest.mark.parametrize("turn", range(0, len(HOSTILE), 4))
-def test_hostile_text_stays_text(turn: int):
+def test_hostile_text_is_shown_as_text(turn: int):
     made = hostile_graph(HOSTILE[turn:] + HOSTILE[:turn])
     panel = GraphPanel(made)
     panel.show_marks(hostile_marks(made))
@@ -732,7 +732,7 @@ def test_hostile_text_stays_text(turn: int):
     assert panel.notice.value == ""
 
 
-def test_hostile_answers_stay_text(project: Path, timers: list[Timer]):
+def test_hostile_answers_are_shown_as_text(project: Path, timers: list[Timer]):
     bad = "<img src=x onerror=alert(1)>"
     answer = json.dumps({"workItems": [{"title": bad, "context": bad}], "context": bad})
     cast = start(
@@ -939,7 +939,7 @@ def test_equally_named_exits_are_two_elements():
     assert len({one["id"] for one in exits}) == len({one["pick"][1] for one in exits}) == 2
 
 
-def test_redrawn_picture_equals_a_new_one(tmp_path):
+def test_redrawn_picture_equals_a_new_picture(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(2, refuse=(1,)))
     cast.breakpoints.add("Socket-2", kind="after")
     drawn = layout_graph(cast.graph)

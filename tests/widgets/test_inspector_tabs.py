@@ -46,7 +46,7 @@ def test_past_step_has_its_tabs_and_the_start_only_the_state(cast):
     assert start["content"]["blocks"] == []
 
 
-def test_open_tab_is_kept_where_the_selection_has_it(cast):
+def test_open_tab_is_kept_if_the_new_selection_has_the_tab(cast):
     assert looked(cast, "why", past=cast.at(2))["tab"] == "why"
     assert looked(cast, "about", past=cast.at(2))["tab"] == "output"
     assert looked(cast, "answer", past=cast.at(2))["tab"] == "output"
@@ -78,7 +78,7 @@ def test_inspector_shows_the_waiting_socket_by_default(cast):
     assert looked(cast, selected=("socket", "Socket-3")) == seen
 
 
-def test_other_socket_shows_its_steps_and_the_position_of_the_cast(cast):
+def test_socket_that_is_not_current_shows_its_steps_and_the_current_socket(cast):
     seen = looked(cast, selected=("socket", "Socket-2"))
     assert seen["tabs"] == OF_SOCKET
     assert (seen["title"]["chips"][-1], seen["title"]["present"]) == ("1 visit", False)
@@ -110,7 +110,7 @@ def test_edge_loop_or_item_has_only_the_about_tab(cast):
         assert "Part" not in str(looked(cast, "", ("item", number))["content"]["blocks"])
 
 
-def test_breakpoint_controls_are_offered_per_part(cast):
+def test_breakpoint_controls_are_offered_for_each_kind_of_element(cast):
     def kinds(*element):
         return [one.kind for one in possible_breakpoints(cast.now, Element(*element))]
 

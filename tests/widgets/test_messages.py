@@ -34,7 +34,7 @@ def test_fields_are_validated_by_the_signature():
     assert fields_of({"kind": "select", "element": None}) == {"element": None}, "null is a value where one is required"
 
 
-def test_guards_run_before_a_message_and_questions_are_answered():
+def test_guards_run_before_a_message_is_handled_and_questions_are_answered():
     calls = []
 
     class Receiver:

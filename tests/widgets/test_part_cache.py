@@ -190,7 +190,7 @@ ONE_BY_ONE = (
 """Messages that each change something that no other message changes."""
 
 
-def test_every_change_is_shown(tmp_path):
+def test_panel_shows_the_effect_of_every_message(tmp_path):
     document, agents = SCENES["items"]
     panel = CastPanel(h.start(tmp_path, document(), agents()))
     for kind, values in ONE_BY_ONE:

@@ -69,7 +69,7 @@ def test_only_the_latest_steps_are_sent_first(cast, monkeypatch):
     assert rows.between(now, told["total"] + 1, 10**9) == []
 
 
-def test_timeline_offers_continuation_only_in_the_present(cast):
+def test_timeline_offers_continuation_only_at_the_current_step(cast):
     cast.run(steps=2)
     rows = StepRows()
     for now, busy, can in ((cast.now, False, True), (cast.now, True, False), (cast.at(1), False, False)):
@@ -90,7 +90,7 @@ def test_rows_mark_edits_and_pins(cast):
 # -- items ----------------------------------------------------------------------------------------
 
 
-def test_items_show_done_and_current(cast):
+def test_item_rows_show_done_and_current_items(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     told = items_state(cast.now, ItemTexts(), busy=False)
     assert [title for title, _ in told["items"]] == ["a", "b", "c"]

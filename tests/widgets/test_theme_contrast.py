@@ -46,7 +46,7 @@ def tokens(theme):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_and_lines_have_contrast(theme):
+def test_text_and_lines_have_enough_contrast_in_each_theme(theme):
     of = tokens(theme)
     assert {pair: contrast(of[pair[0]], of[pair[1]]) for pair in TEXT if contrast(of[pair[0]], of[pair[1]]) < 5.1} == {}
     assert {pair: contrast(of[pair[0]], of[pair[1]]) for pair in LINES if contrast(of[pair[0]], of[pair[1]]) < 3} == {}
