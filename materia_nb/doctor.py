@@ -238,7 +238,7 @@ def _agent(socket: Socket, agent: Agent, project: Path, tools: MoreTools) -> Fin
     if isinstance(agent, PersonAgent) and materia.model is not None:
         materia_name = f'"{materia.id}"' if " " in materia.id else materia.id
         advice = f"to let a model or a program answer: %materia agent {materia_name} WHO"
-        return Finding("agents", name, "hint", f"{details}, though it asks for the model {materia.model}", advice)
+        return Finding("agents", name, "hint", f"{details}, but the materia names model {materia.model}", advice)
     if unknown := [tool for tool in choose_tools(materia.tools)[1] if not is_known_tool(tool, tools)]:
         advice = "fix the names in the materia's tools; a model answers without unknown tools"
         return Finding("agents", name, "hint", f"{details}; unknown tools: {', '.join(unknown)}", advice)

@@ -43,7 +43,7 @@ def refuse_change(*_: object, **__: object) -> NoReturn:
     """Raise the error for an attempt to change a read-only value (casts and loadouts return such values, R47)."""
     raise MateriaError(
         "Values of a cast or a loadout cannot be changed in place.",
-        hint="cast.edit.set(path, value) changes the state; dict(...), list(...) or copy.deepcopy make a copy of your own",
+        hint="cast.edit.set(path, value) changes the state; dict(...), list(...) or copy.deepcopy create a copy that you can change",
         kind="frozen",
     )
 
@@ -340,7 +340,7 @@ def _replaced_in_list(value: list[JSON], name: str, rest: Sequence[str], new: JS
     if not 0 <= index < len(value) + can_append:
         raise MateriaError(
             f"The list has no element {name!r}.",
-            hint=f"its elements are numbered from 0; there are {len(value)}",
+            hint=f"its {len(value)} elements are numbered from 0",
             kind="path",
         )
     head, tail = value[:index], value[index + 1 :]

@@ -295,7 +295,7 @@ class Exploration:
             )
         if unrouted := self.unrouted:
             unrouted_words = unrouted[0] if len(unrouted) == 1 else f"{len(unrouted)} sockets"
-            notes.append(f"Failures at {unrouted_words} (see unrouted) are not explored; each would end the cast.")
+            notes.append(f"Failures at {unrouted_words} (see unrouted) are not explored; each failure ends the cast.")
         if not self.certain and self.complete_search:
             notes.append("Therefore, anything that was not seen may still be possible.")
         return tuple(notes)

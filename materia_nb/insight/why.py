@@ -122,7 +122,7 @@ def _explain_skip(names: Mapping[str, str], skip: Passed) -> str:
     if skip.route is not None:
         outcome = f"the always exit of the loop led to {names[skip.target]}"
     elif skip.target != END:
-        outcome = f"so the detour was over, and the cast went back to {names[skip.target]}"
+        outcome = f"so the detour ended, and the cast returned to {names[skip.target]}"
     else:
         outcome = "the loop has no always exit, so the cast ended there successfully"
     return f"{skipped} was skipped: {reason}; {outcome}."
@@ -159,7 +159,7 @@ _EXPLANATIONS: Final = {
     "pause": "The output asks for a person: {reason}",
     "escalate": "A person must decide: {reason}",
     "detour": "The output asks for {target} to run first: {reason}",
-    "return": "The detour is over; the cast goes back to {target}.",
+    "return": "The detour has ended; the cast returns to {target}.",
     "person": "A person chose to continue with {target}.",
     "recording": "The recording leads to {target}. Its edges are not evaluated: the loadout cannot be cast here.",
 }
@@ -179,10 +179,10 @@ def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[s
         ]
     if by == "implied end":
         if decision.looks:
-            end = f"Nothing matches ({decision.result.sentence}), so the cast ends successfully."
+            end = f"No edge or exit matches ({decision.result.sentence}), so the cast ends successfully."
             return [end, *_explain_alternatives(rules, decision)]
         is_exhausted = decision.advance is not None and decision.advance.exhausted
-        reason = "loop has no exit route from here" if is_exhausted else "socket has no edges"
+        reason = "loop has no exit route from this socket" if is_exhausted else "socket has no edges"
         return [f"The {reason}, so the cast ends successfully."]
     if chosen is None:
         return [f"It continues with {target}."]
@@ -378,7 +378,7 @@ def _verdict(names: Mapping[str, str], guess: str, outcome: str) -> str:
 def describe_target(names: Mapping[str, str], target: str) -> str:
     """Describe a target as a clause in lower case, such as ``the cast ends``."""
     if target == STOP:
-        return "the cast stops here"
+        return "the cast stops"
     return "the cast ends" if target == END else f"the cast goes to {names[target]}"
 
 
@@ -400,7 +400,7 @@ def _reason_unchecked(rules: Rules, decision: Decision, guess: str) -> str:
     if any(edge.to == guess for edge in socket_rules.socket.edges):
         if decision.advance is not None and decision.advance.exhausted:
             return f"There is an edge to {name}, but the list is exhausted, and then only exits count."
-        return f"There is an edge to {name}, but an earlier one matched."
+        return f"There is an edge to {name}, but an earlier edge matched."
     if any(route.target == guess for route in socket_rules.exits):
         return f"There is an exit to {name}, but exits count only in a step that exhausts the list."
     return f"No edge and no exit leads from {rules.graph.names[decision.socket or END]} to {name}."

@@ -72,7 +72,7 @@ class RouteView(View):
         self.lines = [f"{step.title}: {step.lines[0]}" for step in self.steps] + last.lines[1:]
         if last.right and left:
             more = counted(left, "guess", "guesses")
-            self.lines.append(f"\u2717 The route ends here, so you made {more} too many.")
+            self.lines.append(f"\u2717 The route ends before your last guesses: {more} too many.")
         elif last.right:
             self.lines.append(f"Right so far. {onward} runs next." if onward else "That is the whole route.")
         super().__init__(f"{counted(sum(step.right for step in self.steps), 'step')} right", lines(self.lines))
@@ -207,7 +207,7 @@ class Question:
             MateriaError: as for :meth:`guess`, or the route is empty (``no_guess``).
         """
         if not route:
-            raise MateriaError("No route was given.", hint="name the target of each step", kind="no_guess")
+            raise MateriaError("The predicted route is empty.", hint="name the target of each step", kind="no_guess")
         steps = [self.guess(route[0], sure=sure)]
         while steps[-1].right and len(steps) < len(route) and self.has_next:
             self.go_on()
@@ -322,7 +322,7 @@ class Patient(Shown):
         card = gallery()[name]
         if card.diagnosis is None:
             raise MateriaError(
-                f"{card.name} is a pattern, so nothing is wrong with it.",
+                f"{card.name} is a pattern, so it does not contain a mistake.",
                 hint=f"choose one of: {', '.join(other.name for other in gallery().of('mistake'))}",
                 kind="healthy",
             )
@@ -370,7 +370,7 @@ class Patient(Shown):
         """
         changed = read_text(loadout, where="the loadout") if isinstance(loadout, str) else dict(loadout)
         if not isinstance(changed, dict):
-            raise MateriaError("A loadout must be an object.", hint="write its entry and sockets", kind="not_fixed")
+            raise MateriaError("A loadout must be an object.", hint="write its entry and its sockets", kind="not_fixed")
         body = dict(changed)
         materia = body.pop("materia", self.card.document["materia"])
         document = {**self.card.document, "materia": materia, "loadouts": {self.card.loadout: body}}
@@ -379,7 +379,7 @@ class Patient(Shown):
             record_guess(f"clinic: {self.card.name}", "fix", faults[0] if faults else "fixed", right=not faults)
         if faults:
             raise MateriaError("The loadout is not fixed yet.", more=faults, kind="not_fixed")
-        return Text("✓ Fixed: with the same answers, the loadout now does what it should.")
+        return Text("✓ Fixed: with the same answers, the loadout now behaves as intended.")
 
     def _faults(self, document: dict[str, JSON]) -> list[str]:
         """Return the problems of a changed loadout, or the differences between its cast and the intended cast."""

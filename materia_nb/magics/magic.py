@@ -49,7 +49,7 @@ class MateriaMagics(Magics):
         if not isinstance(bench, Workbench):
             if bench is not None:
                 raise MateriaError(
-                    f"The variable {_BENCH_NAME} holds {type(bench).__name__}, not the workbench.",
+                    f"The variable {_BENCH_NAME} contains {type(bench).__name__} instead of the workbench.",
                     hint=f"rename it, or set {_BENCH_NAME} = materia_nb.Workbench()",
                     kind="no_bench",
                 )
@@ -87,7 +87,7 @@ class MateriaMagics(Magics):
             at = f" at {where}" if where else ""
             raise Interrupted(
                 f"Interrupted{at}; no recorded data is lost.",
-                hint="continue from here with step or run",
+                hint="continue the cast with step or run",
                 kind="interrupted",
             ) from None
 

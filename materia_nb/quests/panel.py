@@ -135,7 +135,7 @@ class QuestPanel(Panel):
 
             return self.guarded(start)
 
-        self.next_button = make("Run next", "Continue the waiting quest, or cast the next one", running(1))
+        self.next_button = make("Run next", "Continue the waiting quest, or cast the next quest", running(1))
         self.all_button = make(
             "Run all", "Cast one quest after another until a person must act", running(None), style="primary"
         )

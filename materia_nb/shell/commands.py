@@ -274,7 +274,7 @@ def parse_command(words: Sequence[str]) -> tuple[Verb, dict[str, Any]]:
     """Return the command of a command line and its arguments; raise MateriaError (``usage``) if the line is invalid."""
     name = _command_name(words)
     if name not in COMMANDS and not family(name, COMMANDS) and (name in SHELL["notebook"] or family(name)):
-        hint = "give loadouts with --file and agents with --agent; commands continue the latest cast, or the cast named with --cast"
+        hint = "name loadouts with --file and agents with --agent; commands continue the latest cast, or the cast named with --cast"
         raise usage_error(f"{name} works only in a notebook.", hint)
     command = find_verb(name, COMMANDS)
     return command, parse(command, words[len(command.name.split()) :], {})

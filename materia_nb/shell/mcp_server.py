@@ -134,7 +134,7 @@ class DesignServer:
         for problem in (*report.problems, *report.hints):
             if (problem.code, problem.source) == (code, source):
                 return self._report(self.design.fix(problem))
-        raise MateriaError("No problem or hint has that code and source.", hint="call check for the current list")
+        raise MateriaError("No problem or hint has this code and source.", hint="call check for the current list")
 
     def undo(self) -> str:
         """Undo the last step."""
@@ -165,7 +165,7 @@ class DesignServer:
         """Test properties that must hold for every cast. If a property fails, the result names a cast as a counterexample.
 
         `never` and `possible` are lists of sockets, edges such as "Socket-1#2" (the second edge), exits, and ends: complete,
-        failed, held or the kind of a failure. `ends` requires that an end can be reached from everywhere. `most_turns` is the
+        failed, held or the kind of a failure. `ends` requires that an end can be reached from every socket. `most_turns` is the
         highest allowed number of turns.
         """
         exploration = self._exploration(items)
@@ -175,10 +175,10 @@ class DesignServer:
             stalls = exploration.stalls
             message = "FAILS: no end can be reached from"
             results += [f"{message} {socket}{self._counterexample(exploration, socket)}" for socket in stalls]
-            results += [] if stalls else ["holds: an end can be reached from everywhere"]
+            results += [] if stalls else ["holds: an end can be reached from every socket"]
         if most_turns is not None:
             maximum = exploration.most_turns()
-            reason = "they are not bounded" if maximum is None else f"there can be {maximum}"
+            reason = "the number is unlimited" if maximum is None else f"the maximum is {maximum}"
             holds = maximum is not None and maximum <= most_turns
             results.append(f"{'holds' if holds else 'FAILS'}: at most {counted(most_turns, 'turn')} ({reason})")
         return "\n".join([*results, *exploration.notes])
@@ -188,7 +188,7 @@ class DesignServer:
         design = self.design
         if not design.steps:
             raise MateriaError(
-                "You have not changed the loadout, so nothing can be handed over.", hint="change it first"
+                "You have not changed the loadout, so nothing can be handed over.", hint="change the loadout first"
             )
         if design.draft_error:
             raise MateriaError(design.draft_error, hint="report this to the person")
@@ -221,15 +221,15 @@ class DesignServer:
             return f"NOT KNOWN: {claim}; the search was cut off"
         if is_possible is possible:
             return f"holds: {claim}"
-        return f"FAILS: {claim}{'; no route leads there' if possible else self._counterexample(exploration, target)}"
+        return f"FAILS: {claim}{'; no route leads to it' if possible else self._counterexample(exploration, target)}"
 
     def _counterexample(self, exploration: Exploration, target: str) -> str:
         """Create a cast that reaches the target, and return a description of its route."""
         witness = exploration.witness(_element(target))
         try:
-            cast = f"; cast {self._cast(witness, target)} shows it"
+            cast = f"; cast {self._cast(witness, target)} shows this route"
         except MateriaError as error:
-            cast = f"; the cast could not be made: {error.what}"
+            cast = f"; the cast could not be created: {error.what}"
         return f": {' → '.join((*witness.route, witness.end or 'no end'))}{cast}"
 
     def _cast(self, witness: Witness, target: str) -> str:

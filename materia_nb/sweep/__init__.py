@@ -172,7 +172,7 @@ class RowFile:
 def _parse_limit(text: str) -> tuple[float, Unit]:
     amount, unit = amount_of(text)
     if unit not in get_args(Unit) or not 0 < amount < math.inf:
-        hint = f"give a number above 0 and a unit: {', '.join(get_args(Unit))}"
+        hint = f"set a number above 0 and a unit: {', '.join(get_args(Unit))}"
         raise usage_error(f"{amount:g} {unit} is not a limit of a sweep.", hint)
     return amount, unit
 
@@ -301,7 +301,7 @@ class Sweeps:
         self._bench = bench
 
     def __repr__(self) -> str:
-        return f"<sweeps of {self._bench.project.name}: call it>"
+        return f"<sweeps of {self._bench.project.name}: call to run a sweep>"
 
     def __call__(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
         self,

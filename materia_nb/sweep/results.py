@@ -396,7 +396,7 @@ def named_checks(
 def _required_parameters(name: str, check: object) -> tuple[str, ...] | None:
     """Return the required parameters of a check function; None if its only parameter is the cast itself."""
     if not callable(check):
-        raise usage_error(f"The check {name!r} is of the type {type(check).__name__}.", "give a function, or a Judge")
+        raise usage_error(f"The check {name!r} is of the type {type(check).__name__}.", "pass a function or a Judge")
     required = [
         parameter.name
         for parameter in inspect.signature(check).parameters.values()
@@ -410,7 +410,7 @@ def _required_parameters(name: str, check: object) -> tuple[str, ...] | None:
         return None
     raise usage_error(
         f"The check {name!r} has the unknown parameter {unknown[0]!r}.",
-        f"{did_you_mean(unknown[0], _ARGUMENTS)}; a single parameter gets the cast",
+        f"{did_you_mean(unknown[0], _ARGUMENTS)}; a single parameter receives the cast",
     )
 
 

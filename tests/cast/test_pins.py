@@ -341,7 +341,7 @@ def test_pin_verb_without_arguments_pins_the_latest_output(bench):
 
 def test_pin_source_without_an_answer_is_refused(bench):
     bench.pin("Count", PIN)
-    with pytest.raises(MateriaError, match="takes neither an answer"):
+    with pytest.raises(MateriaError, match="cannot be combined with an answer"):
         magic(bench, "pin", name="Count", off=True, to="x")
     assert list(bench.agents.pins) == ["Count"]
     with pytest.raises(MateriaError, match="The socket or materia is missing"):

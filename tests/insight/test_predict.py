@@ -48,7 +48,7 @@ def test_prediction_explains_the_taken_and_the_guessed_edge():
     assert "Your guess: the cast goes to To0 P. What happened: the cast goes to To1 P." in text
     assert "So edge 2 (✗) leads to To1 P." in text
     assert "The edge to To0 P was checked, but the output says satisfied: false" in text
-    assert "There is an edge to To2 P, but an earlier one matched." in explanation_of(play, "To2")
+    assert "There is an edge to To2 P, but an earlier edge matched." in explanation_of(play, "To2")
     assert "No edge and no exit leads from Ask P to Ask P." in explanation_of(play, "Ask")
     assert "Nothing failed" in explanation_of(play, STOP)
 
@@ -223,7 +223,7 @@ def test_a_route_is_judged_up_to_the_first_wrong_guess(bench):
     over = route("Socket-2", "Socket-3", "Socket-4", "Socket-5", "end", "end")
     assert not over.right
     assert "1 guess too many" in over._repr_mimebundle_()["text/html"]
-    with pytest.raises(MateriaError, match="No route"):
+    with pytest.raises(MateriaError, match="predicted route is empty"):
         route()
 
 

@@ -39,7 +39,7 @@ def test_wrong_diagnosis_does_not_reveal_the_answer():
         clinic("raw-bread").diagnose(socket="Socket-3")
     with pytest.raises(MateriaError, match="visit is not part of the diagnosis"):
         clinic("raw-bread").diagnose(visit=3)
-    with pytest.raises(MateriaError, match="nothing is wrong with it"):
+    with pytest.raises(MateriaError, match="does not contain a mistake"):
         clinic("critic-loop")
 
 

@@ -61,7 +61,7 @@ def test_workbench_is_available_as_the_variable_wb(shell):
     line(shell, "load hello.json")
     assert list(mine.loadouts) == ["Hello"]
     shell.user_ns["wb"] = 5
-    with pytest.raises(MateriaError, match="holds int"):
+    with pytest.raises(MateriaError, match="contains int instead of the workbench"):
         line(shell, "list casts")
 
 

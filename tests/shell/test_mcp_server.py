@@ -88,8 +88,8 @@ def test_violated_property_has_a_counterexample(server, project):
     assert said[0].startswith("FAILS: never Socket-2#2: Socket-1 → Socket-2 → Socket-1")
     assert said[1] == "holds: never held"
     assert said[2:4] == ["holds: complete is possible", "holds: Socket-3 is possible"]
-    assert said[4] == "holds: an end can be reached from everywhere"
-    assert said[5].startswith("FAILS: at most 2 turns (there can be ")
+    assert said[4] == "holds: an end can be reached from every socket"
+    assert said[5].startswith("FAILS: at most 2 turns (the maximum is ")
     id_ = said[0].split("cast ")[1].split()[0]
     [run_dir] = (project / ".pi" / "pi-materia").glob(f"**/{id_}")
     cast = open_cast(run_dir)

@@ -326,7 +326,7 @@ def _events(call: Call, *, severity: str | None = None, type_: str | None = None
 
 @verb("usage", example="%materia usage socket,item")
 def _usage(call: Call, by: str = "socket") -> Any:
-    """Show where tokens, cost and time went, including steps abandoned by going back.
+    """Show the tokens, cost and time of the cast by group, including discarded steps.
 
     Args:
         by: socket, materia or item, or several separated by commas; socket if left out

@@ -279,7 +279,7 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
             raise usage_error("The socket or materia is missing.", "write pin NAME, or pin --off NAME")
     elif off:
         if to is not None or visit is not None:
-            raise usage_error("--off takes neither an answer nor a visit.", "write pin --off NAME")
+            raise usage_error("--off cannot be combined with an answer or a visit.", "write pin --off NAME")
         bench.unpin(name)
     else:
         bench.pin(name, to, visit=visit)
