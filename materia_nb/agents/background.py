@@ -53,7 +53,7 @@ def _complete(future: Future[T], work: Callable[[], T]) -> None:
 
 
 class LoopInbox(Generic[T]):
-    """Passes events from the event loop of an awaitable to the thread that waits for the result.
+    """Passes events from an event loop to the thread that waits for the result of an awaitable.
 
     Args:
         take: called in the waiting thread with each event, in order.
@@ -87,7 +87,7 @@ class LoopInbox(Generic[T]):
 class BackgroundLoop:
     """Runs awaitables in its own thread, even if the thread of the caller already runs an event loop.
 
-    The event loop of a notebook is already running while a cell runs, so it cannot run another awaitable to its end.
+    The event loop of a notebook is already running while a cell runs, so it cannot run another awaitable to completion.
     This loop stays open for all turns, so that clients bound to a loop (connection pools) can be reused.
 
     Args:
@@ -162,7 +162,7 @@ class BackgroundLoop:
 
 
 def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: LoopInbox[Any]) -> T:
-    """Run an awaitable to its end in a kernel without threads. Nothing else runs meanwhile.
+    """Run an awaitable to completion in a kernel without threads. No other task runs meanwhile.
 
     The awaitable can compute, but cannot wait for a timer, the network, or another task.
     """
@@ -191,8 +191,8 @@ def _run_inline(awaitable: Awaitable[T], stop: threading.Event | None, inbox: Lo
 class _Call(Generic[T]):
     """A call of an awaitable on the loop, which can be cancelled at any moment, even before it begins.
 
-    The caller and the loop share no lock, not even the lock of a future. If an interrupt of the caller left such a lock
-    held, every later call would wait for it forever.
+    The caller and the loop share no lock, not even the lock of a future. If an interrupted caller left a lock held,
+    every later call would wait for the lock forever.
 
     Args:
         awaitable: the awaitable to run.

@@ -312,7 +312,7 @@ class CommandAgent:
         return Reply(answer.text, answer.usage, meta=meta | session, cut=answer.cut)
 
     def session_to_resume(self, turn: Turn) -> str:
-        """Return the session of the previous answer in the conversation, or "" if another program gave that answer."""
+        """Return the session of the previous answer in the conversation, or "" if another program wrote that answer."""
         session = turn.meta.get("session") if turn.meta.get("program") == _program_name(self.argv) else None
         return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
 
@@ -623,14 +623,14 @@ class PresetAgent(CommandAgent):
 
 
 _MAX_NAMES_CHARS: Final = 500
-"""Maximum length of the names of changed files in a message, in characters."""
+"""Maximum total length of the names of changed files in a message, in characters."""
 
 
 def _file_stamps(project: Path, casts: Path) -> dict[str, tuple[int, int]]:
     """Return the modification time and the size of each file in a project.
 
-    Notebooks are left out, because Jupyter saves them at any time, and so are caches, version control and ``casts``, the
-    directory of the run directories.
+    Notebooks are omitted, because Jupyter can save a notebook at any time. Caches, version control and ``casts``, the
+    directory of the run directories, are omitted, too.
     """
     stamps = {}
     for folder, folders, files in os.walk(project):

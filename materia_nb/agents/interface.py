@@ -1,4 +1,4 @@
-"""The interface of agents: a turn goes in, a reply comes out. Replies are validated before they are stored."""
+"""The interface of agents: an agent receives a turn and returns a reply, which is validated and stored."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TIMEOUT_S: Final = 600.0
 """Default time limit for an answer of a model or a program, in seconds."""
 
 CELL_NAME_FINDERS: Final[list[Callable[[str], str | None]]] = []
-"""Functions that map the file name of a notebook cell's code to the cell's name; the magics register one."""
+"""Functions that map the file name of a notebook cell's code to the cell's name; the magics register a function."""
 
 
 def code_location(filename: str, line: int) -> str:
@@ -238,7 +238,7 @@ class Turn:
         raise AttributeError(f"a turn has no {name}; {list_turn_fields(name)}")
 
     def reporting_to(self, tell: Callable[[AgentEvent], None]) -> Turn:
-        """Return the same turn with another ``tell``, without computing the lazy fields."""
+        """Return a copy of the turn that reports events to ``tell``, without computing the lazy fields."""
         turn = object.__new__(Turn)
         turn.__dict__.update(self.__dict__, tell=tell)
         return turn
@@ -302,7 +302,7 @@ class Agent(Protocol):
         """The display name."""
 
     def answer(self, turn: Turn) -> Reply | NeedsApproval | Awaitable[Reply | NeedsApproval | None] | None:
-        """Answer one turn, or return None if a person must answer; the cast then stops until the person does.
+        """Answer one turn, or return None if a person must answer; the cast then stops until the person answers.
 
         The method may be ``async``: it then runs on the loop that awaits the cast, or else on a loop in a separate thread.
 

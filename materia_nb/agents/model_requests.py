@@ -315,7 +315,7 @@ class Requests:
         return stream.get()
 
     def _pause(self, error: Exception, attempt: int) -> float:
-        """Return the seconds before the next attempt: as the provider requires, or an exponential delay with jitter."""
+        """Return the delay before the next attempt, in seconds: as the provider asks, or exponential with jitter."""
         retry_after = getattr(error, "retry_after", None)
         if retry_after is not None:
             return float(retry_after)

@@ -158,8 +158,8 @@ def _settings_for(model: Model, settings: Mapping[str, Any], thinking: str | Non
         model: the model to ask.
         settings: the settings of the agent.
         thinking: the thinking level that the materia asks for.
-        rebuilt: True if the turn continues after tool calls of an earlier request. For models that would then require
-            the thinking before those calls, which is not stored, thinking is turned off.
+        rebuilt: True if the turn continues after tool calls of an earlier request. Some models then require the
+        thinking before the earlier calls. Because thinking is not stored, it is turned off for these models.
     """
     merged = dict(settings)
     if "max_retries" not in getattr(model, "unsupported_settings", ()):
@@ -174,7 +174,7 @@ def _settings_for(model: Model, settings: Mapping[str, Any], thinking: str | Non
 def split_response(response: ModelResponse, tags: tuple[str, str]) -> SplitReply:
     """Return the answer and the thinking of a model, even if a stream split them at any point (R49).
 
-    The library recognizes a tag only if it came as a separate piece, so the pieces are joined first.
+    The library recognizes a tag only if the tag arrives as a separate piece, so the pieces are joined first.
     """
     own = [part for part in response.parts if isinstance(part, TextPart | ThinkingPart)]
     written = [isinstance(part, TextPart) or _is_from_text(part) for part in own]
@@ -201,7 +201,7 @@ def _user_message(text: str) -> ModelRequest:
 
 
 def is_open_schema(schema: JSON) -> bool:
-    """Return True if a schema allows any value somewhere, an optional field, or fields of any name.
+    """Return True if any part of a schema allows arbitrary values, optional fields or unlisted fields.
 
     A provider with strict schemas does not accept such a schema.
     """
@@ -254,7 +254,7 @@ class ToolCalls:
     def run_calls(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
         """Run the allowed calls. Return the calls with a result, and the calls that need approval.
 
-        Each call that gets its result here is reported.
+        Each call that this method completes is reported.
 
         Raises:
             AgentError: kind ``interrupted``: the cast must stop.

@@ -131,7 +131,7 @@ class AwaitedAgent:
         return getattr(self._agent, name)
 
     def answer(self, turn: Turn) -> Any:
-        """Return the awaited answer, and pass on the agent's events in this thread meanwhile."""
+        """Wait for the answer and return it; deliver the agent's events in this thread meanwhile."""
         inbox = LoopInbox(turn.tell)
         answer: Any = self._agent.answer(turn.reporting_to(inbox.tell))
         return CALLER_LOOP.get().run(answer, turn.stop, inbox)
@@ -189,7 +189,7 @@ class PersonAgent:
     name: str = "person"
 
     def answer(self, turn: Turn) -> Reply | None:  # noqa: ARG002 - the protocol's signature
-        """Return None, so that the cast stops here and shows the prompt."""
+        """Return None, so that the cast stops and shows the prompt."""
         return None
 
 
@@ -255,7 +255,7 @@ class RecordedAgent:
     """Answers each turn of a visit with the recorded reply of the same turn.
 
     The recorded tool calls are reported again for display, but not run. The recorded usage is reported
-    again too, so that a budget lasts as long as in the recording.
+    again too, so that a budget is exhausted at the same turn as in the recording.
 
     Args:
         replies: the replies of each visit in turn order, by (socket id, visit); see ``recording_key`` for lanes.
@@ -450,7 +450,7 @@ def agent_from(value: object) -> Agent:
     - ``"command:claude"`` names a known program (``PRESETS`` in ``materia_nb.agents.command_agent``).
     - ``"person"`` leaves the answer to a person.
     - ``"provider:model"`` or a model of pydantic-ai is a language model (:class:`ModelAgent`).
-    - ``"model"`` stands for the model that each materia asks for.
+    - ``"model"`` is the model that each materia requests.
     - An agent is returned unchanged.
 
     Raises:
@@ -523,8 +523,8 @@ class AgentEntry(NamedTuple):
 class AgentTable:
     """Chooses the agent of a socket: the agent set for the socket, or else for its materia, or else the default.
 
-    A table can extend another table, the lower table. If it has neither an entry for the socket nor a default, the
-    lower table chooses the agent (R47).
+    A table can extend another table, the lower table. If the upper table has neither an entry for the socket nor a
+    default, the lower table chooses the agent (R47).
 
     Args:
         default: the default agent; if not given, the default of the lower table, or else a person.
@@ -638,7 +638,7 @@ class AgentTable:
         return new
 
     def frozen(self) -> AgentTable:
-        """Return a copy that later changes of the lower table do not affect."""
+        """Return an independent copy, unaffected by later changes of the lower table."""
         new = self.copy()
         new._over = None if self._over is None else self._over.frozen()  # noqa: SLF001 - its own class
         return new

@@ -54,7 +54,7 @@ CELL_WIDTH: Final = 848
 """Width of a notebook's output area at its default size, in pixels."""
 _SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 _MAX_PNG_BYTES: Final = 1_000_000
-"""Maximum size of a PNG, in bytes. Larger pictures are omitted, because notebooks store them."""
+"""Maximum size of a PNG, in bytes. A larger PNG is omitted, because notebooks store every picture."""
 
 
 def _with_palette(png: bytes) -> bytes:
@@ -93,7 +93,7 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 def without_surrogates(value: JSON) -> JSON:
-    """Replace lone surrogates, which kernel messages cannot carry."""
+    """Replace lone surrogates, which cannot be sent in kernel messages."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, dict):
@@ -104,7 +104,7 @@ def without_surrogates(value: JSON) -> JSON:
 
 
 def fit_to_width(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
-    """Scale a picture down to the cell width; notebook cells do not do this themselves."""
+    """Return a picture scaled down to the width of a cell, because notebooks do not shrink wide pictures."""
     size = _SIZE.search(svg)
     if size is None:
         return svg
@@ -134,11 +134,11 @@ _RULES: Final = (
     # Without its widget, the output contains only JupyterLab's "model not found".
     f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
 )
-"""CSS for Jupyter pages that shows either a panel's widgets or the two recorded outputs below them."""
+"""CSS for Jupyter that shows a panel's live widgets or, without widgets, the two recorded outputs below."""
 
 
 def record_bundle(text: str, html: str) -> MimeBundle:
-    """Return the MIME bundle of a panel's record, which is shown after the panel's kernel is gone.
+    """Return the MIME bundle of a panel's record, which is shown when the panel's kernel no longer runs.
 
     The record includes the CSS rule that shows either the panel or the record, because a reopened notebook does not
     load our style sheet.
@@ -147,7 +147,7 @@ def record_bundle(text: str, html: str) -> MimeBundle:
 
 
 _SHOWN_CHARS: Final = 6_000
-"""Maximum number of shown characters of a text; the stored artifact has the complete text."""
+"""Maximum number of characters shown of a text; the stored artifact contains the complete text."""
 _CELL_CHARS: Final = 1_000
 _LINE_CHARS: Final = 20_000
 _HEADING_CHARS: Final = 300
@@ -232,7 +232,7 @@ class Code(Block):
 
 @dataclass(frozen=True, slots=True)
 class LineDiff(Block):
-    """A line diff; each line begins with ``+``, ``-`` or a blank."""
+    """A line diff; each line begins with ``+``, ``-`` or a space."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -274,7 +274,7 @@ def _wrap_lines(texts: Iterable[str], width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JsonTree(Block):
-    """A JSON value as a tree with ``opened`` open levels; with ``was``, only the differences from that value."""
+    """A JSON value as a tree with ``opened`` expanded levels; with ``was``, only the differences from ``was``."""
 
     value: JSON
     name: str = ""
@@ -322,13 +322,14 @@ class Fold(Block):
 _DARK_BODY: Final = ':is(body[data-jp-theme-light="false"],body.vscode-dark)'
 _LABEL: Final = re.compile(r'aria-label="([^"]*)"')
 _AS_IMAGES: Final = ContextVar("_AS_IMAGES", default=False)
-"""True while HTML is made for a cell output: pictures become images, because the sanitizer of an untrusted notebook removes
-inline SVG but leaves its text."""
+"""True while a cell output is generated: pictures become images, because untrusted notebooks remove inline SVG."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
-    """A picture drawn by this package, with a replacement text, which is empty if the surrounding text is sufficient.
+    """A picture drawn by this package, with an alternative text.
+
+    The alternative text is empty if the surrounding text is sufficient.
 
     Args:
         svg: the picture for light pages.
@@ -375,7 +376,7 @@ def _data_url(svg: str) -> str:
 
 
 def _with_colours(svg: str, colours: Mapping[str, str]) -> str:
-    """Replace colours in a picture, all at once, because a new colour may equal an old one."""
+    """Replace all colours of a picture in one pass, because a new colour may equal an old colour."""
     return re.sub(r'"(#[0-9a-f]{6})"', lambda match: f'"{colours.get(match[1], match[1])}"', svg)
 
 
@@ -418,7 +419,7 @@ class Badge:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A number in a table cell over a bar that fills a share, 0 to 1, of the cell."""
+    """A number in a table cell, drawn over a bar that fills the given share (0 to 1) of the cell."""
 
     text: str
     share: float
@@ -508,7 +509,7 @@ class Shown(Block):
         return str(getattr(self, "title", ""))
 
     def _show(self) -> MimeBundle:
-        """Return text, HTML (if there is more than lines or one picture), and SVG and PNG of a single picture."""
+        """Return the text, the HTML (None for plain lines or one picture), and the SVG and PNG of a single picture."""
         blocks = list(self._blocks())
         # Text and HTML are written from the same blocks, so that a picture among them is drawn once.
         view = View(self._title(), blocks) if type(self).as_text is Shown.as_text else self
@@ -637,7 +638,7 @@ def lines(texts: Iterable[str], tone: _Tone = "") -> list[Block]:
 
 
 def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
-    """Return blocks as plain text, with an empty line before each table, except below a heading, and after it."""
+    """Return blocks as plain text, with empty lines around each table, but not between a heading and a table."""
     text, before = "", None
     for block in blocks:
         if written := block.as_text(width):
@@ -667,7 +668,7 @@ def blocks_as_json(value: Any) -> Any:
 
 
 def _first_lines(text: str, max_chars: int) -> str:
-    """Return the beginning of a text in whole lines, and its full length if it is cut."""
+    """Return the first whole lines of a text; a cut text ends with a note of its full length."""
     if len(text) <= max_chars or not max_chars:
         return text if max_chars else ""
     cut = text.rfind("\n", 0, max_chars)

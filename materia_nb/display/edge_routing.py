@@ -1,8 +1,8 @@
 """Orthogonal edge routing: the sides of cards where lines attach, the positions of labels ("chips"), and paths.
 
-Paths run at right angles around cards, chips and headings. Each line takes the cheapest path on a sparse grid whose lines run
-next to each box, midway between boxes and through line ends (A* search). Segments that share a grid line are then moved apart
-into parallel lanes.
+Paths run at right angles around cards, chips and headings. Each line takes the cheapest path on a sparse grid (A*
+search). Grid lines run next to boxes, midway between boxes and through line ends. Segments that share a grid line are
+then moved apart into parallel lanes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SHARED: Final = 0.9
 _CHIP: Final = 10.0
 """Distance between a chip and its card, in pixels."""
 _SLOT: Final = 14.0
-"""Width that a line without a chip takes on a side of a card, in pixels."""
+"""Width reserved for a line without a chip on a side of a card, in pixels."""
 
 
 @dataclass(slots=True, eq=False)
@@ -373,7 +373,7 @@ class _Side:
 
 
 def _width_on_side(line: RoutedLine, side: int) -> float:
-    """Return the width that a leaving line takes on a side, in pixels."""
+    """Return the width reserved for an outgoing line on a side of a card, in pixels."""
     if not line.chip[1]:
         return _SLOT
     return line.chip[0] + 8 if side in (UP, DOWN) else line.chip[1] + 4
@@ -386,7 +386,7 @@ def attach_lines(
 
     Args:
         lines: the lines; updated in place.
-        boxes: the boxes that they connect.
+        boxes: the boxes that the lines connect.
         flow: the direction of the flow, ``RIGHT`` or ``DOWN``.
         solid: returns True if a chip in this box, next to the card with this key, would cover something.
     """
@@ -421,7 +421,7 @@ def attach_lines(
 
 
 def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> float:
-    """Return the entry point on a side without leaving lines: straight ahead of a leaving line, else in the middle."""
+    """Return the coordinate at which lines enter a side: where a line enters straight, else the middle."""
     axis = side in (LEFT, RIGHT)
     low, high, middle = (box.y + 8, box.bottom - 8, box.cy) if axis else (box.x + 12, box.right - 12, box.cx)
     straight = (line.port[axis] for line in arriving if line.out == line.into)
@@ -429,7 +429,7 @@ def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> fl
 
 
 def _on_side(box: Box, side: int, at: float) -> Point:
-    """Return the point on a side of a box at this coordinate."""
+    """Return the point at a coordinate along one side of a box."""
     return {RIGHT: (box.right, at), LEFT: (box.x, at), DOWN: (at, box.bottom), UP: (at, box.y)}[side]
 
 
@@ -457,7 +457,7 @@ def _has_room(
     box: Box,
     solid: Callable[[Box, str], bool],
 ) -> bool:
-    """Return True if a further line and its chip fit on a side of its box."""
+    """Return True if another line and its chip fit on a side of a box."""
     long = (box.w if side in (UP, DOWN) else box.h) - 4
     if sides[line.source, side].taken(side) + _width_on_side(line, side) > max(long, _SLOT * 2):
         return False
@@ -514,7 +514,7 @@ def _choose_directions(source: Box, target: Box | None, line: RoutedLine, flow: 
 
 
 def _directions_rightward(source: Box, target: Box, chip: tuple[float, float], line: RoutedLine) -> tuple[int, int]:
-    """Return both directions for a flow to the right; ``^ 1`` swaps right and down, left and up."""
+    """Return the exit and entry directions for a flow to the right. ``^ 1`` swaps right with down, and left with up."""
     wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * ARROW_MARGIN for size in chip)
     ahead, back = target.x - source.right, source.x - target.right
     below, above = target.y - source.bottom, source.y - target.bottom

@@ -24,14 +24,14 @@ from materia_nb.errors import PDI, open_isolates, plain
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 
 Parts: TypeAlias = tuple[tuple[str, str], ...]
-"""Pieces of two texts in order, each with a sign: ``-`` only in the first, ``+`` only in the second, blank in both."""
+"""Pieces of two texts, each with a sign: ``-`` only in the first, ``+`` only in the second, a space in both."""
 
 _WORD: Final = re.compile(r"\w+|\s+|.")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _MAX_DIFF_WORDS: Final = 800
 """Maximum length of text compared word by word, in words; longer text is compared by line (the time is quadratic)."""
 _CONTEXT_CHARS: Final = 120
-"""Characters of unchanged text to keep on each side of a change."""
+"""Number of unchanged characters shown on each side of a change."""
 
 
 @lru_cache(64)  # an open panel draws the same texts in every frame
@@ -93,7 +93,7 @@ def _near_changes(text: str, *, first: bool, last: bool) -> str:
 ELLIPSIS: Final = "…"
 _SPACE: Final = re.compile(r"\s+")
 _HARMLESS: Final = re.compile(r"(?:[!-~]+(?: [!-~]+)*)?")
-"""Pattern of text that is safe and on one line: printable ASCII words with single blanks."""
+"""Pattern of safe text on one line: printable ASCII words separated by single spaces."""
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
 
 
@@ -139,7 +139,7 @@ def _safe_cut(text: str, at: int) -> int:
 def shorten(text: object, limit: int) -> str:
     """Return ``text`` on one line with at most ``limit`` characters; a cut text ends with an ellipsis.
 
-    Not yet escaped: pass the result to :func:`esc` or :func:`plain`.
+    The result is not escaped: pass it to :func:`esc` or :func:`plain`.
     """
     value = text if isinstance(text, str) else str(text)
     head = value[: 20 * limit + 200]
@@ -180,7 +180,7 @@ _MARKED_ROW: Final = f'<tr style="border-bottom:1px solid {_RULE};background:#e0
 _KEEP_SPACE: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
 """Inline style that keeps white space and breaks long words, because notebooks accept no style sheet."""
 _SIMPLE: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
-"""Pattern of text that needs no inline style: short words with single blanks."""
+"""Pattern of text that needs no inline style: short words separated by single spaces."""
 # Scrolls horizontally in a narrow place; in a flex layout this needs a track that can shrink to 0.
 _SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
 _MAX_CELL_CHARS: Final = 2000
@@ -326,7 +326,7 @@ def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSO
     """Return a JSON value as a limited number of safe nodes; with ``was``, only its differences from ``was``.
 
     Each node has a ``name``. A branch has ``words``, ``children`` and the number of ``more`` children; a leaf has its
-    ``kind``, its ``text`` and its full length if that is ``cut``, or, in a comparison, its ``parts``.
+    ``kind``, its ``text`` and, if the text is cut, its full length ``cut``; or, in a comparison, its ``parts``.
     """
     return _Tree().node(name, value, 0) if was is MISSING else _Tree().changed(name, was, value, 0)
 
@@ -361,7 +361,7 @@ _MARKS: Final = {
 
 
 def html_parts(parts: Iterable[tuple[str, str]]) -> Html:
-    """Return the parts of :func:`~materia_nb.display.escape.word_parts` as deletions and insertions."""
+    """Return the result of :func:`~materia_nb.display.escape.word_parts` as HTML deletions and insertions."""
     marked = []
     for sign, text in parts:
         tag, style = _MARKS.get(sign, ("span", ""))
@@ -376,7 +376,7 @@ def parts_as_text(parts: Iterable[Sequence[str]]) -> str:
 
 
 def changed_leaves(node: Any, above: str = "") -> Iterator[str]:
-    """Yield one line ``path: change`` per leaf of a change tree."""
+    """Yield one line ``path: change`` for each leaf of a tree of differences."""
     path = f"{above}.{node['name']}" if above else node["name"]
     if "parts" in node:
         yield f"{path}: {parts_as_text(node['parts'])}"
@@ -415,7 +415,7 @@ _TONES: Final = {"bad": f"color:{_RED};font-weight:600", "quiet": "opacity:0.75"
 
 
 def html_line(text: str, tone: str = "") -> Html:
-    """Return a text as one line, which may be a long command to approve; ``bad`` is red, and ``quiet`` is pale."""
+    """Return a text on one line, such as a long command to approve. The tone ``bad`` is red, and ``quiet`` is pale."""
     role = ' role="alert"' if tone == "bad" else ""
     style = f' style="{_TONES[tone]}"' if tone in _TONES else ""
     return Html(f"<div{role}{style}>{html_text(text, _MAX_LINE_CHARS)}</div>")
@@ -441,7 +441,7 @@ def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
 
 
 def html_fold(title: str, body: object, *, opened: bool = False, anchor: str = "") -> Html:
-    """Return ``body`` as a collapsible section; a link to ``#anchor`` leads there."""
+    """Return ``body`` as a collapsible section, the target of links to ``#anchor``."""
     id_attribute = f' id="{esc(anchor)}"' if anchor else ""
     return Html(
         f"<details{id_attribute}{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"

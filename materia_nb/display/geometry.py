@@ -15,7 +15,7 @@ from materia_nb.display.escape import cut_off
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle in pixels; ``x``, ``y`` is its upper left corner."""
+    """A rectangle in pixels with its upper left corner at (``x``, ``y``)."""
 
     x: float
     y: float
@@ -24,22 +24,22 @@ class Box:
 
     @property
     def cx(self) -> float:
-        """Horizontal centre."""
+        """X coordinate of the centre."""
         return self.x + self.w / 2
 
     @property
     def cy(self) -> float:
-        """Vertical centre."""
+        """Y coordinate of the centre."""
         return self.y + self.h / 2
 
     @property
     def right(self) -> float:
-        """Right side."""
+        """X coordinate of the right side."""
         return self.x + self.w
 
     @property
     def bottom(self) -> float:
-        """Lower side."""
+        """Y coordinate of the lower side."""
         return self.y + self.h
 
     def moved(self, dx: float, dy: float) -> Box:
@@ -51,7 +51,7 @@ class Box:
         return Box(self.y, self.x, self.h, self.w)
 
     def hits(self, others: Iterable[Box], margin: float = 0) -> bool:
-        """Return True if the box overlaps any of ``others`` or is nearer to it than ``margin``."""
+        """Return True if the box overlaps another box, or the gap between the boxes is less than ``margin``."""
         x, y, right, bottom = self.x, self.y, self.x + self.w + margin, self.y + self.h + margin
         return any(
             x < other.x + other.w + margin and other.x < right and y < other.y + other.h + margin and other.y < bottom
@@ -70,7 +70,7 @@ _WIDTHS: Final = {
     **dict.fromkeys("✓✗✖▶▸●→…", 860),
 }
 _CACHED_TEXTS: Final = 2_000
-"""Number of measured texts to remember, since most texts of a picture stay the same from step to step."""
+"""Maximum number of cached text widths; most texts of a picture stay the same from step to step."""
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
@@ -101,7 +101,7 @@ def _char_ends(text: str, size: float, *, bold: bool) -> list[float]:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
-    """Cut one line of text so that it takes at most ``room`` pixels."""
+    """Cut one line of text to a width of at most ``room`` pixels."""
     ends = _char_ends(text, size, bold=bold)
     if not ends or ends[-1] <= room:
         return text
@@ -110,7 +110,7 @@ def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def wrap_text(text: str, size: float, room: float, max_lines: int) -> tuple[str, ...]:
-    """Return a text as at most ``max_lines`` lines of ``room`` pixels; the last line is cut if necessary."""
+    """Wrap a text to at most ``max_lines`` lines of ``room`` pixels; the last line is cut if necessary."""
     lines: list[str] = []
     remaining = text.split()
     while remaining and len(lines) < max_lines - 1:
@@ -208,7 +208,7 @@ def _nearest_on_segment(to: Point, start: Point, end: Point) -> Point:
 
 
 def _balanced_points(before: list[Point], middle: Point, after: list[Point]) -> list[Point]:
-    """Join the parts around ``middle``, with equal numbers of points, because cytoscape labels the middle point."""
+    """Join two parts of a path around ``middle``, with equally many points, because cytoscape labels the middle one."""
     more = len(before) - len(after)
     # Repeating the point is enough: a segment of length 0 is invisible.
     return [*before, *[middle] * max(0, -more), middle, *[middle] * max(0, more), *after]

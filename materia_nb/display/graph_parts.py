@@ -137,7 +137,7 @@ def _target_key(graph: Graph, name: str) -> str | None:
 
 
 def _are_exclusive(conditions: Sequence[Condition]) -> bool:
-    """Return True if no result matches two of the conditions, so that their order does not matter."""
+    """Return True if no result can match two of the conditions; the order of the conditions then does not matter."""
     specs = [condition_spec(condition) for condition in conditions]
     return not any(condition.overlaps(other) for index, condition in enumerate(specs) for other in specs[:index])
 
@@ -325,7 +325,7 @@ def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None
 
 
 def _limit_label(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
-    """Return the limit of an edge, or how often it was taken for the current item or in the whole cast (R18)."""
+    """Return the limit of an edge, such as ``max 3``, or its use so far, such as ``used 1 of 3`` (R18)."""
     if used is None:
         return f"max {limit}"
     return f"{'this item: ' if item else 'used '}{used[0]} of {used[1]}"
@@ -482,7 +482,7 @@ def icon_name(socket: Socket, marks: Marks) -> str:
 
 
 def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
-    """Return the chip text of a line: condition, limit and, in a comparison, the side that has the line.
+    """Return the chip text of a line: condition, limit and, in a comparison, the only version that has the line.
 
     Args:
         links: the link and the exits that share its line.
@@ -521,7 +521,7 @@ def loop_title(graph: Graph, loop: Loop) -> str:
 
 
 PROGRESS_ROOM: Final = 92.0
-"""Width of the progress in the heading of a loop, in pixels."""
+"""Width reserved for the progress in the heading of a loop, in pixels."""
 
 
 def title_size(graph: Graph, loop: Loop, room: float, level: int) -> tuple[float, float]:

@@ -56,10 +56,10 @@ _GAPS: Final = {1: (60.0, 50.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
 _FRAME: Final = 14.0
 _HEADING: Final = 24.0
 _ASIDE: Final = 32.0
-"""Space for a loop's frame, for its heading, and at its sides."""
+"""Space for the frame of a loop, for its heading, and at the sides of the loop, in pixels."""
 _LARGE_GRAPH: Final = 30
 _MAX_LONG_LINES: Final = 150
-"""Maximum number of long lines that are drawn; all other long lines only name their target."""
+"""Maximum number of long lines that are drawn in full; other long lines end at a label with their target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,7 +485,7 @@ class _LayoutBuilder:
 
 
 def _free_title_box(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
-    """Move a heading up if its place is taken, for example by a loop with the same first card."""
+    """Move a heading up if its space is occupied, for example by a loop with the same first card."""
     for up in range(40):
         for right in (0.0, max(0.0, frame.w - title.w - 12)):
             at = title.moved(right, -up * (title.h + 2))

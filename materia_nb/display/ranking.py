@@ -191,7 +191,7 @@ def _depth_first_order(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequen
 def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, max_per_rank: int) -> dict[str, int]:
     """Return a rank for each item after all its predecessors, with at most ``max_per_rank`` items per rank.
 
-    Arcs in ``back`` count in reverse.
+    Arcs in ``back`` are treated as reversed.
     """
     after: dict[str, list[str]] = {item: [] for item in order}
     waiting = dict.fromkeys(order, 0)
@@ -224,7 +224,7 @@ def place_near_neighbours(
 ) -> dict[str, GridPosition]:
     """Return positions for all ``keys``: positioned cards stay, and new cards avoid other cards and loops.
 
-    A new card goes after its predecessor, before its successor, or after the previous key.
+    A new card is placed after its predecessor, before its successor, or after the previous key.
     """
     placed = dict(positions)
     links, loops = list(links), list(loops)

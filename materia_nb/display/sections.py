@@ -19,7 +19,7 @@ MAX_ROWS: Final = 100
 
 
 def section_blocks(sections: Iterable[Section]) -> list[Block]:
-    """Return an output in the sections of its protocol; long tables are cut with a note."""
+    """Return the sections of an output as headings, lines and tables; long tables are cut with a note."""
     blocks: list[Block] = []
     for section in sections:
         blocks.append(Heading(section.title))
@@ -142,13 +142,13 @@ def _on_one_line(text: str) -> str:
 
 
 def _size_note(text: str) -> str:
-    """Return the number of lines and characters of a long text; the numbers reveal content after empty lines."""
+    """Return the number of lines and characters of a long text, so that content below empty lines is noticed."""
     count = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
     return f" ({count}{len(text):,} characters)" if len(text) > 60 or count else ""
 
 
 def _both_ends(text: str, limit: int) -> str:
-    """Return the beginning and end of a text, ``limit`` characters in total, and how many were omitted."""
+    """Return the beginning and end of a text, ``limit`` characters in total, and the number of omitted characters."""
     gap = len(text) - limit
     if gap <= 0:
         return text
@@ -159,18 +159,18 @@ def _both_ends(text: str, limit: int) -> str:
 # -- the time axis ---------------------------------------------------------------------------
 
 _IDLE_MS: Final = 1_000
-"""Minimum duration of a period without work that is drawn shortened, in milliseconds."""
+"""Minimum duration of an idle period that the axis shortens, in milliseconds."""
 _FOLD_SHARE: Final = 0.03
 _MAX_FOLDED_SHARE: Final = 0.3
 _TAIL_SHARE: Final = 0.12
-"""Width of the part after the last known time, for bars that have not ended, as a share of the axis."""
+"""Share of the axis after the last known time, into which bars without an end extend."""
 
 BarKind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
 """Kind of a bar: finished work, work in progress, waiting, failure, or a step with an unknown share of work (R56)."""
 
 
 class Bar(NamedTuple):
-    """A step or a wait, with its times in milliseconds since the epoch; ``ends`` is None until it has ended.
+    """A step or a wait, with its times in milliseconds since the epoch; ``ends`` is None until the end is known.
 
     ``step`` is the number of the step, 0 for a bar that is not a step.
     """
@@ -187,7 +187,10 @@ PlacedBar: TypeAlias = tuple[float, float, BarKind, str, str, int]
 
 
 class TimeScale:
-    """Maps times to positions on an axis, as shares of its width. Long periods without work are drawn equally short."""
+    """Maps times to positions on an axis, as shares of its width.
+
+    Long periods without work are shortened to the same width.
+    """
 
     def __init__(self, bars: Sequence[Bar], begins: int, until: int, *, running: bool) -> None:
         self.until, self._begins = until, begins

@@ -230,7 +230,7 @@ def socket_title(socket: Socket, marks: Marks) -> str:
 def loop_frame(
     graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours, *, level: int
 ) -> str:
-    """Return the frame of a loop with heading and progress, or its card if ``title`` is None: the loop is folded."""
+    """Return the frame of a loop with heading and progress, or, if ``title`` is None, the card of the folded loop."""
     done, total = marks.progress.get(loop.id, (0, 0))
     if title is None:
         return _folded_loop(graph, loop, box, marks, colours)
@@ -425,7 +425,7 @@ def _line_svg(line: DrawnLine, marks: Marks, colours: Colours) -> str:
 
 
 def _lane_bar(line: DrawnLine, colours: Colours) -> str:
-    """Return the bar across a line at its arrow head, where lanes fork; the bar of a join is hollow."""
+    """Return the bar across the arrow head of a line that forks lanes, or a hollow bar for a line that joins lanes."""
     (x, y), (dx, dy) = line.tip, line.heading
     x, y = x - 14 * dx, y - 14 * dy
     d = f"M{x - 14 * dy:.1f} {y + 14 * dx:.1f}L{x + 14 * dy:.1f} {y - 14 * dx:.1f}"
@@ -466,7 +466,7 @@ def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colo
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphPicture(Shown):
-    """A graph with marks, meant as the value of a cell: SVG, or text where SVG is not shown."""
+    """A graph with marks, displayed as the value of a cell: as SVG, or as text where SVG is not shown."""
 
     graph: Graph
     marks: Marks = field(default_factory=Marks)

@@ -48,7 +48,7 @@ class Capture(NamedTuple):
     Attributes:
         start: the number of bytes from the beginning.
         end: the number of bytes at the end of the output that are captured after ``start``.
-        skip_lines: lines with this beginning are neither captured nor counted.
+        skip_lines: lines that begin with this text are neither captured nor counted.
     """
 
     start: int = MAX_CAPTURED
@@ -399,8 +399,7 @@ class ProcessResult:
         """Return the kind and the description of the failure; None if the command succeeded.
 
         Args:
-            who: the beginning of the kind, such as ``agent`` in ``agent_exit``. The kind ``interrupted`` does not have
-                it.
+            who: the prefix of the kind, such as ``agent`` in ``agent_exit``. The kind ``interrupted`` has no prefix.
             limit: the time limit with its unit, for the description.
         """
         if not self.started:
@@ -432,7 +431,7 @@ def run_process(
     env: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
 ) -> ProcessResult:
-    """Run a command without a shell, in its own process group, and wait for its end (R23).
+    """Run a command without a shell, in its own process group, and wait until it ends (R23).
 
     This function returns even if the command writes endlessly, does not read its input, closes its pipes, ignores
     SIGTERM or leaves children that keep the pipes open. On timeout, stop or interrupt, the whole group gets SIGTERM,

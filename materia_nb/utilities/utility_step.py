@@ -368,7 +368,7 @@ def _redacted(process: ProcessResult) -> ProcessResult:
 
 
 def _output_notes(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
-    """Return texts for a failure message: a summary of stderr, and the names of the output files (R23)."""
+    """Return notes for a failure message: a summary of stderr, and the names of the output files (R23)."""
     if not process.started:
         return []
     files = zip(("stdout", "stderr"), artifacts, strict=True)

@@ -64,7 +64,7 @@ Run: TypeAlias = "Callable[[Mapping[str, JSON], threading.Event | None], ToolRes
 class MoreTools(NamedTuple):
     """The tools that are not project tools: functions by name, and the MCP servers of the config.
 
-    ``run_dir`` is the run directory of the cast that the servers run for.
+    ``run_dir`` is the run directory of the cast for which the servers run.
     """
 
     functions: Mapping[str, Tool] = {}

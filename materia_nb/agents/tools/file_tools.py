@@ -342,7 +342,7 @@ def _encoded(text: str, name: str) -> bytes:
 
 
 SHELL_CAPTURED: Final = MAX_RESULT_CHARS // 4 - 100
-"""Maximum size of the captured beginning of an output, and of its captured end, in bytes."""
+"""Maximum number of bytes captured at the beginning of an output, and at the end."""
 
 
 def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:

@@ -67,8 +67,8 @@ _STDERR_CHARS: Final = 500
 def function_tool(function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
     """Return a tool that calls a function: its parameters are the arguments, its docstring the description.
 
-    The function returns text, or a value that is sent to the model as JSON. An error of the function is a result that the
-    model reads, so that it can try again.
+    The function returns text, or a value that is sent to the model as JSON. The model receives an error of the function
+    as a result, and can try again.
 
     Args:
         function: a sync or async function.
@@ -113,7 +113,7 @@ class Arguments(NamedTuple):
 def describe_arguments(
     function: Callable[..., Any], called: str, skip: int = 0, spelt: Callable[[str], str] = str
 ) -> Arguments:
-    """Return the arguments of a function except the first ``skip``.
+    """Return the arguments of a function except the first ``skip`` parameters.
 
     ``spelt`` returns the name of each argument for the model.
 
@@ -178,7 +178,7 @@ def _result_text(value: object) -> str:
 
 
 def is_known_tool(name: str, more: MoreTools) -> bool:
-    """Return True if a name is the name of a function tool, or begins with the name of a server. Starts no server."""
+    """Return True if a name is a function tool or begins with the name of a server; do not start the server."""
     return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
 
 

@@ -1,6 +1,6 @@
 """The search of ``find`` and ``grep``, which runs as a separate process so that it can be stopped at any time.
 
-A regular expression can take practically forever in Python and cannot be interrupted, and neither can a read from a disk
+A regular expression can run practically forever in Python and cannot be interrupted, and neither can a read from a disk
 that does not respond. The program imports only the standard library. It starts without installed packages and without the
 project in its path, so that a search never runs code of the project.
 
@@ -54,7 +54,7 @@ _BEFORE_MATCH: Final = 100
 
 
 class NotPlainFile(OSError):
-    """The path does not lead to a plain file, but for example to a directory or a device."""
+    """The path is not a plain file but, for example, a directory or a device."""
 
 
 def open_plain(name: str, folder: int) -> int:
@@ -221,7 +221,7 @@ def _excerpt(line: str, match: re.Match[str]) -> str:
 
 
 def _write(line: str) -> None:
-    """Write and flush a line, so that results stay if the search is ended."""
+    """Write and flush a line, so that earlier results are kept if the search is stopped."""
     sys.stdout.buffer.write(line.encode(errors="surrogateescape") + b"\n")
     sys.stdout.buffer.flush()
 
