@@ -46,7 +46,9 @@ def decide_calls(
             "Other tool calls are now waiting for approval" if asking_calls else "No tool call is waiting for approval"
         )
         hint = (
-            "look at the current calls, then decide" if asking_calls else "use allow to let a tool run without approval"
+            "review the current calls, then approve or deny them"
+            if asking_calls
+            else "use allow to let a tool run without approval"
         )
         raise MateriaError(f"{problem}.", hint=hint, kind="not_asked")
     about = routing.about(rules, waiting_visit(session.state))
@@ -105,7 +107,7 @@ def approve(rules: Rules, session: Session, request: ApprovalRequest, ts: int) -
     if approval is None:
         raise MateriaError(
             "The request has expired: nobody answered it in time.",
-            hint="deny it, or reply that the agent should ask again",
+            hint="deny the request, or reply that the agent should ask again",
             kind="approval",
         )
     return _answer_approval(rules, session, request, answer_note(approval), approval, ts)

@@ -507,10 +507,8 @@ def _choice(decision: Decision) -> str:
     chosen = decision.chosen
     if chosen is None:
         return f"{decision.socket} has no matching edge or exit, so {decision.target or 'end'} follows"
-    return (
-        f"the {chosen.kind} of {decision.socket} to {chosen.to} is the first that matches: "
-        f"{chosen.reason(decision.result)}"
-    )
+    reason = chosen.reason(decision.result)
+    return f"the first matching {chosen.kind} of {decision.socket} is the {chosen.kind} to {chosen.to}: {reason}"
 
 
 def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | None:
@@ -527,13 +525,13 @@ def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | N
     total = state.traversals.get(f"{decision.socket}->{chosen.to}", 0)
     if chosen.limit is None:
         return (
-            f"the recording limits this edge over the whole cast (chosen {counted(total, 'time')} so far); this engine "
-            "limits an edge inside an item only if it has maxTraversals, and otherwise limits cycles without an advance"
+            f"the recording limits the uses of this edge in the whole cast ({total} so far); inside items, this engine "
+            "limits only edges with maxTraversals, and cycles in which the cursor does not advance"
         )
     if decision.item_key is None:
         return f"for this engine, this is use {(chosen.used or 0) + 1} of {chosen.limit}"
     return (
-        f"the recording counts maxTraversals over the whole cast (chosen {counted(total, 'time')} so far, {chosen.limit} "
-        f"allowed); this engine counts it for each item, and for item {decision.item_key} this is "
-        f"use {(chosen.used or 0) + 1} of {chosen.limit}"
+        f"the recording counts the uses of this edge in the whole cast ({total} of {chosen.limit} so far); this engine "
+        f"counts the uses for each item, and this is use {(chosen.used or 0) + 1} of {chosen.limit} for item "
+        f"{decision.item_key}"
     )

@@ -278,7 +278,7 @@ def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event,
     """Return the budget events, and a failure if the budget is used up (R20). A warning is issued only once (R56)."""
     events = _uncounted_usage_events(rules, draft, visit)
     if (over := used_up(draft)) is not None:
-        hint = "raise the budget of this cast (edit budget N), then retry --limit"
+        hint = "raise the budget of this cast (edit budget N), then use retry --limit"
         return (*events, ev.BudgetLimit(**_budget_rows(draft))), Failure("budget", over, visit.socket, hint)
     if not draft.warned and nearly_used_up(draft):
         draft.warned = True
@@ -398,7 +398,7 @@ def _reported_failure(socket_rules: SocketRules, draft: Draft, unrouted: Unroute
         return None
     messages = (reports[name].get("error"), unrouted.context, reports[name].get("message"))
     reasons = (message.strip() for message in messages if isinstance(message, str) and message.strip())
-    why = next(reasons, f"state.{name} has ok: false without a reason")
+    why = next(reasons, f"state.{name} has ok: false but no reason")
     advance = socket_rules.socket.advance
     return Failure(
         "utility_failed",

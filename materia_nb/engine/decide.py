@@ -313,7 +313,7 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     given_up = edit_items(rules, session, items, range(len(items)), ts, abandon=True)
     state = fold(rules, session, given_up).state
     if state.failure is not None:
-        raise MateriaError("No work item is being worked on.", hint="skip without item", kind="no_item")
+        raise MateriaError("No work item is being worked on.", hint="use skip without item", kind="no_item")
     about = routing.about(rules, visit)
     event = ev.SocketSkipped(about=about, visit=visit.visit, note=note, next=state.next, item=True, ts=ts)
     return (*given_up, event)
@@ -430,12 +430,12 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
     if prompt is None or rules.sockets[visit.socket].socket.is_utility:
         raise MateriaError(
             f"{visit.socket} is a utility and has no prompt.",
-            hint="edit the state that it reads",
+            hint="edit the state that the utility reads",
             kind="not_an_agent",
         )
     if session.wish is not None:
         raise MateriaError(
-            "The next prompt is your message about the draft.",
+            "The next prompt is your message about the draft, which has no parts.",
             hint="send another message with refine",
             kind="prompt",
         )
@@ -492,7 +492,7 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
     if discard_edits:
         return corrected
     if edit.raised(session.state) > edit.raised(record.before):
-        raise _edits_lost("the limit that you raised", len(edits) + 1, "")
+        raise _edits_lost("the raised limit", len(edits) + 1, "")
     return _with_edits(rules, session, corrected, edits, ts)
 
 
@@ -554,7 +554,7 @@ def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Event
         shown_value = f"{maximum!r:.40}" if isinstance(maximum, int | float | str) else type(maximum).__name__
         raise MateriaError(
             f"A budget is a {'whole ' if bound.whole else ''}number of {bound.unit}, not {shown_value}.",
-            hint="give a number from 0, or None for no limit",
+            hint="use a number of at least 0, or None for no limit",
             kind="bad_budget",
         )
     maxima: dict[str, Any] = {bound.field: bound.most(budget) for bound in BOUNDS}
@@ -598,6 +598,6 @@ def _needs_decided(session: Session) -> None:
     if asking(session):
         raise MateriaError(
             "Tool calls wait for your approval.",
-            hint="approve or deny them first, or reply in the agent's place",
+            hint="approve or deny the calls first, or reply instead of the agent",
             kind="asking",
         )

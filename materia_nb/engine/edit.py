@@ -92,7 +92,7 @@ def edit_output(
 def back_to(earlier: CastState, latest: CastState) -> CastState:
     """Return the state after an earlier step, with the usage and budget of the latest state."""
     if earlier.status not in ("ready", "complete"):
-        raise MateriaError("That step has not finished.", hint="choose an earlier step", kind="back")
+        raise MateriaError("The step has not finished.", hint="choose an earlier step", kind="back")
     return _with_usage(earlier, latest)
 
 
@@ -123,7 +123,7 @@ def unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
         if record.reworded:
             unfit.append(f"your change of the prompt of step {record.number}")
     if raised(session.state) > raised(state_after(rules, session, session.steps[:number])):
-        unfit.append("the limit that you raised")
+        unfit.append("the raised limit")
     return unfit
 
 
@@ -376,18 +376,18 @@ def _tags_in(tags: str | Iterable[str]) -> list[str]:
 def _check_label(label: Label) -> None:
     if label.name and (not _NAME.fullmatch(label.name) or label.name in _TAKEN):
         raise _bad_label(
-            f"{label.name[:80]!r} cannot be a name.",
+            f"{label.name[:80]!r} is not a valid name.",
             "start with a letter; use only letters, digits, spaces, dots, dashes and underscores; at most 64 characters",
         )
     for tag in label.tags:
         if not _TAG.fullmatch(tag):
             raise _bad_label(
-                f"{tag[:80]!r} cannot be a tag.",
+                f"{tag[:80]!r} is not a valid tag.",
                 "use one word of letters, digits and . : + - _, at most 40 characters",
             )
     if len(label.tags) > _MOST_TAGS:
         raise _bad_label(
-            f"This would be {len(label.tags)} tags, but at most {_MOST_TAGS} are allowed.",
+            f"The label would have {len(label.tags)} tags, but at most {_MOST_TAGS} are allowed.",
             "remove some tags with untag",
         )
     if len(label.note) > _NOTE_CHARS:

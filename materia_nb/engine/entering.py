@@ -303,7 +303,7 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
     if entered.prompt is not None and visit is not None and visit.socket == socket:
         return entered.prompt, ""
     if entered.state.failure is not None:
-        return None, f"Entering it now would stop the cast: {entered.state.failure.message}"
+        return None, f"Entering the socket now would stop the cast: {entered.state.failure.message}"
     return None, "The socket would be skipped now, because its list has no item."
 
 

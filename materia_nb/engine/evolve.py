@@ -125,7 +125,7 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
         at = step.state.waiting_at
         meant = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
         if at is None or (at.socket, at.item.key if at.item else None, at.visit) != meant:
-            raise Unfit(event, f"the event enters {meant[0]}, but the cast does not")
+            raise Unfit(event, f"the event enters {meant[0]}, but the next visit of the cast is different")
     return _entered(session, step, event)
 
 

@@ -184,7 +184,7 @@ class _ListEditor:
                 busy = how == WORKED_ON or (index not in kept_origins and self._is_at(self._id(other, index)))
                 if busy and not (list_edit.abandon and how == WORKED_ON):
                     doing = "restarted" if index in kept_origins else "removed"
-                    hint = "abandon it to continue with the next item, or keep it and change its text"
+                    hint = "abandon the item to continue with the next item, or only change its text"
                     if how != WORKED_ON:
                         hint = "use retry first, or leave the item in the list"
                     raise MateriaError(
@@ -503,7 +503,7 @@ def _check(list_edit: ListEdit, old: int, new: int) -> None:
     if not fits or not set(list_edit.again) <= set(known):
         raise MateriaError(
             "The origins of the items do not fit the list.",
-            hint="give the old index of each item, or None for a new item; use each index once, and keep repeated items",
+            hint="give the old index of each item, or None for a new item; use each index once, and include repeated items",
             kind="items",
         )
 

@@ -138,7 +138,7 @@ def decided(
     word = held_reading.satisfied if satisfied is None else satisfied
     if word is None and target is None and socket_rules.wanted.only_guarded:
         raise MateriaError(
-            f"The output has no verdict, but every edge of {visit.socket} needs one.",
+            f"The output has no verdict, but every edge of {visit.socket} needs a verdict.",
             hint="use accept satisfied or accept not_satisfied, or name the next socket",
             kind="usage",
         )
@@ -278,21 +278,19 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
     if visit.mode != "draft":
         raise MateriaError(
             f"{visit.socket} is not a multi-turn socket with a draft.",
-            hint="reply to it instead",
+            hint="use reply to answer the socket",
             kind="not_multi_turn",
         )
     if not visit.drafts:
-        raise MateriaError(
-            f"{visit.socket} has no draft yet.", hint="let its agent answer first (step)", kind="no_draft"
-        )
+        raise MateriaError(f"{visit.socket} has no draft yet.", hint="run its agent first with step", kind="no_draft")
     visit = visit._replace(mode="final")
     request = next_prompt(prompt, "draft", DRAFT_ACCEPTED, form_for(rules, state, visit))
     return Transition(state._replace(at=visit), (), None, request)
 
 
-_ASK_AGAIN: Final = "retry to ask again, retry --limit for another repair turn, or correct the answer yourself"
+_ASK_AGAIN: Final = "use retry to ask again, use retry --limit for another repair turn, or correct the answer yourself"
 _MORE_TOKENS: Final = (
-    "give the agent more max_tokens (--max-tokens N, or max_tokens in its settings) or ask for less, then retry"
+    "raise the agent's max_tokens (--max-tokens N, or in its settings) or ask for a shorter answer, then retry"
 )
 
 

@@ -132,7 +132,7 @@ def reworded(prompt: Prompt, name: str, text: str) -> Prompt:
     if name not in names:
         raise MateriaError(
             f"This prompt has no part {name!r}.",
-            hint=did_you_mean(name, names) + f" (there are {', '.join(names)})",
+            hint=did_you_mean(name, names) + f" (parts: {', '.join(names)})",
             kind="unknown_part",
         )
     note = "" if text else "a person omitted it"

@@ -342,7 +342,7 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
             if (bound := bound_row.most(state.budget)) is not None or bound_row.of == "tokens"
         ),
         Limit("repairs of one visit", None if at is None else at.repairs, repairs),
-        Limit("cycles of one item without advance", cycles, maximum),
+        Limit("cycles of one item without an advance", cycles, maximum),
     )
 
 

@@ -249,7 +249,7 @@ def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Sess
     )
 
 
-RETRY_LANES: Final = "use retry to continue the lanes that were not accepted; accepted lanes stay as they are"
+RETRY_LANES: Final = "use retry to continue the lanes that were not accepted; accepted lanes do not run again"
 """Hint for a cast that stopped in its lanes."""
 
 

@@ -479,7 +479,7 @@ def test_going_back_before_a_raised_limit_needs_confirmation(bench, cast):
     assert cast.now.engine.extra == raised, "the limit was raised before that step was left"
     cast.edit.set("note", "mine")
     for act in (lambda: cast.back(stopped - 1), lambda: cast.edit.output({"satisfied": True})):
-        with pytest.raises(MateriaError, match=r"the limit that you raised .* 2 edits would be lost") as caught:
+        with pytest.raises(MateriaError, match=r"the raised limit .* 2 edits would be lost") as caught:
             act()
         assert caught.value.kind == "edits_lost"
         assert (cast.state["note"], cast.now.engine.extra) == ("mine", raised)

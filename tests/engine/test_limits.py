@@ -335,7 +335,7 @@ def test_limits_show_their_usage_and_what_a_retry_allows():
     assert found(play) == {
         "tokens": (0, None),
         "repairs of one visit": (0, 1),
-        "cycles of one item without advance": (0, 3),
+        "cycles of one item without an advance": (0, 3),
     }
     play.go("no object", "nor this")
     assert play.at == "repair_exhausted"
@@ -345,4 +345,4 @@ def test_limits_show_their_usage_and_what_a_retry_allows():
 
 def test_cycles_of_an_item_without_a_limited_edge_are_counted():
     play = rounds(Play(retry_loop(None, limits={"maxNoAdvanceCycles": 5}), items("one")), 2)
-    assert found(play)["cycles of one item without advance"] == (2, 5)
+    assert found(play)["cycles of one item without an advance"] == (2, 5)

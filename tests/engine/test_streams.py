@@ -210,7 +210,7 @@ def test_each_lane_has_its_own_folder_with_a_safe_name():
 
 # -- how lanes end, and go on --------------------------------------------------------------------
 
-GO_ON = "use retry to continue the lanes that were not accepted; accepted lanes stay as they are"
+GO_ON = "use retry to continue the lanes that were not accepted; accepted lanes do not run again"
 
 
 def lanes(cast):

@@ -27,7 +27,7 @@ def test_route_reason_names_the_matching_edge():
     cast = Folded(CHAIN).answers("a")
     way, why = our_cast(cast, enters=True)
     assert (way, our_cast(cast)[0]) == ("continues to B", "continues to B")
-    assert why == "the edge of A to B is the first that matches: always matches"
+    assert why == "the first matching edge of A is the edge to B: always matches"
 
 
 def test_route_reason_says_that_the_cast_ends_if_no_edge_matches():
@@ -60,7 +60,7 @@ def test_route_reason_names_skipped_sockets():
     [
         (None, "Visit limit exceeded", "this engine counts visits but does not limit them; "),
         (3, "Edge traversal limit", "for this engine, this is use 1 of 3; "),
-        (3, "something else", "the edge of A to A"),
+        (3, "something else", "the first matching edge of A is the edge to A"),
     ],
 )
 def test_limit_counted_differently_is_explained(most, error, why):
@@ -68,9 +68,11 @@ def test_limit_counted_differently_is_explained(most, error, why):
     assert our_cast(cast, error=error)[1].startswith(why)
 
 
-@pytest.mark.parametrize("most, why", [(None, "limits this edge over the whole cast"), (3, "counts it for each item")])
+@pytest.mark.parametrize(
+    "most, why", [(None, "limits the uses of this edge in the whole cast"), (3, "counts the uses for each item")]
+)
 def test_edges_taken_for_an_item_are_counted_for_that_item(most, why):
     cast = Folded(retry_loop(most)).answers(items("a"), "built", say(satisfied=False))
     reason = our_cast(cast, error="Traversal limit")[1]
     assert why in reason
-    assert "chosen 1 time so far" in reason
+    assert "in the whole cast (1" in reason
