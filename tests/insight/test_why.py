@@ -106,7 +106,7 @@ def test_why_does_not_call_a_later_always_exit_a_match():
     result = why(Play(config(sockets, {"L": loop("Do", exits=routes)}), items("one"), YES))
     rows = [dict(zip(EDGE_COLUMNS, row, strict=True)) for row in result.rows]
     assert [(row["to"], row["taken"]) for row in rows[:2]] == [("Any P", "no"), ("Good P", "yes")]
-    assert "guarded exit goes first" in rows[0]["reason"]
+    assert "another exit has priority" in rows[0]["reason"]
 
 
 def test_why_table_lists_every_edge():

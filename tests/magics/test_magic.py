@@ -528,7 +528,7 @@ def test_agent_for_an_unknown_name_is_an_error(shell):
 
 def test_forwarding_verbs_are_generated_from_methods():
     verb = VERBS["skip"]
-    assert verb.summary == " ".join(Cast.skip.__doc__.partition("\n\n")[0].split())
+    assert verb.summary == " ".join(Cast.skip.__doc__.partition("\n\n")[0].split()).replace("``", "")
     assert [(one.name, one.kind, one.required) for one in verb.arguments] == [
         ("--item", "flag", False),
         ("note", "rest", True),
