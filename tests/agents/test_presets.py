@@ -13,7 +13,7 @@ import cast_helpers as h
 from magics_helpers import new_shell
 from materia_nb.agents import AgentError, agent_from
 from materia_nb.agents.command_agent import PRESETS, PresetAgent, preset_agent
-from materia_nb.magics.magic import candidates
+from materia_nb.magics.magic import next_words
 
 PRINT_ARGUMENTS = "import json, sys; print(json.dumps({'args': sys.argv[1:], 'stdin': sys.stdin.read()}))"
 
@@ -126,7 +126,7 @@ def test_agent_verb_accepts_and_completes_presets(project, monkeypatch):
     assert wb.agents.default.model == "small"
     with pytest.raises(AgentError, match="command preset"):
         shell.run_line_magic("materia", "agent * command:cluade")
-    assert {"person", "command:claude"} <= set(candidates(lambda: wb, ["agent", "Build"]))
+    assert {"person", "command:claude"} <= set(next_words(lambda: wb, ["agent", "Build"]))
     wb.close()
 
 

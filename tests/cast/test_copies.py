@@ -12,7 +12,7 @@ from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_config
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE
-from materia_nb.magics.magic import candidates
+from materia_nb.magics.magic import next_words
 
 
 @pytest.fixture
@@ -148,8 +148,8 @@ def test_copy_verb_copies_and_completes_names(shell, file):
     assert set(read_config(file)["loadouts"]) == {"My-Auto", "Ask-Copy"}
     assert "Answer" not in read_config(file)["materia"]
     wb = shell.user_ns["wb"]
-    assert {"Full-Auto", "My-Auto", "--materia"} <= set(candidates(lambda: wb, ["copy"]))
-    assert candidates(lambda: wb, ["copy", "Full-Auto"]) == ["--materia"]
+    assert {"Full-Auto", "My-Auto", "--materia"} <= set(next_words(lambda: wb, ["copy"]))
+    assert next_words(lambda: wb, ["copy", "Full-Auto"]) == ["--materia"]
     assert ".pi/pi-materia.json" in repr(shell.run_line_magic("materia", "help copy"))
 
 

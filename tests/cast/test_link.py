@@ -11,7 +11,7 @@ from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.cast.project_casts import LONGEST_CONTEXT, LONGEST_OUTPUT, LONGEST_REQUEST, MOST_TITLES
 from materia_nb.errors import MateriaError
-from materia_nb.magics.magic import candidates
+from materia_nb.magics.magic import next_words
 
 
 @pytest.fixture
@@ -153,10 +153,10 @@ def test_incomplete_link_command_shows_its_usage(shell, text):
 
 def test_link_completion_offers_loadouts_before_the_two_dashes(bench):
     bench.loadouts.define_materia("Ask", {"tools": "none", "prompt": "p"})
-    offered = candidates(lambda: bench, ["link"])
+    offered = next_words(lambda: bench, ["link"])
     assert {"Full-Auto", "Detect-VCS", "loadout:Ask", "materia:Ask", "--from"} <= set(offered)
     assert "Ask" not in offered
-    assert "Full-Auto" in candidates(lambda: bench, ["link", "A", "B"])
-    assert "Full-Auto" not in candidates(lambda: bench, ["link", "A", "--"])
+    assert "Full-Auto" in next_words(lambda: bench, ["link", "A", "B"])
+    assert "Full-Auto" not in next_words(lambda: bench, ["link", "A", "--"])
     bench.cast("x", loadout="Full-Auto")
-    assert candidates(lambda: bench, ["link", "A", "--from"]) == [bench.current.id]
+    assert next_words(lambda: bench, ["link", "A", "--from"]) == [bench.current.id]

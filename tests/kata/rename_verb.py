@@ -13,7 +13,7 @@ import magics_helpers as m
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_text
-from materia_nb.magics.magic import candidates
+from materia_nb.magics.magic import next_words
 from materia_nb.magics.registry import help_text
 
 EDITS = {
@@ -59,7 +59,7 @@ if __name__ == "__main__":
         with pytest.raises(MateriaError, match="Socket-7"):
             m.line(shell, "rename-socket Socket-7 Socket-8")
         assert "Give a socket of the chosen loadout another id" in str(help_text("rename-socket"))
-        assert "rename-socket" in candidates(lambda: bench, [])
-        offered = candidates(lambda: bench, ["rename-socket"])
+        assert "rename-socket" in next_words(lambda: bench, [])
+        offered = next_words(lambda: bench, ["rename-socket"])
         assert {"Socket-1", "Socket-9"} <= set(offered), offered
         m.end_shells()

@@ -13,7 +13,7 @@ import pytest
 from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.magics.magic import candidates
+from materia_nb.magics.magic import next_words
 from materia_nb.store.design_autosave import Board, read_board
 from materia_nb.store.files import DiskError
 
@@ -422,8 +422,8 @@ def test_invalid_quest_command_shows_its_usage(shell, board, text, messages):
 
 
 def test_completion_offers_quest_actions(wb):
-    assert candidates(lambda: wb, ["quest"]) == ["list", "add", "run", "move", "remove", "requeue"]
-    assert "Ask" in candidates(lambda: wb, ["quest", "add", "--loadout"])
+    assert next_words(lambda: wb, ["quest"]) == ["list", "add", "run", "move", "remove", "requeue"]
+    assert "Ask" in next_words(lambda: wb, ["quest", "add", "--loadout"])
 
 
 def test_quest_board_is_empty_by_default():

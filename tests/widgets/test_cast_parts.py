@@ -23,7 +23,7 @@ from materia_nb.display.blocks import (
     blocks_as_text,
 )
 from materia_nb.errors import MateriaError
-from materia_nb.magics.magic import candidates
+from materia_nb.magics.magic import next_words
 from materia_nb.widgets import cast_parts, frontend
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.cast_parts import PARTS, Part, parts_with_content
@@ -84,7 +84,7 @@ def test_show_verb_accepts_and_completes_parts(project, monkeypatch, made_up):
     panel = shell.run_line_magic("materia", "show made-up")
     assert panel.front.surface["alone"] == "made-up"
     panel.close()
-    assert candidates(lambda: Workbench(project), ["show"]) == cast_parts.alone_names()
+    assert next_words(lambda: Workbench(project), ["show"]) == cast_parts.alone_names()
     assert "made-up" in cast_parts.alone_names()
 
 
