@@ -86,7 +86,8 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
 def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, str]:
     """Return the existing files that are named in blocks, each with its path relative to the notebook's folder.
 
-    The result is empty if no server reports the notebook's folder. The front end checks whether its server has the files.
+    The result is empty if no server reports the notebook's folder. The front end checks whether its server has the
+    files.
 
     Args:
         blocks: blocks that may name files, by absolute paths or by paths relative to one of the folders.
@@ -226,14 +227,14 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fiel
     elif any_text:
         request = "Any text is accepted."
     elif fields == ["satisfied"]:
-        request = "Is this done?"
+        request = "Is the work done?"
     else:
         request = (
             "List the work items." if fields == ["workItems"] else f"Required: {', '.join(fields) or 'see prompt'}."
         )
     if who in (None, "person"):
         return f"Your turn. {request}"
-    return f"{part(who or '', 40)} answers {name} when you step; you can answer instead. {request}"
+    return f"{part(who or '', 40)} answers {name} when you click Step, or you answer instead. {request}"
 
 
 def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
@@ -330,9 +331,9 @@ def _can_enter(now: Snapshot) -> dict[str, str] | None:
         return None
     name, who = now.names[socket.id], now.answered_by(socket.id)
     if socket.is_utility:
-        return {"words": f"Next: {name}, a utility. Step runs it."}
+        return {"words": f"Next: {name}, a utility. Click Step to run it."}
     if who in (None, "person"):
-        return {"words": f"Next: {name}. You answer it.", "button": "Show the prompt"}
+        return {"words": f"Next: {name}. You write the answer.", "button": "Show the prompt"}
     return {"words": f"Next: {name}, answered by {part(who or '', 60)}.", "button": "Show and edit the prompt first"}
 
 
@@ -344,7 +345,7 @@ def _bottom(now: Snapshot) -> list[Block]:
         parts.append(Fold(f"the conversation so far ({len(now.conversation)} messages)", turns))
     notes = [*now.messages, *(f"differs: {difference}" for difference in now.differences)]
     notes += [f"pinned: {name} to {pin.words}" for name, pin in now.pins.items()]
-    notes += [f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in now.pins_gone]
+    notes += [f"pinned to a function that no longer exists: {name}; pin or unpin the socket" for name in now.pins_gone]
     if notes:
         parts.append(Fold(f"notes ({len(notes)})", lines(notes)))
     return parts

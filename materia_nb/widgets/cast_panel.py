@@ -507,7 +507,7 @@ class CastPanel(CastSurface):
     def _keep_test(self) -> None:
         """Save the cast as a test of its loadout, in the project."""
         path = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
-        self.say(f"The test was saved as {path.name} in {path.parent}. pytest runs it without asking an agent.")
+        self.say(f"The test was saved as {path.name} in {path.parent}. pytest runs the test without calling an agent.")
 
     @cast_messages.message
     def _label(self, text: Annotated[str, Field(max_length=200)]) -> None:

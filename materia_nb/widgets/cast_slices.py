@@ -104,7 +104,7 @@ def _working(now: Snapshot, activity: Activity) -> Pill:
     since = activity.started or (now.latest.started if now.latest is not None else None)
     if activity.aborting or now.live.stop_asked:
         word = "Aborting" if activity.aborting else "Pausing"
-        detail = now.stopping or "The running step must end first."
+        detail = now.stopping or "The cast stops when the running step ends."
         return Pill("aborting", f"{word}{where}", activity.asked_to_stop or since, detail)
     return Pill("working", f"{counted(len(running), 'lane')} running" if running else f"Running{where}{item}", since)
 
@@ -187,7 +187,7 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
     if busy:
         return "a step is running"
     if yours:
-        return "it is your turn: answer in the inspector, and the waiting run continues"
+        return "it is your turn: answer in the inspector to continue the run"
     if not now.writable:
         return f"this cast is open read-only: {now.live.continuing}"
     return f"the cast {now.engine.stands}"

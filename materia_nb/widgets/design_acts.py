@@ -135,7 +135,7 @@ def _chosen(session: DesignState) -> Ids:
         return list(session.marked) or [key]
     if kind == "loop":
         return members_of(session.design.document, key)
-    raise design_error("no socket is selected", "design", "select one, or Shift-drag a frame around several")
+    raise design_error("no socket is selected", "design", "select a socket, or Shift-drag a frame around sockets")
 
 
 # -- sockets and materia ----------------------------------------------------------------------
@@ -362,7 +362,7 @@ def _setting_of_way(kind: str, owner: str, index: int | None, field: str, value:
         return do("limit_edge", owner, index, value)
     if value is None:
         where = f"{owner}.edges[{index}]" if kind == "edge" else f"loops.{owner}.exits[{index}]"
-        raise design_error(f"an {kind} needs {field}", where, f"choose one, or remove the {kind}")
+        raise design_error(f"an {kind} needs {field}", where, f"choose a value, or remove the {kind}")
     return do(f"change_{kind}", owner, index, **{_ROUTE.get(field, field): str(value)})
 
 
@@ -373,7 +373,7 @@ def _check_materia(session: DesignState, id_: str, named: JSON) -> None:
     if named not in session.design.definitions:
         _ask_to_make(session, named, {"kind": "set", "of": ["socket", id_], "field": "materia"})
         problem = f"the materia {shorten(str(named), 60)!r} does not exist"
-        raise design_error(problem, f"{id_}.materia", "choose an existing materia, or create this one")
+        raise design_error(problem, f"{id_}.materia", "choose an existing materia, or create a new materia")
 
 
 @act
@@ -399,7 +399,7 @@ def connect(
         if free is not None:
             summary = design.add_exit(loop, from_, free, to)
             session.selected = edge_selection("exit", loop, len(exits))
-            return f"{summary}, taken once its list is done"
+            return f"{summary}, taken after the last item"
     limit = None if max_traversals in (None, "") else read_field(EdgeFields, "maxTraversals", str(max_traversals))
     before = edges_of(document, "edge", from_)
     summary = design.add_edge(from_, to, when or _likely_condition(before), max_traversals=limit)
@@ -502,10 +502,10 @@ def _ask_for_exits(session: DesignState, edges: list[str], message: Values) -> N
     several = len(edges) > 1
     question = (
         f"{', '.join(edges)} {'lead' if several else 'leads'} out of the loop. "
-        "Exits are taken when the list is done, edges immediately."
+        "An exit is taken after the last item, but an edge is taken immediately."
     )
-    is_exit = "They are exits" if several else "It is an exit", {**message, "exits": True}
-    is_edge = "They stay edges" if several else "It stays an edge", {**message, "exits": False}
+    is_exit = "Convert to exits" if several else "Convert to an exit", {**message, "exits": True}
+    is_edge = "Keep as edges" if several else "Keep as an edge", {**message, "exits": False}
     session.question = DesignQuestion(question, (is_exit, is_edge))
 
 

@@ -139,7 +139,7 @@ class Designer:
             canvas.mark(drawn_selection(session))
             canvas.mark_sockets(session.marked)
         except Exception:  # noqa: BLE001 - a design can be edited without its picture
-            _log.warning("the design cannot be drawn; the previous picture stays", exc_info=True)
+            _log.warning("the design cannot be drawn; the previous picture is shown", exc_info=True)
         finally:
             self._following = False
 
@@ -179,7 +179,7 @@ class Designer:
         try:
             self.session.design.config = self.session.bench.loadouts.config.document
         except MateriaError:
-            _log.info("the config cannot be read now; the previous config stays", exc_info=True)
+            _log.info("the config cannot be read; the previous config is used", exc_info=True)
 
 
 def _sharing(session: DesignSession) -> list[Designer]:
@@ -229,7 +229,7 @@ def fix(session: DesignState, code: ShortText, source: ShortText) -> str:
     for problem in (*session.design.report.problems, *session.design.report.hints):
         if (problem.code, problem.source) == (code, source):
             return session.design.fix(problem)
-    raise design_error("this finding no longer exists", "problems", "check the list again")
+    raise design_error("this finding no longer exists", "problems", "check the current list of problems")
 
 
 @act

@@ -250,7 +250,7 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
         turns = len(explored.witness(end).route)
         if end == "complete":
             max_turns = explored.most_turns() if explored.complete_search else None
-            bound = f", at most {max_turns} agent turns" if max_turns is not None else ", number of turns not limited"
+            bound = f", at most {max_turns} agent turns" if max_turns is not None else ", no limit on agent turns"
             about = f"shortest in {counted(turns, 'visit')}{bound}{chance}"
             rows.append(_row("ends", "can end", about, witness=end))
         else:

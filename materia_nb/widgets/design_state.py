@@ -223,7 +223,7 @@ class DesignState:
             self._offered.add((draft.path, draft.at))
             take: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
             choices = ("Continue with it", take), ("Discard it", {**take, "discard": True})
-            self.question = DesignQuestion(f"There is {draft}, which was not saved.", choices)
+            self.question = DesignQuestion(f"Unsaved changes exist in {draft}.", choices)
 
 
 DesignSlice = dict[str, Any]
@@ -385,7 +385,7 @@ def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
     For a socket that is not yet reachable, the cast is assumed to begin there.
     """
     if not session.design.report.ok:
-        return [{"words": "not yet", "about": "Fix the problems first: see the tab Problems."}]
+        return [{"words": "not yet", "about": "Fix the problems listed in the Problems tab first."}]
     try:
         plain, back = (prompts.of(socket) for prompts in session.prompts)
     except MateriaError as error:
@@ -460,8 +460,8 @@ def _line(session: DesignState, pick: Selection) -> DesignSlice:
         return {
             "kind": "oldExit",
             "title": f"exit of loop {part(owner)}",
-            "sub": "legacy field exit",
-            "sentence": "This exit is the loop's field exit, which also sets an advance. Remove deletes the field.",
+            "sub": "legacy exit field",
+            "sentence": "This is the legacy exit field, which also sets the advance. Remove the exit to delete it.",
             "fields": [],
             "json": pretty(written(document, "loop", owner).get("exit")),
         }
@@ -473,11 +473,11 @@ def _line(session: DesignState, pick: Selection) -> DesignSlice:
         facts = session.facts
         loops = facts.sockets[source].loops
         leaves = any(loop.iterates and to not in loop.members for loop in loops)
-        turn = "make it an exit of the loop" if leaves and to in (*facts.ids, END) else ""
+        turn = "convert to an exit of the loop" if leaves and to in (*facts.ids, END) else ""
     else:
         source, whose = str(raw.get("from")), f"of loop {part(owner)}"
-        once = f"Once the list of {part(owner)} is done: "
-        turn = "make it a plain edge" if is_object(edges[index]) else ""
+        once = f"After the last item of {part(owner)}: "
+        turn = "convert to an edge" if is_object(edges[index]) else ""
     condition = condition_spec(when).phrase if is_condition(when) else brief(when)
     traversals = raw.get("maxTraversals")
     limit = f", at most {brief(traversals)} times for each item" if traversals is not None else ""
@@ -498,7 +498,7 @@ def _loop(session: DesignState, of: Selection) -> DesignSlice:
     document, id_ = session.design.document, of[1]
     raw, members = written(document, "loop", id_), members_of(document, id_)
     source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
-    fields = [_id_field(session, of, "Exits keep their own ids."), *_fields(session, of, LoopFields, raw)]
+    fields = [_id_field(session, of, "The ids of the exits stay unchanged."), *_fields(session, of, LoopFields, raw)]
     if source:
         model: type[Model] = Consumes if source == "consumes" else IteratorFields
         fields += _fields(session, of, model, as_object(raw[source]), f"{source}.")

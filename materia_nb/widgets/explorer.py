@@ -41,8 +41,8 @@ _REST_S: Final = 0.08
 """Delay before the selected cast is read, in seconds, so that scrolling through the list stays fast."""
 _LAST: Final = 6
 _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
-    "waiting": ("wants", "your turn", "it needs an answer, or an agent was cut off: open it to see"),
-    "held": ("wants", "your turn", "an agent has a question: open it to see"),
+    "waiting": ("wants", "your turn", "it needs an answer, or an agent was interrupted: open the cast for details"),
+    "held": ("wants", "your turn", "an agent has a question: open the cast to read it"),
     "failed": ("failed", "failed", ""),
     "broken": ("failed", "broken", ""),
     "ready": ("paused", "paused", "nothing is pending; resume it to continue"),
@@ -171,7 +171,7 @@ class CastExplorer(Panel):
             return
         self.read()
         problem = f"the cast {id_} has changed since this list showed it"
-        raise outdated(problem, "check its current row, then press again")
+        raise outdated(problem, "check the updated row, then click again")
 
     # -- what a person does -----------------------------------------------------------------
 
@@ -350,7 +350,7 @@ class CastExplorer(Panel):
     def _acts_of(self, entry: CastEntry) -> dict[str, Any]:
         """Return the possible commands on a cast, and the reason if the cast cannot be resumed."""
         readable = entry.status != "broken"
-        recorded = "it was recorded elsewhere: open it, or continue in a fork"
+        recorded = "another engine recorded the cast: open it, or continue in a fork"
         return {
             "id": entry.id,
             "identity": identity_of(entry, self._writer(entry)),
@@ -490,7 +490,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
     """
     tone, word, more = _STATES[entry.status]
     if writer == "":
-        tone, word, more = "working", "running", "a step runs in this kernel"
+        tone, word, more = "working", "running", "a step is running in this kernel"
     elif writer is not None:
         more = f"open elsewhere: {writer}"
     elif entry.status == "broken":
@@ -515,7 +515,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
 def _cost_of_all(entries: Sequence[CastEntry]) -> str:
     known = [entry.cost for entry in entries if entry.cost is not None]
     missing = len(entries) - len(known) + sum(bool(entry.unpriced) for entry in entries if entry.cost is not None)
-    return f"{'at least ' if missing else ''}${sum(known):.2f} in all" if any(known) else ""
+    return f"{'at least ' if missing else ''}${sum(known):.2f} in total" if any(known) else ""
 
 
 def show_casts(casts: Casts) -> CastExplorer:

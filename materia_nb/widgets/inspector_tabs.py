@@ -186,7 +186,7 @@ _WORDS: Final = {
 _OF_SOCKET: Final = ("answer", "prompt", "why", "state", "calls", "about")
 _OF_STEP: Final = ("output", "prompt", "why", "state", "calls")
 TABS: Final = tuple(_WORDS)
-_NO_PROMPT: Final = "A utility has no prompt: its process gets the state and its parameters."
+_NO_PROMPT: Final = "A utility has no prompt: its process receives the state and its parameters."
 
 
 def inspector_state(
@@ -290,7 +290,7 @@ class _Tabs:
         if self.present and self.is_current and waiting is not None:
             turn = cast.engine.at.turn if cast.engine.at else 0
             title = (
-                f"The prompt. Changes are for this turn only. {against_last_visit(cast.steps, cast.steps[-1], waiting)}"
+                f"Prompt. Changes apply to this turn only. {against_last_visit(cast.steps, cast.steps[-1], waiting)}"
             )
             key = f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}"
             return prompt_content(title.rstrip(), waiting, key, edit=can_edit)

@@ -163,7 +163,7 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
             title = f"{_INDENT}exit {_way(route, 'exit')} (from {source}, loop {part(id_)})"
             named.append((title, edge_selection("exit", id_, index)))
         if is_object(as_object(raw).get("exit")):
-            named.append((f"{_INDENT}exit, older form (loop {part(id_)})", edge_selection("exit", id_, OLD)))
+            named.append((f"{_INDENT}legacy exit field (loop {part(id_)})", edge_selection("exit", id_, OLD)))
     return numbered(named)
 
 
@@ -345,7 +345,7 @@ class Inspector:
         unseen = "" if rows else ": it was not checked"
         return [
             Heading(f"Last time: {why.title}"),
-            Line("It was taken.", "good") if was_taken else Line(f"It was not taken{unseen}."),
+            Line("This line was taken.", "good") if was_taken else Line(f"This line was not taken{unseen}."),
             *([Table(EDGE_COLUMNS, rows)] if rows else ()),
             *lines(why.lines),
         ]
@@ -375,7 +375,7 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     """Return the last handoffs of a socket, latest first."""
     steps = [step for step in cast.steps if step.socket == socket and step.turns]
     if not steps:
-        return [Heading("Last handoffs"), Line("It has not answered yet.", "quiet")]
+        return [Heading("Last handoffs"), Line("This socket has not answered yet.", "quiet")]
     parts: list[Block] = [Heading("Last handoffs")]
     for step in reversed(steps[-_HANDOFFS:]):
         item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""

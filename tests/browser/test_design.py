@@ -234,7 +234,7 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
             })"""
         )
     assert violations(lab, "an exit is asked about") == []
-    designer.press("It is an exit")
+    designer.press("Convert to an exit")
     designer.wait_for_text("made loop")
 
     _by_finger_and_by_keys_in_a_narrow_surface(designer)
@@ -456,7 +456,7 @@ print([result.text for name, given in steps if not (result := robot.call(name, g
 
 def continue_draft(designer: Designer, steps: int, picture: str) -> None:
     """Continue with an offered draft of ``steps`` steps, after checks and screenshots of the offer."""
-    designer.wait_for_text(f"({steps} steps), which was not saved.")
+    designer.wait_for_text(f"({steps} steps).")
     designer.lab.screenshot(picture)
     designer.lab.screenshot(f"{picture}-dark", dark=True)
     assert violations(designer.lab, "a draft is offered") == []

@@ -34,12 +34,12 @@ def test_answer_tab_follows_a_cast_from_start_to_end(tmp_path):
         "words": "Edit the output of step 1",
     }
     cast.step()
-    assert shown(cast)["enter"] == {"words": "Next: Check. You answer it.", "button": "Show the prompt"}
+    assert shown(cast)["enter"] == {"words": "Next: Check. You write the answer.", "button": "Show the prompt"}
     cast.run()
     waiting = shown(cast)
     assert waiting.keys() == {"is", "live", "form"}
     form = waiting["form"]
-    assert form["words"] == "Your turn. Is this done?"
+    assert form["words"] == "Your turn. Is the work done?"
     assert form["verdict"] == {"yes": "Tell", "no": "Build (1st of 3 times)"}
     assert form["previous"] == {"who": "Build", "text": cast.steps[-2].output, "cut": False}
     assert form["task"] == [["request", "the widget"], ["item", "Part 1: about Part 1"]]

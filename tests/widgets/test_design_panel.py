@@ -203,8 +203,8 @@ def test_autosave_of_a_dead_kernel_can_be_restored_or_discarded(project):
     wb = Workbench(project)
     panel = show_design(wb, "Mine")
     question = panel.front.design["bar"]["question"]
-    assert question["words"].startswith("There is the draft of ")
-    assert question["words"].endswith("(2 steps), which was not saved.")
+    assert question["words"].startswith("Unsaved changes exist in the draft of ")
+    assert question["words"].endswith("(2 steps).")
     assert question["choices"] == ["Continue with it", "Discard it"]
     assert question["words"] in panel.fallback()[0]
     panel.on_message({"kind": "answer", "number": 0})

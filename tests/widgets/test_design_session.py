@@ -266,7 +266,7 @@ def test_edge_that_leaves_a_loop_becomes_an_exit_or_stays_an_edge(session):
     assert len(session.design.document["loops"]["items"]["exits"]) == 2
     place = session.design.document["sockets"]["Socket-3"]["edges"].index(edge("Socket-6"))
     told = do(session, "pick", part=["edge", f"edge:{place}:Socket-3"])
-    assert told["inspector"]["turn"] == "make it an exit of the loop"
+    assert told["inspector"]["turn"] == "convert to an exit of the loop"
     do(session, "turn", of=["edge", f"edge:{place}:Socket-3"])
     assert len(session.design.document["loops"]["items"]["exits"]) == 3
 
@@ -387,7 +387,7 @@ def test_loop_gets_members_and_exits_from_the_selection(fresh):
 
 def test_unavailable_action_says_what_to_do_first(fresh):
     assert "press Explore" in refused(fresh, "witness", outcome="complete")
-    assert "check the list again" in refused(fresh, "fix", code="no-effect", source="here")
+    assert "check the current list of problems" in refused(fresh, "fix", code="no-effect", source="here")
     assert "the design has 1 problem: fix the problems first" in refused(fresh, "explore")
     assert "no longer exists" in refused(fresh, "draft", file="none.jsonl")
     do(fresh, "estimate")
@@ -398,7 +398,7 @@ def test_picture_and_form_select_the_same_element(session):
     told = do(session, "pick", part=["exit", "loop-exit:items:exit:Socket-4:satisfied"])
     assert session.selected == ("exit", "exit:0:items")
     assert told["selected"] == {"kind": "exit", "id": "loop-exit:items:exit:Socket-4:satisfied"}
-    assert told["inspector"]["sentence"].startswith("Once the list of items is done")
+    assert told["inspector"]["sentence"].startswith("After the last item of items")
     assert do(session, "pick", part=None)["inspector"]["kind"] == "loadout"
     assert "the design has no socket" in refused(session, "pick", part=["socket", "Socket-77"])
 
@@ -574,7 +574,7 @@ def leads_on(fresh):
 def test_make_loop_asks_whether_leaving_edges_become_exits(leads_on):
     fresh = leads_on
     told = do(fresh, "loop", ids=["Socket-2", "Socket-3"])
-    assert told["bar"]["question"]["choices"] == ["It is an exit", "It stays an edge"]
+    assert told["bar"]["question"]["choices"] == ["Convert to an exit", "Keep as an edge"]
     assert told["bar"]["question"]["words"].startswith("Socket-3 → Socket-4 leads out of the loop.")
     assert "loops" not in fresh.design.document, "nothing is done before it is answered"
     do(fresh, "answer", number=0)

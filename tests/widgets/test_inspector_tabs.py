@@ -69,7 +69,7 @@ def test_inspector_shows_the_waiting_socket_by_default(cast):
     assert (title["pinned"], title["answered"]) == (False, False)
     assert seen["content"]["is"] == "answer"
     prompt = looked(cast, "prompt")["content"]
-    assert prompt["words"].startswith("The prompt. Changes are for this turn only.")
+    assert prompt["words"].startswith("Prompt. Changes apply to this turn only.")
     assert prompt["edit"]
     assert not looked(cast, "prompt", busy=True)["content"]["edit"]
     state = looked(cast, "state")["content"]
@@ -129,7 +129,7 @@ def test_utility_has_no_prompt_and_pins_are_shown(tmp_path):
         {"U": h.python("print('{}')"), "M": h.agent()},
     )
     cast = h.start(tmp_path, config, lambda: "done")
-    no_prompt = "A utility has no prompt: its process gets the state and its parameters."
+    no_prompt = "A utility has no prompt: its process receives the state and its parameters."
     assert no_prompt in str(looked(cast, "prompt")["content"]["blocks"])
     ready = looked(cast)["title"]
     assert (ready["kind"], ready["chips"][:2]) == ("utility", ["Socket-1", "a process"])
