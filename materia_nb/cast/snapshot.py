@@ -44,7 +44,7 @@ LIMITS: Final = frozenset({"repair_exhausted", "edge_traversals_exhausted", "no_
 """The kinds of failure that are caused by a limit (R18, R19, R20)."""
 Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Path]]]
 """A function that returns the current materia of a workbench, and the directories of their config files."""
-RESUME: Final = "resume the cast, or continue in a cast of your own: cast.fork()"
+RESUME: Final = "resume the cast, or continue in a copy of the cast: cast.fork()"
 """The hint of a read-only cast that can be resumed."""
 
 

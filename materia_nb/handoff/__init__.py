@@ -49,7 +49,7 @@ def protocol(name: str) -> HandoffProtocol:
             kind="unknown_protocol",
         )
     if len({entry.value for entry in offers}) > 1:
-        raise _broken(offers, "several packages offer it")
+        raise _broken(offers, "several packages offer a protocol of this name")
     return _load(offers[0])
 
 

@@ -137,16 +137,16 @@ _STATUS: Final = _section(
 )
 _EVIDENCE: Final = _section(
     "EVIDENCE_REPORT",
-    "add it as an object with seven lists",
+    "add the object with its seven lists",
     _required(dict.fromkeys(contract_fields.EVIDENCE, "add it; write [] if there is nothing")),
 )
 _CONSOLIDATION: Final = _section(
     "CONSOLIDATION_REPORT",
-    "add it: other agents work on this task too",
+    "add the report, because other agents work on this task too",
     {
         "ownership_assessment": _word(contract_fields.OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
         **_required(
-            dict.fromkeys(contract_fields.FINDINGS, 'fill it in, with ["none"] if there is nothing'),
+            dict.fromkeys(contract_fields.FINDINGS, 'fill in the list; write ["none"] if it has no entries'),
             lacks=operator.not_,
         ),
     },
@@ -447,6 +447,6 @@ def _refused(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading
     if facts.refused >= MAX_REPAIRS:
         action, reason = "escalate", f"The contract is still not valid after {MAX_REPAIRS} repairs."
     elif checked.tier == "repair" and checked.repair == "escalate_contract_repair":
-        action, reason = "escalate", "The contract is not valid, and it names no agent that could repair it."
+        action, reason = "escalate", "The contract is not valid and does not name an agent that could repair it."
     refused = Reading(value, "not_json" if value is None else "contract", checked.issues, memory=facts.memory)
     return refused._replace(action=action, warnings=checked.warnings, reason=reason)

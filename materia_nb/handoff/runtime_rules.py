@@ -86,19 +86,19 @@ def schedule_issues(output: Mapping[str, JSON]) -> Iterator[Issue]:
     unassigned = [index for index in range(count or 0) if index not in path_by_index]
     if unassigned:
         listed = ", ".join(map(str, unassigned[:8])) + (" and more" if len(unassigned) > 8 else "")
-        message = f"{counted(len(unassigned), 'work item')} in no stream: {listed}."
+        message = f"The streams do not contain {counted(len(unassigned), 'work item')}: {listed}."
         yield Issue(path, message, "put each of these items into a stream")
 
 
 def _unknown_fields(path: str, value: Mapping[str, JSON], names: tuple[str, str]) -> Iterator[Issue]:
     for name in value:
         if name not in names:
-            yield Issue(f"{path}.{name}", f"Only {' and '.join(names)} are allowed here.", "remove the field")
+            yield Issue(f"{path}.{name}", f"Only {' and '.join(names)} are allowed in this object.", "remove the field")
 
 
 def _name_issues(path: str, name: JSON, path_by_name: dict[str, str]) -> Iterator[Issue]:
     if not is_text(name):
-        yield Issue(path, "The name of a stream must be a non-blank string.", "name its subject")
+        yield Issue(path, "The name of a stream must be a non-blank string.", "name the stream after its subject")
     elif (first := path_by_name.setdefault(name.strip(), path)) != path:
         yield Issue(path, f"The stream at {first} has the same name.", "give each stream its own name")
 
@@ -117,7 +117,7 @@ def _index_issues(path: str, indexes: JSON, count: int | None, path_by_index: di
             fix = f"use an index from 0 to {count - 1}" if count else "remove the streams, because workItems is empty"
             yield Issue(index_path, f"The item {index} does not exist.", fix)
         elif (first := path_by_index.setdefault(index, index_path)) != index_path:
-            yield Issue(index_path, f"Item {index} is already at {first}.", "list each item once")
+            yield Issue(index_path, f"Item {index} is already listed at {first}.", "list each item once")
 
 
 # Approvals of commands (agent contract rules, section 7). Callers pass the time, in seconds of one consistent clock.

@@ -73,7 +73,7 @@ def _scope_issues(transition: JSON) -> Iterator[Issue]:
         return
     kind, scope = transition["kind"], transition.get("scope")
     for name in transition.keys() - ({"kind", "scope"} if kind == "replace" else {"kind"}):
-        yield Issue(f"{_SCOPE_PATH}.{name}", f"A transition of the kind {kind} has no {name}.", "remove it")
+        yield Issue(f"{_SCOPE_PATH}.{name}", f"A {kind} scope transition has no field {name}.", "remove the field")
     if kind == "base":
         return
     if not isinstance(scope, dict):
@@ -87,7 +87,7 @@ def _scope_issues(transition: JSON) -> Iterator[Issue]:
         yield Issue(
             f"{_SCOPE_PATH}.scope.{name}",
             "A scope has only id, cwd, state and exports.",
-            "put it into state or exports",
+            "put the value into state or exports",
         )
     yield from _export_issues(scope.get("exports", {}))
 
@@ -109,7 +109,7 @@ def _export_issues(exports: JSON) -> Iterator[Issue]:
             yield Issue(f"{path}.{name}.producer", "The producer must be a non-blank text.", "name it")
         if size > MAX_EXPORT_BYTES:
             message = f"The export has {size:,} bytes; the limit is {MAX_EXPORT_BYTES:,}."
-            yield Issue(f"{path}.{name}", message, "write it to a file and export the name of the file")
+            yield Issue(f"{path}.{name}", message, "write the value to a file and export the name of the file")
     if total > _MAX_EXPORTS_BYTES:
         message = f"The exports have {total:,} bytes; the limit is {_MAX_EXPORTS_BYTES:,}."
         yield Issue(path, message, "remove some")
@@ -141,34 +141,34 @@ def _event_issues(path: str, event: JSON) -> Iterator[Issue]:
             yield Issue(f"{path}.{name}", f"The {name} of an event must be a string.", "write plain text")
     for name in event:
         if name not in _EVENT_FIELDS:
-            fix = "put it into payload, which accepts any JSON"
+            fix = "put the value into payload, which accepts any JSON"
             yield Issue(f"{path}.{name}", f"An event has only {', '.join(_EVENT_FIELDS)}.", fix)
 
 
 _INTO_WORK_ITEMS: Final = "put the work into workItems, each with title and context"
-_IF_NEEDED: Final = "put it into context if the next agent needs it"
+_IF_NEEDED: Final = "put the value into context if the next agent needs it"
 _FIX_BY_NAME: Final = {
     "tasks": _INTO_WORK_ITEMS,
     "task": _INTO_WORK_ITEMS,
     "work": _INTO_WORK_ITEMS,
-    "passed": "use satisfied, with true or false",
-    "feedback": "put it into context",
-    "missing": "put it into context",
+    "passed": "write true or false into satisfied",
+    "feedback": "put the value into context",
+    "missing": "put the value into context",
     "summary": _IF_NEEDED,
-    "guidance": "put it into context, or into the context of a work item",
+    "guidance": "put the value into context, or into the context of a work item",
     "decisions": _IF_NEEDED,
     "risks": _IF_NEEDED,
-    "state": "remove it; only utilities patch the state",
+    "state": "remove the field; only utilities patch the state",
 }
 """The fix for each unknown field that models often add, by field name."""
 _ITEM_FIX_BY_NAME: Final = {
-    "id": "remove it; the key of an item follows from its position in the list",
-    "description": "put it into context",
-    "acceptance": "put it into context as text",
+    "id": "remove the field; the key of an item follows from its position in the list",
+    "description": "put the value into context",
+    "acceptance": "put the value into context as text",
 }
 _NOTES: Final = {
-    "fence": "accepted although wrapped in a code fence",
-    "prose": "accepted although wrapped in prose",
+    "fence": "the object was accepted although it was wrapped in a code fence",
+    "prose": "the object was accepted although it was wrapped in prose",
 }
 
 
@@ -306,7 +306,7 @@ def _issues(value: dict[str, JSON], requirements: Requirements) -> Iterator[Issu
     if not requirements.utility:
         for name in value:
             if name not in requirements.fields:
-                fix = _FIX_BY_NAME.get(name, "remove it, or put it into context")
+                fix = _FIX_BY_NAME.get(name, "remove the field, or put its value into context")
                 yield Issue(f"$.{name}", f"The field {_short(name)} is not part of this handoff.", fix)
         if "context" in value and not isinstance(value["context"], str):
             yield Issue("$.context", "context must be a string.", "write it as plain text")
@@ -350,5 +350,5 @@ def _fields_issues(item: Mapping[str, JSON], path: str) -> Iterator[Issue]:
             continue
         yield Issue(f"{path}.{name}", message, fix)
     for name in (name for name in item if name not in ("title", "context")):
-        fix = _ITEM_FIX_BY_NAME.get(name, "remove it, or put it into context as text")
+        fix = _ITEM_FIX_BY_NAME.get(name, "remove the field, or put its value into context as text")
         yield Issue(f"{path}.{name}", f"A work item has only title and context, not {_short(name)}.", fix)

@@ -197,11 +197,11 @@ def find_cast(root: Path, reference: str) -> Path:
         return path
     ids = [path.name for path in _run_dirs(root)]
     matches = [id_ for id_ in ids if reference and id_.startswith(reference)]
-    how, more = "begin with", "write more characters of the id"
+    how, more = "begin with", "enter more characters of the id"
     entries = [] if matches else list_casts(root)
     if not matches:
         matches = [entry.id for entry in entries if entry.name and entry.name == reference]
-        how, more = "are called", "use one of their ids"
+        how, more = "are called", "use the id of one of these casts"
     if len(matches) == 1:
         return (root / matches[0]).resolve()
     if matches:
@@ -252,7 +252,7 @@ def delete_cast(root: Path, path: Path) -> None:
     inside = root.resolve() / path.name
     if path.resolve() != inside or inside.is_symlink() or not _is_run_dir(inside):
         raise MateriaError(
-            "Only casts of this project can be deleted here.",
+            "Only casts of this project can be deleted.",
             where=str(path),
             hint="delete the directory yourself",
             kind="not_here",
@@ -281,7 +281,7 @@ def delete_cast(root: Path, path: Path) -> None:
 def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
     """Return a hint: the cast that was probably meant, or else the latest casts with their requests."""
     if not entries:
-        return "start a cast first, or give the path of a run directory"
+        return "start a cast first, or enter the path of a run directory"
     known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
     if (match := close_match(reference, known)) is not None:
         return f"did you mean {match!r}?"
@@ -298,7 +298,7 @@ def _nth_latest(root: Path, back: int) -> Path:
     raise MateriaError(
         message,
         where=str(root),
-        hint="start a cast first, or give the path of a run directory",
+        hint="start a cast first, or enter the path of a run directory",
         kind="no_cast",
     )
 

@@ -101,7 +101,7 @@ class SavedDraft:
         if not design.draft_error:
             self.discard()
         if self.home not in (None, str(design.home)):
-            return f"{message}; it was begun for {self.home}, which is not loaded, so saving writes to {design.home}"
+            return f"{message}; the draft was started for {self.home}, which is not loaded, so saving writes to {design.home}"
         if exact(self.began) != exact(design.began):
             message += f"; {design.home} was changed meanwhile, so saving overwrites {design.name} in it"
         return message

@@ -435,7 +435,7 @@ def _check_settings(git_dir: Path, arguments: Sequence[str]) -> None:
     with disk(git_dir, "read the settings of file snapshots"):
         if read_plain(git_dir / "config") != _CONFIG:
             raise MateriaError(
-                "The settings of the Git directory of file snapshots were changed, so it is not read.",
+                "The settings of the Git directory of file snapshots were changed, so the directory is not read.",
                 where=str(git_dir / "config"),
                 hint="undo the changes to this file",
                 kind="files",

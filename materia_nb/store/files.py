@@ -63,7 +63,7 @@ def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
     return DiskError(
         f"Could not {doing}: {error.strerror or error}.",
         where=str(path),
-        hint="move this file or directory away, because a plain file is expected there"
+        hint="move this file or directory away, because a plain file is expected at this path"
         if error.errno in {errno.EINVAL, errno.ELOOP, errno.EISDIR}
         else _RESUME_HINT,
         kind="disk",
@@ -318,7 +318,7 @@ def _acquire(handle: int, path: Path, run_dir: Path) -> None:
     raise MateriaError(
         f"This cast is being written by {_owner(handle)}.",
         where=str(run_dir),
-        hint="continue the cast there, shut down its kernel, or open the cast read-only with open",
+        hint="continue the cast in that process, shut down its kernel, or open the cast read-only with open",
         kind="locked",
     )
 

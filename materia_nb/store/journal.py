@@ -208,7 +208,7 @@ class Journal:
             raise DiskError(
                 "The journal of this cast was changed by another program while it was open.",
                 where=str(self.path),
-                hint="close the cast here, then resume it to continue from the changed journal",
+                hint="close the cast, then resume it to continue from the changed journal",
                 kind="journal_changed",
             )
 
@@ -298,7 +298,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
         raise MateriaError(
             f"The journal cannot be read: {error.strerror}.",
             where=str(path),
-            hint="give the directory of a cast, which contains events.jsonl",
+            hint="use the directory of a cast, which contains events.jsonl",
             kind="no_journal",
         ) from error
     lines: list[JournalLine] = []
@@ -328,7 +328,7 @@ def read_journal(path: Path, until: str | None = None, *, known: Mark | None = N
             raise MateriaError(
                 "The journal is damaged: a line before its end is not an event.",
                 where=f"{path}:{number}",
-                hint="restore the file, or remove that line and all later lines to continue from there",
+                hint="restore the file, or remove the damaged line and all later lines, then resume",
                 kind="damaged_journal",
             )
     # A truncated JSON object is never valid JSON, so a last line that can be parsed is complete.

@@ -166,7 +166,7 @@ _MAX_CONFIG_BYTES: Final = 50_000_000
 
 CONFIG: Final = "config.resolved.json"
 
-CONTINUE_HINT: Final = "continue in a cast of your own: cast.fork()"
+CONTINUE_HINT: Final = "continue in a copy of the cast: cast.fork()"
 """A hint with the command that continues an open cast that another program or engine writes."""
 
 ENGINE = "materia_nb"
@@ -207,7 +207,7 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
         raise MateriaError(
             "The run directory does not exist.",
             where=str(files.path),
-            hint="list the casts of this project (list casts), or give the path of a run directory",
+            hint="list the casts of this project (list casts), or enter the path of a run directory",
             kind="no_cast",
         )
     return read_journal(files.journal, until, known=written_mark(files.path))
@@ -237,7 +237,7 @@ def check_resumable(files: RunDir) -> None:
         raise MateriaError(
             "This cast was recorded by another engine, so it can be opened but not continued in its own directory.",
             where=str(files.path),
-            hint=f"open it; then {CONTINUE_HINT}",
+            hint=f"open the cast; then {CONTINUE_HINT}",
             kind="not_ours",
         )
 
@@ -458,7 +458,7 @@ def not_kept(step: int) -> MateriaError:
     """Return the error for requesting files that have no snapshot."""
     return MateriaError(
         f"The files after step {step} were not saved.",
-        hint="the step worked in another directory, or saving failed; show files has the reason",
+        hint="the step worked in another directory, or saving failed; show files displays the reason",
         kind="not_kept",
     )
 
@@ -508,8 +508,8 @@ class Verification:
 
     def __repr__(self) -> str:
         upto = f"up to step {self.steps} ({counted(self.lines, 'line')})" if self.steps else "before the first step"
-        head = f"Intact {upto}." if self.good else f"Intact only {upto}."
-        torn = ["The last line is torn: a crash cut it off while it was written."] if self.torn else []
+        head = f"The journal is intact {upto}." if self.good else f"The journal is intact only {upto}."
+        torn = ["The last line is incomplete, because a crash interrupted its write."] if self.torn else []
         return "\n".join([head, *self.problems, *torn, *([] if self.linked else [_NO_LINKS_MESSAGE])])
 
 
@@ -550,7 +550,7 @@ def require_intact(files: RunDir, contents: Contents) -> None:
         raise MateriaError(
             damage_messages(contents)[0],
             where=f"{files.journal}:{contents.broken + 1}",
-            hint="restore the file from a copy, or remove that line and all later lines to continue from there",
+            hint="restore the file from a copy, or remove the damaged line and all later lines, then resume",
             kind="damaged_journal",
         )
 

@@ -388,10 +388,10 @@ class _Reader:
     def _apply_output(self, event: ev.Output) -> None:
         visit, socket = self.session.state.waiting_at, event.about.get("socket")
         if visit is None:
-            self._add_message(f"the recorded output of {socket} is left out, because no socket waited for an output")
+            self._add_message(f"the recorded output of {socket} is skipped, because no socket waited for an output")
             return
         if socket not in (None, visit.socket):
-            self._add_message(f"the recorded output of {socket} is left out: {visit.socket} was asked")
+            self._add_message(f"the recorded output of {socket} is skipped, because the cast waited for {visit.socket}")
             return
         if isinstance(event, ev.SocketComplete):
             self._finalize(event)  # whoever recorded it asked for no more

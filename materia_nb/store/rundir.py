@@ -101,7 +101,7 @@ class RunDir:
         """Raise MateriaError if a folder for artifacts, with links resolved, is outside the run directory."""
         if not self.is_inside(folder):
             raise MateriaError(
-                "The cast would write outside of its run directory, or through a link in it.",
+                "The cast would write outside its run directory, or through a link inside the directory.",
                 where=f"{self._root}/{folder}"[:500],
                 hint="remove the link if you trust this run directory",
                 kind="bad_artifact",

@@ -127,7 +127,7 @@ def test_cast_can_be_run_answered_shown_and_exported(bench, capsys, project):
     assert "complete after 2 steps" in out
     assert "So edge 1 (✓) leads to Teller." in materia(capsys, "why", "1")[1]
     assert materia(capsys, "why", "-1")[0] == 0, "a negative number is not an option"
-    assert materia(capsys, "doctor", "-1")[1].startswith("Intact up to")
+    assert materia(capsys, "doctor", "-1")[1].startswith("The journal is intact up to")
     assert materia(capsys, "status", "--cast", "-1")[0] == 0
     assert materia(capsys, "label", "mine", "--verdict", "good")[0] == 0
     assert materia(capsys, "status", "--cast", "mine")[0] == 0

@@ -47,7 +47,7 @@ def changed_copy(finished_cast, tmp_path):
 def test_unmodified_cast_passes_verification(finished_cast):
     found = verify(RunDir(finished_cast[1]))
     assert (found.good, found.steps, found.lines) == (True, 8, len(finished_cast[0]))
-    assert repr(found) == f"Intact up to step 8 ({len(finished_cast[0])} lines)."
+    assert repr(found) == f"The journal is intact up to step 8 ({len(finished_cast[0])} lines)."
     assert verify(open_cast(finished_cast[1]).runner.files) == found
 
 
@@ -128,7 +128,7 @@ def test_removed_end_of_a_journal_is_distinguished_from_a_torn_last_line(finishe
     gone_on.close()
     torn = verify(RunDir(changed_copy([*lines[:-1], lines[-1][:-9]], manifest=False)))
     assert (torn.good, torn.torn, torn.lines) == (True, True, len(lines) - 1)
-    assert "torn" in repr(torn)
+    assert "The last line is incomplete" in repr(torn)
 
 
 def test_journal_without_links_continues_with_links(finished_cast, changed_copy):
@@ -163,4 +163,4 @@ def test_verify_magic_checks_casts_that_cannot_be_opened(finished_cast, changed_
     with pytest.raises(MateriaError, match="damaged"):
         open_cast(folder)
     told = str(shell.run_line_magic("materia", f"doctor {folder}"))
-    assert "Intact only up to step 1 (4 lines)." in told
+    assert "The journal is intact only up to step 1 (4 lines)." in told
