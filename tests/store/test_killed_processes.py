@@ -144,7 +144,7 @@ def test_killed_casts_have_the_same_result_as_undisturbed_casts(undisturbed, tmp
             assert before.status == "waiting"
             visit = before.waiting_at
             assert list(again) == [f"{visit.socket} {visit.visit}"]
-        assert cast.now.messages in ([], [m for m in cast.now.messages if "set aside" in m])
+        assert cast.now.messages in ([], [m for m in cast.now.messages if "was moved to" in m])
         cast.close()
 
 
