@@ -45,7 +45,7 @@ def ask(function, turn=TURN) -> str:
     return FunctionAgent(function).answer(turn).text
 
 
-class TestArguments:
+class TestFunctionArguments:
     @pytest.mark.parametrize(
         "function, answer",
         [
@@ -95,7 +95,7 @@ class TestArguments:
         assert not hasattr(TURN, "colour")
 
 
-class TestAnswers:
+class TestFunctionResults:
     def test_dict_reply_is_encoded_as_json(self):
         assert ask(lambda: {"satisfied": True, "context": "é"}) == '{"satisfied":true,"context":"é"}'
 
@@ -121,7 +121,7 @@ async def broken_later(prompt):
     raise ZeroDivisionError(prompt)
 
 
-class TestFailures:
+class TestFunctionFailures:
     def test_name_of_a_known_program_suggests_its_preset(self):
         with pytest.raises(AgentError) as caught:
             agent_from("claude")
@@ -172,7 +172,7 @@ async def slow_echo(prompt):
     return prompt
 
 
-class TestCoroutines:
+class TestCoroutineAgents:
     def test_coroutine_agent_works_without_an_event_loop(self):
         assert ask(slow_echo) == "again"
 
@@ -275,7 +275,7 @@ class TestCoroutines:
         assert ask(slow_echo) == "again"
 
 
-class TestAbandonedCalls:
+class TestAbandonedFunctionCalls:
     """The call of a function that does not return can be abandoned, for example after a click on a button."""
 
     def ask_in_a_thread(self, function, turn):

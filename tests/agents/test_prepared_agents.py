@@ -51,7 +51,7 @@ def test_agents_can_be_pickled():
         assert pickle.loads(pickle.dumps(agent)).name == agent.name  # noqa: S301 - our own bytes
 
 
-class TestScripted:
+class TestScriptedAgent:
     def test_script_answers_the_nth_turn_with_the_nth_reply(self):
         agent = ScriptedAgent({"Socket-1": ["one", {"workItems": []}]})
         assert agent.answer(turn(index=1)).text == '{"workItems":[]}'
@@ -109,7 +109,7 @@ class TestScripted:
         assert used.answer(turn(index=index)) == ScriptedAgent({"Socket-1": replies}).answer(turn(index=index))
 
 
-class TestRecorded:
+class TestRecordedAgent:
     def test_recorded_agent_repeats_the_answer_of_each_turn_of_a_visit(self):
         turns = {"broken": None, "repaired": Usage(1, 2)}
         agent = RecordedAgent({("Socket-1", 2): [RecordedTurn(Reply(text, usage)) for text, usage in turns.items()]})
@@ -133,7 +133,7 @@ class TestRecorded:
         assert caught.value.kind == "recorded_exhausted"
 
 
-class TestTable:
+class TestAgentTable:
     def test_agents_are_chosen_by_socket_then_materia_then_default(self):
         table = AgentTable()
         materia = table.set("Build", {"Build": "x"})
@@ -170,7 +170,7 @@ class TestTable:
             AgentTable().set("", "person")
 
 
-class TestAgentFrom:
+class TestAgentConversion:
     @pytest.mark.parametrize("texts", [["the first answer", "b"], ('{"satisfied": true}',), ["one\ntwo " * 99]])
     def test_list_that_does_not_start_with_a_program_is_refused(self, texts):
         with pytest.raises(AgentError, match="is not a program") as caught:

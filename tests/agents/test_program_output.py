@@ -68,7 +68,7 @@ def turn(tmp_path):
     return h.work_turn(tmp_path, "write the page", tools="coding")
 
 
-class TestEachPreset:
+class TestPresetOutput:
     @pytest.mark.parametrize("name", USED)
     def test_answer_tokens_cost_and_session_are_read_from_the_output(self, name):
         said = PRESETS[name].reads(printed(name))
@@ -361,7 +361,7 @@ PRINTED = '{"out": {"said": "Fine."}, "n": {"in": 3, "out": 4}, "usd": 0.25, "ba
 PATHS = {"usage": {"input": "$.n.in", "output": "$.n.out"}, "cost": "$.usd", "error": "$.bad"}
 
 
-class TestCustomPrograms:
+class TestCustomProgramOutput:
     def agent(self, text, **paths):
         return CommandAgent([sys.executable, "-S", "-c", f"print({text!r})"], reads=JsonOutput(**paths))
 
@@ -419,7 +419,7 @@ class TestCustomPrograms:
         assert read('warming up\n{"text": "a"}\n\n{"text": "b"}\n') == ProgramAnswer("b")
 
 
-class TestAider:
+class TestAiderOutput:
     def test_usage_of_several_requests_is_summed(self):
         said = read_aider(
             "Tokens: 1.2k sent, 3.4k cache hit, 20 received. Cost: $0.01 message, $0.01 session.\nIt is.\n"

@@ -30,7 +30,7 @@ def test_each_example_loads_and_completes(source, tmp_path):
         assert "complete" in wb.explore("Imported", items=(2,), states=3000).ends_seen
 
 
-class TestLangGraph:
+class TestLangGraphImport:
     def test_yes_or_no_branch_becomes_guarded_edges(self):
         ways = edges(import_graph(LANGGRAPH["answers from documents"]).document)
         assert ways["grade"] == [("satisfied", "generate"), ("not_satisfied", "rewrite")]
@@ -84,7 +84,7 @@ class TestLangGraph:
         assert import_graph(Compiled()) == import_graph(LANGGRAPH["a supervisor"])
 
 
-class TestMermaid:
+class TestMermaidImport:
     def test_mermaid_labels_shapes_and_chains_are_read(self):
         assert edges(import_graph(MERMAID["a decision"]).document) == {
             "Write": [("always", "Good")],
