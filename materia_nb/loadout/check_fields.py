@@ -219,7 +219,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
     source, in_socket = field_path(path, field), model is models.SocketFields
     elsewhere = _misplacement(model, owner, field)
     if elsewhere is not None:
-        message = f"{field} has no effect here: {elsewhere}"
+        message = f"{field} has no effect in this object: {elsewhere}"
         fix = without_field(path, field) if in_socket else None
         findings.hint(NO_EFFECT, source, message, "move the field, or remove it", fix)
         return

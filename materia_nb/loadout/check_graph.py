@@ -203,7 +203,7 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
     path = f"{socket.id}.advance"
     for field in ("cursor", "items"):
         if raw.get(field) is None and socket.iterator is None:
-            message = f"advance has no {field}, and the socket has no iterator that defines it"
+            message = f"advance has no {field}, and the socket has no iterator that defines the {field}"
             advice = f"write {field}, add a foreach to the socket, or add the socket to a loop that consumes work items"
             findings.problem(INVALID_SOCKET, f"{path}.{field}", message, advice)
     _check_done(findings, facts, path, raw)
@@ -226,7 +226,7 @@ def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
     for loop in facts.loops:
         _check_loop(findings, facts, inbound, loop)
     for socket_id, first, second in derive(facts).conflicts:
-        message = f"the exits of loops {first!r} and {second!r} derive different advances for {socket_id!r}"
+        message = f"the exits of loops {first!r} and {second!r} set different advances on {socket_id!r}"
         advice = f"set `from` of the exit of {second!r} to another member, or remove loop {second!r}"
         findings.problem(AMBIGUOUS_ADVANCE, f"{socket_id}.advance", message, advice)
     _check_cursors(findings, facts)
@@ -377,7 +377,7 @@ def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFac
     for field, value in derived.items():
         if written_advance[field] != value:
             message = f"{field} is {brief(written_advance[field])}, but the exit of loop {loop.id!r} needs {value!r}"
-            advice = f"write {value!r}, or remove advance, since the exit derives it"
+            advice = f"write {value!r}, or remove advance, which the exit then sets"
             findings.problem(INVALID_LOOP, f"{socket.id}.advance.{field}", message, advice)
 
 
@@ -440,7 +440,7 @@ def _check_cursors(findings: Findings, facts: LoadoutFacts) -> None:
             findings.problem(
                 INVALID_LOOP,
                 f"loops.{loop.id}.consumes.cursor",
-                f"loop {other!r} also consumes {source!r} with the cursor {cursor!r}",
+                f"loop {other!r} also consumes the items of {source!r} with the cursor {cursor!r}",
                 f'write another cursor, such as "cursor": "{loop.id}Index"',
                 suggested_fix(
                     f"Rename the cursor to {loop.id}Index",

@@ -118,7 +118,7 @@ def _dead_end(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
     return MateriaError(
         f"No part can follow {graph.name!r}, since an empty list in its loop {loop!r} would end the cast: {why}.",
         where=f"loops.{loop}",
-        hint=f"{hint}, or link {graph.name} last",
+        hint=f"{hint}, or move {graph.name} to the end of the sequence",
         kind="no_way_on",
     )
 
@@ -166,7 +166,7 @@ class _ExitRoutes:
                     raise _dead_end(
                         self.graph,
                         loop,
-                        "its exit leads back into empty lists",
+                        "the exits of empty lists form a cycle",
                         "set the target of the exit to a socket outside these loops",
                     )
                 visited.append(target)

@@ -90,7 +90,7 @@ def parse_yaml(text: str) -> JSON:
         document = reader.load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
-        message = str(error.problem or error.context or "it cannot be parsed").splitlines()[0][:_MAX_REASON]
+        message = str(error.problem or error.context or "the text cannot be parsed").splitlines()[0][:_MAX_REASON]
         duplicate = "duplicate key" in message
         hint = "remove the duplicate key" if duplicate else "check the indentation, colons and quotes at this position"
         position = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
@@ -100,7 +100,9 @@ def parse_yaml(text: str) -> JSON:
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         # the library does not wrap errors of its constructors, such as an impossible date
         message = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
-        raise ParseError(f"the text is not valid YAML: {message}", "put unusual values into quotes") from error
+        raise ParseError(
+            f"the text is not valid YAML: {message}", "write values with special characters in quotes"
+        ) from error
     _bounded_json(document, _MAX_YAML_VALUES)
     # a document without escapes has no surrogates
     return _with_joined_surrogates(document) if re.search(r"\\u", text, re.IGNORECASE) else document
@@ -142,7 +144,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
             wrong_keys = [key for key in value if not isinstance(key, str)]
             if wrong_keys:
                 key = repr(wrong_keys[0])[:_MAX_REASON]
-                raise ParseError(f"the key {key} in {_path(keys)} is not text", "put the key into quotes")
+                raise ParseError(f"the key {key} in {_path(keys)} is not text", "write the key in quotes")
             characters += sum(map(len, value))
         elif isinstance(value, str):
             characters += len(value)
@@ -150,7 +152,7 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
             raise ParseError(f"{_path(keys)} is {value}, which is not a JSON value", "write a finite number")
         elif value is not None and not isinstance(value, list | bool | int | float):
             message = f"{_path(keys)} is a {type(value).__name__}, which is not a JSON value"
-            raise ParseError(message, f"write it as text, in quotes: {str(value)[:_MAX_REASON]!r}")
+            raise ParseError(message, f"write the value as text, in quotes: {str(value)[:_MAX_REASON]!r}")
         if count >= max_values or characters > _MAX_TEXT:
             bound = f"{max_values:,} values" if count >= max_values else f"{_MAX_TEXT:,} characters"
             hint = "remove aliases (*name), since each alias counts as a copy"

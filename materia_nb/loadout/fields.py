@@ -291,7 +291,7 @@ Context: TypeAlias = Annotated[
 ]
 Tools: TypeAlias = Annotated[
     object,
-    ValueKind(_is_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, _STRINGS, _CUSTOM_TOOLS]}, "scope or list of names"),
+    ValueKind(_is_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, _STRINGS, _CUSTOM_TOOLS]}, "scope or list of tool names"),
 ]
 ScriptName: TypeAlias = Annotated[
     str,
@@ -444,7 +444,7 @@ def _row(model: str, name: str, info: FieldInfo) -> FieldRow:
     if container is list:
         shape = "list of objects"
     elif part is not None or container is dict:
-        shape = "object of sources" if kind is not None and kind.shape == "source" else "object"
+        shape = "object of targets and sources" if kind is not None and kind.shape == "source" else "object"
     else:
         shape = kind.shape if kind is not None else "text"
     shape, field = row.shape or shape, info.alias or name

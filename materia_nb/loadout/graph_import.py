@@ -106,7 +106,7 @@ def _remove_tool_nodes(flow: Flow) -> None:
             (caller,) = callers
             title = flow.steps[caller].title
             flow.note(
-                id_, f"removed, since {title} uses its tools during its turn; list them in `tools` of its materia"
+                id_, f"removed, since {title} calls its tools within its turn; list the tools in `tools` of its materia"
             )
             del flow.steps[id_]
             flow.edges = [edge for edge in flow.edges if id_ not in (edge.source, edge.target)]
@@ -292,7 +292,7 @@ class _LoadoutBuilder:
         entries = list(dict.fromkeys(entries)) or list(flow.steps)[:1]
         for other in entries[1:]:
             note = f"a cast starts only at {flow.steps[entries[0]].title}"
-            flow.note(other, f"the graph also starts here; {note}")
+            flow.note(other, f"the graph also starts at this node; {note}")
         order: dict[str, None] = {}
         waiting = [*entries, *flow.steps]
         while waiting:
@@ -348,7 +348,7 @@ class _LoadoutBuilder:
             if self._leads_back(id_, first) and not self._leads_back(id_, second):
                 first, second = second, first
             meanings = f"{self._name(first)} means satisfied, and {self._name(second)} means not satisfied"
-            self.flow.note(id_, f"check the guess that {meanings}")
+            self.flow.note(id_, f"check this assumption: {meanings}")
         edges[:] = [first, second]
         return [
             _edge("satisfied", self._target_id(first.target)),

@@ -153,7 +153,7 @@ def socket_advance(derivation: Derivation, socket: SocketFacts) -> Advance | Non
     missing = [name for name in ("cursor", "items") if raw.get(name) is None]
     if missing:
         names = " and ".join(missing)
-        text = f"{socket.id} takes the {names} of its advance from its iterator ({cursor}, {items})"
+        text = f"the advance of {socket.id} uses the {names} of the iterator ({cursor}, {items})"
         derivation.note(f"{socket.id}.advance", text)
     return Advance(cursor, items, when if is_condition(when) else "always")
 
@@ -185,7 +185,9 @@ def _routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
     if replaced is not None and (replaced.id, replaced.target) == (route.id, target):
         return routes
     instead = f", instead of {replaced.id}" if replaced is not None else ""
-    derivation.note(f"loops.{loop.id}.exit", f"loop {loop.id} exits from {source} to {target} when {when}{instead}")
+    derivation.note(
+        f"loops.{loop.id}.exit", f"loop {loop.id} exits from {source} to {target} (condition {when}){instead}"
+    )
     return [r for r in routes if r is not replaced] + [route]
 
 
@@ -197,7 +199,7 @@ def _derive_from_legacy_exit(derivation: Derivation, loop: LoopFacts) -> None:
     socket = facts.sockets[source]
     if when in GUARDS and socket.parse is None and not socket.is_generator:
         derivation.json_sources.update(facts.with_same_materia(socket) if socket.is_utility else [source])
-        text = f"{source} is parsed as json, because its exit of loop {loop.id} needs {when}"
+        text = f"the output of {source} is parsed as json, because its exit from loop {loop.id} needs {when}"
         derivation.note(f"{source}.parse", text)
     _derive_advance(derivation, loop, source, when)
 
@@ -231,8 +233,8 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
             derivation.conflicts.append((source, derivation.advancing[source], loop.id))
         return
     derivation.advances[source], derivation.advancing[source] = advance, loop.id
-    occasion = "each time it completes" if when == "always" else f"when it is {when}"
-    text = f"{source} moves {advance.cursor} over {advance.items} {occasion} (exit of loop {loop.id})"
+    occasion = "each time it completes" if when == "always" else f"when its result is {when}"
+    text = f"{source} moves {advance.cursor} to the next item of {advance.items} {occasion} (exit of loop {loop.id})"
     derivation.note(f"{source}.advance", text)
 
 
@@ -401,7 +403,7 @@ def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
     if socket in region.sockets and to not in region.sockets:
         message = f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, so it skips the join"
         return message, f"use an exit of loop {region.loop!r} instead"
-    message = f"the edge leads to {brief(to)}, but only {region.generator!r} may lead into its lanes"
+    message = f"the edge leads to {brief(to)}, but only {region.generator!r} may have edges into its lanes"
     return message, f"set `to` to {region.generator!r}, or to a socket outside the lanes"
 
 

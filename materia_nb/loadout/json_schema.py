@@ -117,7 +117,7 @@ def _nullable(field: dict[str, JSON]) -> dict[str, JSON]:
 _Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
 """Input control of a field. ``prose`` is free text, ``lines`` has an entry per line, ``scope`` is a word or names."""
 
-_FOREIGN_FIELDS: Final = ("Kept", "An older name")
+_FOREIGN_FIELDS: Final = ("Reserved", "An older name")
 """Prefixes of the descriptions of fields that only other tools write."""
 
 
@@ -182,7 +182,7 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
     label = row.label or name
     if input_ == "flag":
         if not isinstance(typed, bool):
-            raise design_error(f"{label} must be true or false", name, "send true or false")
+            raise design_error(f"{label} must be true or false", name, "enter true or false")
         return True if typed else None
     if typed is None or (isinstance(typed, str) and not typed.strip()):
         return None

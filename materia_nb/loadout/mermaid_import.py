@@ -300,7 +300,7 @@ class _Parser:
                 return _plain_label(text)
         self.at = start
         expected = " or ".join(closings)
-        hint = 'put a label with brackets, quotes or | into quotes, such as A["Plan (draft)"]; write #quot; for a quote'
+        hint = 'write a label with brackets, quotes or | in quotes, such as A["Plan (draft)"]; write #quot; for a quote'
         raise self._error(f"The label that begins with {self._upcoming_text()!r} does not end with {expected}.", hint)
 
     def _read_attributes(self) -> dict[str, str] | None:

@@ -74,7 +74,7 @@ class LimitsFields(Model):
     max_no_advance_cycles: fields.Count = config_field(
         "Maximum number of cycles without an advance to the next item.", "R18", default=_LIMITS.max_no_advance_cycles)
     max_edge_traversals: fields.PositiveCount = config_field(
-        "Maximum number of traversals, outside items, of an edge without `maxTraversals`.", "R18",
+        "Maximum number of traversals of an edge without `maxTraversals`, while no list item is processed.", "R18",
         default=_LIMITS.max_edge_traversals)
     prompt_characters: fields.PromptCharacters = config_field(
         "Maximum length of a prompt, in characters.", "R50", default=_LIMITS.prompt_characters)
@@ -97,7 +97,7 @@ class McpServer(Model):
     allow: fields.Texts | None = config_field(
         "Names of the tools that need no approval, or `*` for all tools.", shape="list of names")
     timeout_ms: fields.Milliseconds | None = config_field("Timeout of a call, in milliseconds.", default=120000)
-    type: object = config_field("Type of the server in other programs.", ignored="a command or a url is enough")
+    type: object = config_field("Server type, which only other programs read.", ignored="a command or a url is enough")
 
 
 class Parallel(Model):
@@ -152,20 +152,20 @@ class Config(Model):
         default="full")
     keep_thinking: fields.Flag | None = config_field(
         "True to save the thinking of agents with the cast.", "R49", default=True)
-    active_loadout_id: object = config_field("Kept for the reference editor.")
-    default_loadout_id: object = config_field("Kept for the reference engine.")
-    default_save_target: object = config_field("Kept for the reference editor.")
-    pi_materia: object = config_field("Kept for migrations of the reference engine.", shape="object")
-    role_generation: object = config_field("Kept for the reference editor.", shape="object")
-    webui: object = config_field("Kept for the reference editor.", shape="object")
-    central: object = config_field("Kept for the reference engine.", shape="object")
+    active_loadout_id: object = config_field("Reserved for the reference editor.")
+    default_loadout_id: object = config_field("Reserved for the reference engine.")
+    default_save_target: object = config_field("Reserved for the reference editor.")
+    pi_materia: object = config_field("Reserved for migrations of the reference engine.", shape="object")
+    role_generation: object = config_field("Reserved for the reference editor.", shape="object")
+    webui: object = config_field("Reserved for the reference editor.", shape="object")
+    central: object = config_field("Reserved for the reference engine.", shape="object")
     compaction: object = config_field(
-        "Compaction settings of the reference engine's host.", shape="object", ignored="it belongs to another host")
+        "Compaction settings of the reference engine's host.", shape="object", ignored="only another host uses the field")
     finalization: object = config_field(
-        "Finalization settings of the reference engine's host.", shape="object", ignored="it belongs to another host")
+        "Finalization settings of the reference engine's host.", shape="object", ignored="only another host uses the field")
     eventing: object = config_field(
-        "Event sinks of the reference engine's host.", shape="object", ignored="it belongs to another host")
-    quest_default_loadout_id: object = config_field("Kept for the reference quest board.")
+        "Event sinks of the reference engine's host.", shape="object", ignored="only another host uses the field")
+    quest_default_loadout_id: object = config_field("Reserved for the reference quest board.")
     mcp_servers: dict[fields.Key, McpServer] | None = config_field(
         "MCP servers by name. A materia lists their tools in `tools`, as `name.tool` or `name.*`.")
     parallelism: Parallelism | None = config_field(
@@ -200,7 +200,7 @@ class AdvanceFields(Model):
     cursor: fields.NonBlankText | None = config_field(
         "Cursor to move. Defaults to the cursor of the socket's iterator.", "R13", "R14", shape="name")
     items: fields.SourcePath | None = config_field(
-        "List of the cursor. Defaults to the list of the socket's iterator.", "R13", "R14")
+        "List that the cursor points into. Defaults to the list of the socket's iterator.", "R13", "R14")
     when: fields.WhenOutput = config_field(
         "Condition of the move. Defaults to `always`.", "R14", code=INVALID_CONDITION,
         missing="the condition is missing")
@@ -274,8 +274,8 @@ class SocketFields(Model):
         "Format of an agent's output: `json` or `text` (the default). A utility has `parse` on its materia, and a "
         "generator always returns `json`.", "R4", label="output", first=3)
     assign: dict[fields.Key, fields.AssignedSource] | None = config_field(
-        "Assignments to the state, in order: source (`$.plan`, `$`, `state.x`, `item.x`, `lastJson.x`, `lastOutput` or "
-        "JSONPath) by dotted target. A utility has `assign` on its materia.", "R4", "R11",
+        "Assignments to the state, in order: from a source (`$.plan`, `$`, `state.x`, `item.x`, `lastJson.x`, `lastOutput` or "
+        "JSONPath) to a dotted target. A utility has `assign` on its materia.", "R4", "R11",
         write='write an object from targets to sources: {"plan": "$.plan"}')
     edges: list[EdgeFields] | None = config_field(
         "Edges to the next socket, in order. The cast ends if no edge matches.", "R3",
@@ -300,8 +300,8 @@ class SocketFields(Model):
     limits: SocketLimits | None = config_field("Limits of a socket in other engines.", "R21", apart=True)
     layout: object = config_field(
         "Position in the drawing, unless the layout of the loadout has one.", shape="object with x and y", apart=True)
-    socket_kind: object = config_field("Kept for the reference editor.", shape="entry or normal")
-    empty: object = config_field("Kept for the reference editor.", shape="true or false")
+    socket_kind: object = config_field("Reserved for the reference editor.", shape="entry or normal")
+    empty: object = config_field("Reserved for the reference editor.", shape="true or false")
     label: object = config_field("Display name.", first=2)
 
 
@@ -363,9 +363,9 @@ class LegacyExit(Model):
     code = INVALID_LOOP
 
     from_: fields.Reference | None = config_field(
-        "Member whose output decides. Required.", "R15", alias="from", shape="socket id", needed=True)
+        "Member whose output is tested. Required.", "R15", alias="from", shape="socket id", needed=True)
     when: fields.WhenOutput = config_field(
-        "Condition for the end of an item. Required.", "R15", required=True, code=INVALID_CONDITION,
+        "Condition that ends an item. Required.", "R15", required=True, code=INVALID_CONDITION,
         missing="the condition is missing")
     to: fields.Reference | None = config_field("Socket after the last item, or `end`. Required.", "R15", needed=True)
 
@@ -378,14 +378,14 @@ class LoopFields(Model):
     code = INVALID_LOOP
 
     sockets: list[fields.Reference] = config_field(
-        "Members, whose edges form a cycle. Required.", "R27", required=True, min_length=1,
+        "Ids of the members. Their edges form a cycle. Required.", "R27", required=True, min_length=1,
         shape="list of socket ids", missing="the loop lists no sockets",
         write='list its members: ["Socket-2", "Socket-3"]', apart=True)
     consumes: Consumes | None = config_field(
         "Generator whose work items the loop processes.", "R12", "R27", apart=True)
-    iterator: IteratorFields | None = config_field("Another list that the loop processes.", "R12", apart=True)
+    iterator: IteratorFields | None = config_field("List that the loop processes instead of work items.", "R12", apart=True)
     exits: list[ExitRouteFields] = config_field(
-        "Exits. If no member has an advance, each source of an exit gets a derived advance.", "R15", "R16",
+        "Exits. If no member has an `advance`, the source of each exit also moves the cursor.", "R15", "R16",
         write="write a list of routes: [{ ... }]", apart=True)
     exit: LegacyExit | None = config_field("Exit in the older form, which also sets an advance.", "R15", apart=True)
     label: object = config_field("Display name.")
@@ -413,20 +413,20 @@ class Loadout(Model):
     cast_context: fields.Context | None = config_field(
         "Parts of the cast that agents see, unless the socket or materia sets `castContext`. Defaults to the config.",
         "R50", label="context", first=4)
-    origin_default_id: object = config_field("Kept for the reference editor.")
+    origin_default_id: object = config_field("Reserved for the reference editor.")
     layout: object = config_field("Positions of the sockets in the drawing.", shape="object", apart=True)
     description: object = config_field("Purpose of the loadout.", first=1)
     label: object = config_field("Display name.", first=2)
-    id: object = config_field("Kept for the reference editor.")
-    source: object = config_field("Kept for the reference editor.")
-    lock_state: object = config_field("Kept for the reference editor.", shape="locked or unlocked")
-    catalog_origin: object = config_field("Kept for the reference editor.", shape="object")
+    id: object = config_field("Reserved for the reference editor.")
+    source: object = config_field("Reserved for the reference editor.")
+    lock_state: object = config_field("Reserved for the reference editor.", shape="locked or unlocked")
+    catalog_origin: object = config_field("Reserved for the reference editor.", shape="object")
 
 
 class MateriaFields(Model):
     """Fields that agents and utilities have in common."""
 
-    example = "{ ... } with its fields"
+    example = '{"type": "agent", "tools": "none", "prompt": "..."}'
     code = INVALID_MATERIA
 
     type: fields.MateriaType = config_field(
@@ -441,8 +441,8 @@ class MateriaFields(Model):
         shape="colour")
     generator: fields.Flag = config_field(
         "True if the materia produces work items, as JSON with `workItems`.", "R4", "R9", label="makes items", first=4)
-    lock_state: object = config_field("Kept for the reference editor.", shape="locked or unlocked")
-    catalog_origin: object = config_field("Kept for the reference editor.", shape="object")
+    lock_state: object = config_field("Reserved for the reference editor.", shape="locked or unlocked")
+    catalog_origin: object = config_field("Reserved for the reference editor.", shape="object")
     parallel: fields.Flag = config_field(
         "True for a generator whose items are processed in parallel lanes. The output also has `parallelSchedule`.",
         label="in streams")
@@ -503,7 +503,7 @@ class UtilityMateria(MateriaFields):
     parse: fields.Parse = config_field(
         "Format of stdout: `json` or `text` (the default).", "R4", "R6", label="output", first=2)
     assign: dict[fields.Key, fields.SourcePath] | None = config_field(
-        "Assignments to the state, in order: source by dotted target.", "R4", "R11",
+        "Assignments to the state, in order: from a source to a dotted target.", "R4", "R11",
         write='write an object from targets to sources: {"plan": "$.plan"}')
     timeout_ms: fields.Milliseconds = config_field(
         "Timeout of the process, in milliseconds.", "R23", default=DEFAULT_TIMEOUT_MS,

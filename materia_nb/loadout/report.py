@@ -147,7 +147,7 @@ class Report:
         """Summary of :attr:`no_effect` in one line, with each field and its count; "" without such hints."""
         names = Counter(hint.source.rpartition(".")[2] for hint in self.no_effect)
         fields = ", ".join(f"{name} ({count} times)" if count > 1 else name for name, count in names.items())
-        return outgoing_line(f"{len(self.no_effect)} fields have no effect here: {fields}") if names else ""
+        return outgoing_line(f"{len(self.no_effect)} fields have no effect: {fields}") if names else ""
 
     def strict(self) -> Report:
         """Return the same report with every unknown field as a problem."""

@@ -243,7 +243,7 @@ def _parse(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Lit
     """Return the parse mode in effect (R4, R15)."""
     if materia.generator:
         if socket.parse != "json":
-            text = f"{socket.id} is parsed as json, because {materia.id} is a generator"
+            text = f"the output of {socket.id} is parsed as json, because {materia.id} is a generator"
             derivation.note(f"{socket.id}.parse", text)
         return "json"
     return "json" if socket.parse == "json" or socket.id in derivation.json_sources else "text"

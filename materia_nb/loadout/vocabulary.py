@@ -30,9 +30,9 @@ class Result(StrEnum):
     if a person must end the visit. A member with kinds of failures is a special case of FAILED.
     """
 
-    YES = "yes", "satisfied: true", "the output says satisfied: true"
-    NO = "no", "satisfied: false", "the output says satisfied: false"
-    NOTHING = "nothing", "no satisfied", "the output has no satisfied"
+    YES = "yes", "satisfied: true", "the output sets satisfied: true"
+    NO = "no", "satisfied: false", "the output sets satisfied: false"
+    NOTHING = "nothing", "no satisfied", "the output does not set satisfied"
     FAILED = "failed", "a failure", "it failed"
     REFUSED = "refused", "a refused output", "the output was refused"
     STOPPED = "stopped", "a stop", "a person must decide"

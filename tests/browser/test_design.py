@@ -235,7 +235,7 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
         )
     assert violations(lab, "an exit is asked about") == []
     designer.press("Convert to an exit")
-    designer.wait_for_text("made loop")
+    designer.wait_for_text("created loop")
 
     _by_finger_and_by_keys_in_a_narrow_surface(designer)
 
@@ -279,7 +279,7 @@ def _by_finger_and_by_keys_in_a_narrow_surface(designer: Designer) -> None:
 
     # And by keys there: undo, and when the edge of a socket is taken.
     lab.page.keyboard.press("Control+z")
-    designer.wait_for_text("undone: made loop")
+    designer.wait_for_text("undone: created loop")
     x, y, _ = designer.at("Socket-2")
     lab.page.mouse.click(x, y)
     for key in ("e", "2"):

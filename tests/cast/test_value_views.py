@@ -92,7 +92,7 @@ def test_why_of_a_waiting_step_explains_the_step_before(wb):
     assert cast.why().lines == (
         "The cast came here from step 3.",
         "Check was not satisfied: Four headings, not three.",
-        "The derived advance did not move: it needs satisfied, and the output says satisfied: false.",
+        "The derived advance did not move: it needs satisfied, and the output sets satisfied: false.",
         "So edge 2 (✗) leads back to Build.",
         "Part 1 has come back 1 of 3 times.",
         "The cast is waiting: Build has no output yet.",

@@ -47,7 +47,7 @@ def test_prediction_explains_the_taken_and_the_guessed_edge():
     text = explanation_of(play, "To0")
     assert "Your guess: the cast goes to To0 P. What happened: the cast goes to To1 P." in text
     assert "So edge 2 (✗) leads to To1 P." in text
-    assert "The edge to To0 P was checked, but the output says satisfied: false" in text
+    assert "The edge to To0 P was checked, but the output sets satisfied: false" in text
     assert "There is an edge to To2 P, but an earlier edge matched." in explanation_of(play, "To2")
     assert "No edge and no exit leads from Ask P to Ask P." in explanation_of(play, "Ask")
     assert "Nothing failed" in explanation_of(play, STOP)
@@ -74,7 +74,7 @@ def test_prediction_explains_an_exit():
     }
     play = Play(config(sockets, {"L": loop("Do", exits=routes)}), items("one"), YES)
     assert only_right(play, "Good")
-    assert "The exit to Bad P was checked, but the output says satisfied: true" in explanation_of(play, "Bad")
+    assert "The exit to Bad P was checked, but the output sets satisfied: true" in explanation_of(play, "Bad")
 
 
 def test_prediction_explains_the_three_kinds_of_end():

@@ -75,7 +75,7 @@ def test_why_omits_answers_with_the_same_target():
 
 def test_why_explains_the_implied_end():
     text = told(Play(branching("satisfied"), NO))
-    assert "No edge or exit matches (the output says satisfied: false)" in text
+    assert "No edge or exit matches (the output sets satisfied: false)" in text
     assert "If Ask P had been satisfied, the cast would go to To0 P." in text
 
 

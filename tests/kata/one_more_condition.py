@@ -66,10 +66,10 @@ def routed() -> None:
         assert play.last.decision.target == target, answer
         words = told(play)
         if target == "Nothing":
-            assert f"the output has no satisfied; {WORD} needs no satisfied" in words, words
+            assert f"the output does not set satisfied; {WORD} needs no satisfied" in words, words
         if target == "Else":
             _, look, _ = play.last.decision.looks
-            assert look.reason(Result.NO) == f"the output says satisfied: false; {WORD} needs no satisfied"
+            assert look.reason(Result.NO) == f"the output sets satisfied: false; {WORD} needs no satisfied"
     with_exit = config(
         {"Plan": asks(edge("Do"), materia="G"), "Do": asks(edge("Do"), materia="U"), "Tell": at("P")},
         {"L": loop("Do", exits=[exit_route("Do", WORD, "Tell"), exit_route("Do", "always", "end")])},

@@ -121,7 +121,7 @@ def test_removing_a_loop_source_entry_socket_or_last_member_is_reported(draft):
     assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in draft.report.hints}
     assert ("missing-endpoint", "loops.L.consumes.from") in codes(draft)
     draft.remove_socket("Socket-3")
-    assert "removed loop L, which has no other member" in draft.remove_socket("Socket-2")
+    assert "removed loop L, which has no other members" in draft.remove_socket("Socket-2")
     assert "loops" not in draft.document
 
 
@@ -371,7 +371,9 @@ def test_r27_loop_can_be_made_from_sockets():
         "Socket-4": {"materia": "P"},
     }
     draft = design(config(sockets))
-    assert draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1") == ("made loop items from Socket-2, Socket-3")
+    assert draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1") == (
+        "created loop items from Socket-2, Socket-3"
+    )
     assert ("invalid-loop", "loops.items.sockets") in codes(draft), "the edges of the loop form no cycle yet"
     draft.add_edge("Socket-3", "Socket-2")
     assert draft.report.ok
@@ -379,7 +381,7 @@ def test_r27_loop_can_be_made_from_sockets():
     graph = draft.graph()
     assert [route.target for route in graph.loops["items"].routes] == ["Socket-4"]
     assert graph.sockets["Socket-3"].advance.derived
-    assert draft.make_loop(["Socket-4"], iterator={"items": "state.rows"}).startswith("made loop items-2")
+    assert draft.make_loop(["Socket-4"], iterator={"items": "state.rows"}).startswith("created loop items-2")
 
 
 def test_exits_are_stored_in_their_loop_and_not_among_edges(draft):
@@ -437,7 +439,7 @@ def test_removed_member_loses_its_legacy_exit():
     kept = design(looped({"exit": older}))
     assert "went" not in kept.set_members("L", ["Socket-3"])
     assert kept.document["loops"]["L"]["exit"] == older
-    assert kept.set_source("L", None) == "loop L processes no list"
+    assert kept.set_source("L", None) == "loop L no longer processes a list"
     assert not {"consumes", "iterator"} & kept.document["loops"]["L"].keys()
     with pytest.raises(MateriaError, match="is not a valid name for a loop"):
         kept.make_loop(["Socket-4"], "")
@@ -609,7 +611,7 @@ def test_unknown_fields_survive_unless_their_owner_is_removed(document, operatio
         do(draft, operation)
     now = draft.document
     assert text(now["unknown"]) == text(extra)
-    for group, words in (("sockets", "added Socket-"), ("loops", "made loop ")):
+    for group, words in (("sockets", "added Socket-"), ("loops", "created loop ")):
         without = [key for key, one in now.get(group, {}).items() if "unknown" not in one]
         assert len(without) <= sum(step.startswith(words) for step in draft.steps)
 

@@ -70,7 +70,7 @@ class TestLangGraphImport:
     def test_guessed_branch_for_satisfied_causes_a_warning(self):
         (note,) = import_graph(LANGGRAPH["plan and execute"]).notes
         assert note.node == "replan"
-        assert "guess" in note.text
+        assert "assumption" in note.text
 
     def test_compiled_graph_is_read_through_its_json(self):
         class Drawn:

@@ -107,7 +107,7 @@ def test_many_ignored_fields_are_summarized_in_one_line_with_all_locations():
     folded = [hint for hint in report.hints if hint.code == "no-effect"]
     assert report.no_effect == tuple(folded)
     assert {hint.source for hint in folded} == {f"Socket-{n}.parse" for n in range(1, 5)} | {"materia.U.color"}
-    assert report.no_effect_line == "5 fields have no effect here: color, parse (4 times)"
+    assert report.no_effect_line == "5 fields have no effect: color, parse (4 times)"
     assert str(report).count("no effect") == 1
     assert report.no_effect_line in str(report)
     assert len(report.shown_hints) == len(report.hints) - 5

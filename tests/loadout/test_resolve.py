@@ -201,7 +201,7 @@ def test_config_with_derived_fields_gives_the_same_graph():
 def test_advance_takes_cursor_and_items_from_the_iterator_r13():
     graph = build_graph(looped(Socket_3={"advance": {"when": "satisfied"}}))
     assert graph.sockets["Socket-3"].advance == Advance("workItemIndex", "state.workItems", "satisfied")
-    assert "from its iterator" in told(graph)["Socket-3.advance"]
+    assert "of the iterator" in told(graph)["Socket-3.advance"]
 
 
 def test_loop_iterator_without_cursor_has_one_cursor_per_member_r13():

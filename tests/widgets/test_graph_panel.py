@@ -653,7 +653,7 @@ def test_edge_explains_why_it_was_taken(project: Path, timers: list[Timer]):
     cast.run(steps=3)
     panel.refresh()
     assert "This line was not taken." in details(panel)
-    assert "the output says satisfied: false; satisfied needs satisfied: true" in details(panel)
+    assert "the output sets satisfied: false; satisfied needs satisfied: true" in details(panel)
     panel.select("edge", "edge:1:Socket-3")
     assert "This line was taken." in details(panel)
     assert "3 times for the current item; used 1" in details(panel)

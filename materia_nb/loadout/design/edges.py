@@ -177,7 +177,7 @@ def limit_edge(document: Object, source: str, index: int, max_traversals: int | 
     edges = EdgeList(document, "edge", source)
     edge, path = edges.at(index), f"{edges.path}[{index}].maxTraversals"
     maximum = None if max_traversals is None else _check_limit(max_traversals, path)
-    limit = "has no limit of its own" if maximum is None else f"may be taken {counted(maximum, 'time')}"
+    limit = "has no separate limit" if maximum is None else f"can be taken at most {counted(maximum, 'time')}"
     changed = edges.changed(index, with_field(edge, "maxTraversals", maximum))
     return DesignChange(changed, f"edge {index + 1} of {source} {limit}")
 
@@ -294,7 +294,7 @@ def _check_route(edges: EdgeList, changes: Object, route: Object, others: list[J
         (as_object(other).get("from"), as_object(other).get("condition")) for other in others
     ]:
         message = f"another exit has the same source {start[0]!r} and condition {start[1]}"
-        raise design_error(message, path, "change that exit, or choose another condition")
+        raise design_error(message, path, "change the existing exit, or choose another condition")
 
 
 @operation
@@ -381,7 +381,7 @@ def make_loop(
         loop["consumes"] = as_json(source, f"loops.{new}.consumes")
     if iterator is not None:
         loop["iterator"] = as_json(dict(iterator), f"loops.{new}.iterator")
-    return DesignChange(with_loop(document, new, loop), f"made loop {new} from {', '.join(members)}")
+    return DesignChange(with_loop(document, new, loop), f"created loop {new} from {', '.join(members)}")
 
 
 @operation
@@ -448,7 +448,7 @@ def set_source(
     loop = loop_in(document, id_)
     if source is None:
         rest = {key: value for key, value in loop.items() if key not in SOURCES}
-        return DesignChange(with_loop(document, id_, rest), f"loop {id_} processes no list")
+        return DesignChange(with_loop(document, id_, rest), f"loop {id_} no longer processes a list")
     if source not in SOURCES:
         raise design_error(f"{source!r} is not a loop source", f"loops.{id_}", did_you_mean(str(source), SOURCES))
     path = f"loops.{id_}.{source}"

@@ -239,7 +239,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
         if exact(written) != exact(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed_on_disk(layer.path)
     else:
-        home = _home_at(project / PROJECT_FILE, f"a copy, since {layer.name} loadouts are not changed")
+        home = _home_at(project / PROJECT_FILE, f"saved as a copy, since {layer.name} loadouts are not changed")
         below = document
     at: LayerName = layer.name if layer.path is None or layer.name in _EDITED_LAYERS else "project"
     return Design(name, document, config.document, replace(home, below=below, materia=_below_layer(config, at)))

@@ -92,7 +92,7 @@ def remove_socket(document: Object, id_: str) -> DesignChange:
     before, after = as_object(document.get("loops")), as_object(changed.get("loops"))
     counts = zip(_counts(document), _counts(changed), ("edge", "exit", "loop membership"), strict=True)
     summary = [f"removed {id_}{counts_in_words(*[(old - new, noun) for old, new, noun in counts])}"]
-    summary += [f"removed loop {loop}, which has no other member" for loop in before if loop not in after]
+    summary += [f"removed loop {loop}, which has no other members" for loop in before if loop not in after]
     summary += [
         f"removed the source of loop {loop}"
         for loop in after

@@ -55,7 +55,7 @@ def set_advance_condition(socket: SocketFacts, when: str) -> FixStep:
 def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An exit in the older field `exit`."""
     if loop.legacy is not None:
-        why = "" if loop.consumes is not None else ", and without consumes it derives no advance"
+        why = "" if loop.consumes is not None else ", and it sets no advance without consumes"
         yield Hint(f"loops.{loop.id}.exit", f"the field exit is the older form of exits{why}", "use exits instead")
 
 
@@ -74,7 +74,7 @@ def _cursor_for_each(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         cursor = f"{loop.id}Index"
         yield Hint(
             f"loops.{loop.id}.iterator",
-            "without a cursor, each member has a separate cursor, <socket id>Index",
+            "the loop names no cursor, so each member has a separate cursor, <socket id>Index",
             f'write "cursor": "{cursor}"',
             safe_fix(f"Share the cursor {cursor}", do("set_source", loop.id, "iterator", cursor=cursor)),
         )
@@ -86,7 +86,7 @@ def _never_advances(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     exits = loop.raw.get("exits") or loop.raw.get("exit")
     if loop.iterates and not advances_of(facts, loop) and not (exits and loop.consumes is not None):
         message = "no member advances to the next item, so the loop repeats the first item"
-        advice = "add exits, which derive an advance, or add an advance to the last member"
+        advice = "add exits, which also set an advance, or add an advance to the last member"
         yield Hint(f"loops.{loop.id}", message, advice, _add_advance(facts, loop))
 
 

@@ -70,7 +70,7 @@ def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
     name, tools = as_object(raw.get("script")).get("name"), raw.get("tools")
     if isinstance(name, str) and not name.endswith(".mjs"):
         message = f"pi-materia refuses every config with the script name {name!r} (R25)"
-        advice = f"write {name.removesuffix('.py')}.mjs, which runs the same script here"
+        advice = f"write {name.removesuffix('.py')}.mjs, which runs the same script in this engine"
         yield Hint(f"materia.{id_}.script.name", message, advice)
     elif isinstance(name, str) and not name.startswith(_SCRIPTS):
         message = f"pi-materia has no script {name!r}, so a cast fails at this materia (R25)"
@@ -123,7 +123,7 @@ def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
         members = [id_ for id_ in facts.sockets if cycles.get(id_) == number]
         message = (
             f"pi-materia does not limit this cycle (R18): the route {' → '.join([*members, members[0]])} can repeat "
-            "forever, but fails here after limits.maxEdgeTraversals"
+            "forever, but fails in this engine after limits.maxEdgeTraversals"
         )
         yield Hint(f"{members[0]}.edges", message, "write maxTraversals on an edge of the cycle")
 
@@ -157,7 +157,9 @@ def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> R
         message = (
             f"no file defines {id_!r}, so pi-materia refuses the loadout or uses its own materia of this name (R74)"
         )
-        findings.hint(REFUSED, f"materia.{id_}", message, f"write the definitions with: copy {loadout} --materia")
+        findings.hint(
+            REFUSED, f"materia.{id_}", message, f"save the definitions with the command `copy {loadout} --materia`"
+        )
     if not any("activeLoadout" in file for file in files):
         message = "no file sets activeLoadout, so pi-materia casts its own default loadout, Full-Auto (R74)"
         findings.hint(DIFFERENT, "activeLoadout", message, f'write "activeLoadout": "{loadout}"')

@@ -83,7 +83,7 @@ def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
             yield Hint(
                 f"{id_}.foreach",
                 "no socket advances the cursor of this list, so only the first item is processed",
-                'write "advance": {"when": "satisfied"} on this socket, or on the last socket for an item',
+                'write "advance": {"when": "satisfied"} on this socket, or on the last socket that processes an item',
                 suggested_fix(f"Advance when {when}", set_advance_condition(socket, when)),
             )
 
@@ -93,7 +93,7 @@ def _assign_target(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment to an empty target, at which the cast fails."""
     for path, target, _ in socket.assignments:
         if not split_path(target):
-            message = f"the target {brief(target)} is empty, so the cast will fail here"
+            message = f"the target {brief(target)} is empty, so the cast will fail at this socket"
             yield Hint(path, message, "write a target in the state, such as plan.steps")
 
 
@@ -140,7 +140,7 @@ def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     with_same_materia = [facts.sockets[id_] for id_ in facts.with_same_materia(socket)]
     source, materia = next(other.id for other in with_same_materia if other.is_guarded_exit), socket.materia.id
     message = f"the output of {socket.id!r} is parsed as json, because {source!r} also places {materia!r} and is the exit of a loop"
-    advice = f'write "parse": "json" on materia.{materia}, or place another materia here'
+    advice = f'write "parse": "json" on materia.{materia}, or place another materia on this socket'
     yield Hint(f"{socket.id}.materia", message, advice)
 
 
@@ -319,8 +319,8 @@ def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
             yield Hint(
                 socket.id,
                 f"the prompt of {socket.raw.get('materia')!r} contains the whole list {'.'.join(path)} for each item, by "
-                f"{{{{{name}}}}}, so the total length of the prompts grows with the square of the list",
-                "replace the variable by {{item}}, or remove it, since agents see the titles of the items anyway",
+                f"{{{{{name}}}}}, so the total prompt length grows with the square of the list length",
+                "replace the variable with {{item}}, or remove it, since agents see the titles of the items anyway",
             )
             return
 
@@ -406,7 +406,7 @@ def _unwritten(read: _StateRead, others: set[str], route: list[str]) -> Hint:
     if others:
         named = ", ".join(sorted(others)[:_MAX_NAMES])
         verb = "writes" if len(others) == 1 else "write"
-        advice = f"assign the value on every path; so far only {named} {verb} it"
+        advice = f"assign the value on every path; only {named} {verb} the value"
     path = ".".join(("state", *read.path))
     return Hint(read.reader_path, f"{path} is not written {when}, so {read.effect}", advice)
 

@@ -132,12 +132,12 @@ def test_ignored_fields_are_summarized_in_one_collapsed_line():
     lone = Problem("lone-guard", "Socket-1.edges", "is alone", "add one")
     view = report_view("T", Report((), (*found, lone)))
     assert [line for line in repr(view).splitlines() if "parse" in line] == [
-        "4 fields have no effect here: parse (4 times) (report.hints lists them all)"
+        "4 fields have no effect: parse (4 times) (report.hints lists them all)"
     ]
     assert re.search(r"lone-guard +Socket-1.edges", repr(view))
     above, details = view._repr_mimebundle_()["text/html"].split("<details>")
     assert ("lone-guard" in above, "why 1" in above) == (True, False)
-    assert "4 fields have no effect here" in details.split("</summary>")[0]
+    assert "4 fields have no effect" in details.split("</summary>")[0]
     assert all(f"why {n}" in details for n in range(1, 5))
 
 
