@@ -38,7 +38,7 @@ _WarningCode: TypeAlias = Literal[
 
 _CODES: Final[tuple[_WarningCode, ...]] = get_args(_WarningCode)
 
-_Said: TypeAlias = frozenset[tuple[str, str]]
+_LabelledTexts: TypeAlias = frozenset[tuple[str, str]]
 
 EMPTIED_FACTOR: int = 10
 """Ratio of a field's size in a refused answer to its accepted size, above which the field counts as emptied."""
@@ -79,8 +79,8 @@ def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
     """
     if session.state.status != "complete":
         return ()
-    story = (decision for step in session.steps for decision in (step.entry, step.decision))
-    decisions = [decision for decision in (*story, session.ending) if decision is not None]
+    all_decisions = (decision for step in session.steps for decision in (step.entry, step.decision))
+    decisions = [decision for decision in (*all_decisions, session.ending) if decision is not None]
 
     def item_of(decision: Decision) -> ItemId | None:
         if decision.item is None or not session.edits:
@@ -95,7 +95,7 @@ def find_warnings(rules: Rules, session: Session) -> tuple[CastWarning, ...]:
         *_route_warnings(rules, decisions, item_of),
         *items_left,
         *_unvisited_item_warnings(rules, session, decisions, counted_cursor),
-        *_spoken(rules, session),
+        *_answer_warnings(rules, session),
         *_uncounted_usage_warnings(session.state),
         *_lane_warnings(rules, session),
     )
@@ -112,8 +112,8 @@ def latest_repeats(rules: Rules, session: Session) -> bool:
     """Return True if the latest step repeats the output or reason of an earlier visit, see :func:`repeats`."""
     latest = session.steps[-1]
     of_socket = [step for step in session.steps if step.at.socket == latest.at.socket]
-    alike = [step for step in of_socket if session.edits or step.item_key == latest.item_key]
-    return any(step is latest for step in repeats(rules, session, alike))
+    same_item_steps = [step for step in of_socket if session.edits or step.item_key == latest.item_key]
+    return any(step is latest for step in repeats(rules, session, same_item_steps))
 
 
 def repeats(rules: Rules, session: Session, steps: Iterable[StepRecord] | None = None) -> Sequence[StepRecord]:
@@ -129,10 +129,10 @@ def repeats(rules: Rules, session: Session, steps: Iterable[StepRecord] | None =
         if item is not None or step.at.item is None:
             visits.setdefault((step.socket, item), []).append(step)
     repeated: list[StepRecord] = []
-    for alike in visits.values():
+    for item_steps in visits.values():
         before: dict[str | None, set[tuple[str, str]]] = {}
-        for step in alike if len(alike) > 1 else ():
-            texts, about = _said(step), step.at.item
+        for step in item_steps if len(item_steps) > 1 else ():
+            texts, about = _labelled_texts(step), step.at.item
             known = before.setdefault(None if about is None else compact(about.value), set())
             if texts & known:
                 repeated.append(step)
@@ -140,7 +140,7 @@ def repeats(rules: Rules, session: Session, steps: Iterable[StepRecord] | None =
     return sorted(repeated, key=lambda step: step.number)
 
 
-def _said(step: StepRecord) -> _Said:
+def _labelled_texts(step: StepRecord) -> _LabelledTexts:
     turn = step.turns[-1]
     if turn.mode == "correction" or (turn.reading is not None and not turn.reading.accepted):
         return frozenset()
@@ -174,7 +174,7 @@ def _size(value: JSON) -> int:
     return len(value.strip()) if isinstance(value, str) else 0 if value is None else len(compact(value))
 
 
-def _spoken(rules: Rules, session: Session) -> Iterator[CastWarning]:
+def _answer_warnings(rules: Rules, session: Session) -> Iterator[CastWarning]:
     repeated = {step.number for step in repeats(rules, session)}
     for step in session.steps:
         if step.number in repeated:
@@ -222,10 +222,10 @@ def _route_warnings(
                 warnings.append(verdict)
             elif verdict is not None and item is not None:
                 open_verdicts[item] = verdict
-        warnings += _unmatched(rules, decision)
+        warnings += _unmatched_result_warnings(rules, decision)
     warnings += open_verdicts.values()
     warnings += [last] if last is not None else []
-    warnings += _empty_loops(rules, empty, visited)
+    warnings += _empty_loop_warnings(rules, empty, visited)
     return tuple(sorted(warnings, key=lambda warning: (warning.step or 0, _CODES.index(warning.code))))
 
 
@@ -342,15 +342,15 @@ def _inner_list(
     if len(outer) == 1:
         later = (edit for edit in session.edits if edit.step >= steps[-1].number)
         moved = moved_by(rules, later, outer_item.id)
-        now = moved and item_at(outer_walk, list_at(outer_walk.iterator.items, session.state), moved[1])
-        if not now:
+        current_item = moved and item_at(outer_walk, list_at(outer_walk.iterator.items, session.state), moved[1])
+        if not current_item:
             return
-        is_new = _identities(now.value).isdisjoint(_identities(outer_item.value))
+        is_new = _identities(current_item.value).isdisjoint(_identities(outer_item.value))
         if session.edits or is_new:
             alias = next(alias for alias in outer_walk.paths if walk.list_path[: len(alias)] == alias)
-            held = get_path(now.value, walk.list_path[len(alias) :])
+            held = get_path(current_item.value, walk.list_path[len(alias) :])
             items = held if isinstance(held, list) else []
-        outer_item = now
+        outer_item = current_item
     yield outer_item, items, is_new
 
 
@@ -360,12 +360,12 @@ def _visited_identities(session: Session, cursor: str, outer: tuple[Place, ...])
     After an edit, which can move inner items, visits in any outer item and at any index are included.
     """
     visited: defaultdict[int, set[str]] = defaultdict(set)
-    anywhere: set[str] = set()
+    all_identities: set[str] = set()
     for item in (step.at.item for step in session.steps):
         if item is not None and item.cursor == cursor and (item.outer == outer or (outer and session.edits)):
             visited[item.position] |= _identities(item.value)
-            anywhere |= visited[item.position]
-    return defaultdict(lambda: anywhere) if outer and session.edits else visited
+            all_identities |= visited[item.position]
+    return defaultdict(lambda: all_identities) if outer and session.edits else visited
 
 
 def _identities(entry: JSON) -> set[str]:
@@ -390,7 +390,7 @@ def _unanswered_verdict_warning(rules: Rules, decision: Decision) -> CastWarning
     return CastWarning("unanswered-verdict", message, decision.socket, decision.step, decision.item_key)
 
 
-def _unmatched(rules: Rules, decision: Decision) -> list[CastWarning]:
+def _unmatched_result_warnings(rules: Rules, decision: Decision) -> list[CastWarning]:
     if decision.by != "implied end" or decision.socket is None:
         return []
     about = (decision.socket, decision.step, decision.item_key)
@@ -405,33 +405,33 @@ def _unmatched(rules: Rules, decision: Decision) -> list[CastWarning]:
     return []
 
 
-def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: set[str]) -> list[CastWarning]:
+def _empty_loop_warnings(rules: Rules, empty: list[tuple[Decision, Passed]], visited: set[str]) -> list[CastWarning]:
     sockets_behind: dict[str, tuple[str, ...]] = {}
     warnings = []
     for decision, passed in empty:
-        never: tuple[str, ...] = ()
+        unvisited_sockets: tuple[str, ...] = ()
         if passed.loop is not None:
             if passed.loop not in sockets_behind:
                 sockets_behind[passed.loop] = _sockets_behind_exits(rules, passed.loop)
-            never = tuple(socket for socket in sockets_behind[passed.loop] if socket not in visited)
+            unvisited_sockets = tuple(socket for socket in sockets_behind[passed.loop] if socket not in visited)
         skipped_name = f"loop {passed.loop}" if passed.loop is not None else passed.socket
-        skipped = f"; {', '.join(never)} never ran" if never else ""
+        skipped = f"; {', '.join(unvisited_sockets)} never ran" if unvisited_sockets else ""
         message = f"{skipped_name} was skipped, because its list is empty{skipped}"
-        warnings.append(CastWarning("empty-loop", message, passed.socket, decision.step, None, never))
+        warnings.append(CastWarning("empty-loop", message, passed.socket, decision.step, None, unvisited_sockets))
     return warnings
 
 
 def _sockets_behind_exits(rules: Rules, loop: str) -> tuple[str, ...]:
     """Return the sockets that the cast can reach from its entry socket only through the exits of a loop."""
-    sockets_behind = _from_entry(rules) - _from_entry(rules, loop)
+    sockets_behind = _sockets_from_entry(rules) - _sockets_from_entry(rules, loop)
     return tuple(socket for socket in rules.graph.sockets if socket in sockets_behind)
 
 
-def _from_entry(rules: Rules, but: str | None = None) -> set[str]:
+def _sockets_from_entry(rules: Rules, excluded_loop: str | None = None) -> set[str]:
     graph = rules.graph
     targets = {socket.id: [edge.to for edge in socket.edges] for socket in graph.sockets.values()}
     for loop in graph.loops.values():
-        for route in loop.routes if loop.id != but else ():
+        for route in loop.routes if loop.id != excluded_loop else ():
             targets[route.source].append(route.target)
     return reachable_from([graph.entry], targets)
 
@@ -496,14 +496,14 @@ def our_reason(session: Session, step: Transition | None, recorded_error: str = 
         return "the entry socket of the loadout comes first" if not session.steps else "the socket has not answered yet"
     if decision.issues:
         return f"the output of {decision.socket} cannot be used: {summarize_issues(decision.issues, 5)}"
-    reason = _choice(decision)
+    reason = _choice_reason(decision)
     if step is not None and step.decision is not None and step.decision.skipped_sockets:
         reason += f"; skipped because no item is left: {', '.join(step.decision.skipped_sockets)}"
-    limit = _limit(session.state, decision, recorded_error)
+    limit = _limit_reason(session.state, decision, recorded_error)
     return f"{limit}; {reason}" if limit else reason
 
 
-def _choice(decision: Decision) -> str:
+def _choice_reason(decision: Decision) -> str:
     chosen = decision.chosen
     if chosen is None:
         return f"{decision.socket} has no matching edge or exit, so {decision.target or 'end'} follows"
@@ -511,7 +511,7 @@ def _choice(decision: Decision) -> str:
     return f"the first matching {chosen.kind} of {decision.socket} is the {chosen.kind} to {chosen.to}: {reason}"
 
 
-def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | None:
+def _limit_reason(state: CastState, decision: Decision, recorded_error: str) -> str | None:
     """Return the reason if the recording stopped at a limit and this engine does not; None for other errors.
 
     This engine counts some limits differently (R18) and does not have others (R21).

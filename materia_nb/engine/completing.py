@@ -101,7 +101,7 @@ def complete(
     advanced = fact = None
     if socket_rules.socket.advance is not None:
         fact = _advance(socket_rules, socket_rules.socket.advance, draft, visit.item, result)
-        advanced = _advanced(fact, draft, visit.item)
+        advanced = _completed_item(fact, draft, visit.item)
     unrouted = Unrouted(
         result,
         draft.last_output or "",
@@ -151,12 +151,12 @@ def _choose_next(
 ) -> Transition:
     """Choose the next socket, or stop the cast if the budget is used up (R20)."""
     if limited(draft.budget):
-        told_of_budget, over = check_budget(rules, draft, visit)
-        events += told_of_budget
-        if over:
+        budget_events, failure = check_budget(rules, draft, visit)
+        events += budget_events
+        if failure:
             draft.unrouted = unrouted
             decision = decision_of(visit, "budget", None, reading, applied, result=unrouted.result)
-            return stop_cast(draft, over, visit, reading, decision, events=events)
+            return stop_cast(draft, failure, visit, reading, decision, events=events)
     return route(rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
 
@@ -261,7 +261,7 @@ def _advance(
     return AdvanceFact(advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived)
 
 
-def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | None:
+def _completed_item(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | None:
     """Return the item that ``advance`` completed, or None if the cursor did not move.
 
     The completed item is the item of the visit, one of its outer items, or an item of another cursor.

@@ -143,7 +143,7 @@ def capture(
         target,
         item.id if item else None,
         item.label if item else None,
-        _reason(unrouted.context, unrouted.text),
+        _rework_reason(unrouted.context, unrouted.text),
         step,
     )
     same = [old for old in follow_ups if old.target == target and old.item == entry.item]
@@ -172,7 +172,7 @@ def shown_to(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -
     return chosen[::-1]
 
 
-def _reason(context: str | None, output: str) -> str:
+def _rework_reason(context: str | None, output: str) -> str:
     line = " ".join(context.split()) if context else ""
     if line:
         return cut_to(line, _REASON_CHARS)
@@ -313,42 +313,42 @@ def bounded(text: str, max_chars: int) -> tuple[str, str]:
 
 def state_json(data: Mapping[str, JSON], max_chars: int = STATE_CHARS) -> str:
     """Return the state as JSON of at most ``max_chars`` characters: shorten long strings first, then omit entries."""
-    return _whole(data, "", max_chars) or _within(data, "", max_chars)
+    return _complete_json(data, "", max_chars) or _shortened_json(data, "", max_chars)
 
 
-def _whole(value: JSON, pad: str, room: int) -> str | None:
+def _complete_json(value: JSON, indent: str, room: int) -> str | None:
     """Return a complete value as JSON with shortened strings, or None as soon as it does not fit into ``room``."""
     if isinstance(value, str):
         text = encode_basestring(middle(value, STRING_CHARS))
     elif not isinstance(value, (dict, list)) or not value:
         text = pretty(whole_floats_as_integers(value))
     else:
-        inner, lines, left = f"{pad}  ", [], room - 2 * len(pad) - 4
+        inner, lines, left = f"{indent}  ", [], room - 2 * len(indent) - 4
         if len(value) * (len(inner) + 3) > left:  # each member takes a line
             return None
-        for head, child in _children(value):
-            text_of = _whole(child, inner, left - len(head) - 2)
+        for head, child in _members(value):
+            text_of = _complete_json(child, inner, left - len(head) - 2)
             if text_of is None:
                 return None
             lines.append(head + text_of)
             left -= len(inner) + len(head) + len(text_of) + 2
-        text = _enclosed(value, lines, pad)
+        text = _in_brackets(value, lines, indent)
     return text if len(text) <= room else None
 
 
-def _within(value: JSON, pad: str, room: int) -> str:
+def _shortened_json(value: JSON, indent: str, room: int) -> str:
     """Return the part of a long value that fits into ``room``, as valid JSON; "" if not even a note fits."""
     if isinstance(value, str):
         return _short_string(value, room)
     if not isinstance(value, (dict, list)):
         return ""
-    inner, lines = f"{pad}  ", list[str]()
-    left = room - 2 * len(pad) - NOTICE_CHARS
-    for head, child in _children(value):
+    inner, lines = f"{indent}  ", list[str]()
+    left = room - 2 * len(indent) - NOTICE_CHARS
+    for head, child in _members(value):
         space = left - len(inner) - len(head) - 2
-        text = _whole(child, inner, space)
+        text = _complete_json(child, inner, space)
         if text is None:
-            text = _within(child, inner, space) if space >= NOTICE_CHARS else ""
+            text = _shortened_json(child, inner, space) if space >= NOTICE_CHARS else ""
             lines += [head + text] if text else []
             break
         lines.append(head + text)
@@ -357,11 +357,11 @@ def _within(value: JSON, pad: str, room: int) -> str:
     if missing:
         notice = f"{missing} of {len(value)} entries omitted"
         lines.append(f'"…": "{notice}"' if isinstance(value, dict) else f'"… {notice}"')
-    text = _enclosed(value, lines, pad)
+    text = _in_brackets(value, lines, indent)
     return text if len(text) <= room else ""
 
 
-def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
+def _members(value: JSON) -> Iterator[tuple[str, JSON]]:
     """Yield each member of an object or list with the JSON text that precedes the member."""
     if isinstance(value, dict):
         yield from ((f"{encode_basestring(key)}: ", child) for key, child in value.items())
@@ -369,9 +369,9 @@ def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
         yield from (("", child) for child in value)
 
 
-def _enclosed(value: JSON, lines: list[str], pad: str) -> str:
+def _in_brackets(value: JSON, lines: list[str], indent: str) -> str:
     start, end = "{}" if isinstance(value, dict) else "[]"
-    return f"{start}\n{pad}  " + f",\n{pad}  ".join(lines) + f"\n{pad}{end}"
+    return f"{start}\n{indent}  " + f",\n{indent}  ".join(lines) + f"\n{indent}{end}"
 
 
 def _short_string(text: str, room: int) -> str:

@@ -262,7 +262,7 @@ def by_hand(rules: Rules, session: Session, ts: int) -> Events:
 
     Refused if the cast stopped in its lanes.
     """
-    _not_in_lanes(session)
+    _refuse_stop_in_lanes(session)
     return recovery.by_hand(rules, session.state).events_from(session.state, ts)
 
 
@@ -273,7 +273,7 @@ def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Event
     return first if waits else (*first, *in_lane(rules, session, name, by_hand, ts))
 
 
-def _not_in_lanes(session: Session) -> None:
+def _refuse_stop_in_lanes(session: Session) -> None:
     if lanes_at_work(session) is not None:
         raise MateriaError(
             "The cast stopped in its lanes.",
@@ -287,8 +287,8 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
 
     Refused if the cast stopped in its lanes.
     """
-    _needs_note(note)
-    _not_in_lanes(session)
+    _require_note(note)
+    _refuse_stop_in_lanes(session)
     step = recovery.skip(rules, session.state)
     first, *rest = step.events_from(session.state, ts)
     assert isinstance(first, ev.SocketSkipped)  # noqa: S101 - the first event of a skip
@@ -300,7 +300,7 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
 
     ``note`` is the required reason.
     """
-    _needs_note(note)
+    _require_note(note)
     recovery.needs_stopped(session.state)
     visit = session.state.at
     items = session.state.data.get(WORK_ITEMS)
@@ -319,7 +319,7 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     return (*given_up, event)
 
 
-def _needs_note(note: str) -> None:
+def _require_note(note: str) -> None:
     if not note.strip():
         raise MateriaError("The note is missing.", hint="give the reason in a few words", kind="usage")
 
@@ -353,7 +353,7 @@ def record_in_turn(rules: Rules, session: Session, event: ev.AboutEvent, ts: int
 def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
     """Ask the agent to change its draft."""
     visit = waiting(session)
-    _needs_decided(session)
+    _require_decided_calls(session)
     if visit.mode != "draft" or not visit.drafts:
         raise MateriaError(
             f"{visit.socket} has no draft to refine.",
@@ -366,7 +366,7 @@ def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
 def finalize(rules: Rules, session: Session, ts: int) -> Events:
     """Ask the agent for the final result of its draft."""
     visit = waiting(session)
-    _needs_decided(session)
+    _require_decided_calls(session)
     return (ev.RefinementFinal(about=routing.about(rules, visit), ts=ts),)
 
 
@@ -403,30 +403,30 @@ def edit_state(
     Lists without an entry in ``list_edits`` are compared item by item to find their changes.
     """
     before = session.state
-    _no_lanes(session)
+    _refuse_edit_with_lanes(session)
     if before.status == "complete":
         raise MateriaError(
             "The cast is complete.", hint="go back to an earlier step with back STEP, or fork the cast", kind="over"
         )
     try:
-        laid = edit_lists(rules, before, data, list_edits)
-        patch = edit.patch_between(before.data, laid.data)
-        inverse = edit.patch_between(laid.data, before.data)
+        edited = edit_lists(rules, before, data, list_edits)
+        patch = edit.patch_between(before.data, edited.data)
+        inverse = edit.patch_between(edited.data, before.data)
     except RecursionError as error:
         raise nested_too_deeply() from error
-    if not patch and not laid.said and laid.state == before:
+    if not patch and not edited.said and edited.state == before:
         return ()
-    lists = {path: list_edit.as_json() for path, list_edit in laid.lists.items()}
+    lists = {path: list_edit.as_json() for path, list_edit in edited.lists.items()}
     step = before.steps
-    return (ev.StateEdited(patch=patch, inverse=inverse, step=step, lists=lists, said=laid.said, ts=ts),)
+    return (ev.StateEdited(patch=patch, inverse=inverse, step=step, lists=lists, said=edited.said, ts=ts),)
 
 
 def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Events:
     """Change one part of the waiting prompt. An interrupted prompt is changed and sent again."""
     state = session.state
     failure = state.failure
-    cut_short = state.at if failure is not None and failure.again and state.status != "waiting" else None
-    visit, prompt = cut_short or waiting(session), session.prompt
+    interrupted = state.at if failure is not None and failure.again and state.status != "waiting" else None
+    visit, prompt = interrupted or waiting(session), session.prompt
     if prompt is None or rules.sockets[visit.socket].socket.is_utility:
         raise MateriaError(
             f"{visit.socket} is a utility and has no prompt.",
@@ -440,10 +440,10 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
             kind="prompt",
         )
     changed = reworded(prompt, part, text)
-    opened = retry_turn(rules, session, ts) if cut_short is not None else ()
+    retry_events = retry_turn(rules, session, ts) if interrupted is not None else ()
     if changed == prompt:
-        return opened
-    return (*opened, ev.PromptEdited(about=routing.about(rules, visit), part=part, text=text, ts=ts))
+        return retry_events
+    return (*retry_events, ev.PromptEdited(about=routing.about(rules, visit), part=part, text=text, ts=ts))
 
 
 def undo(rules: Rules, session: Session, ts: int) -> Events:
@@ -459,7 +459,7 @@ def undo(rules: Rules, session: Session, ts: int) -> Events:
     return (ev.EditUndone(ts=ts),)
 
 
-def _no_lanes(session: Session) -> None:
+def _refuse_edit_with_lanes(session: Session) -> None:
     """Refuse an edit while the cast has lanes, because the lanes work on copies of the state."""
     if (at_work := lanes_at_work(session)) is not None:
         raise MateriaError(
@@ -471,7 +471,7 @@ def _no_lanes(session: Session) -> None:
 
 def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_edits: bool = False) -> Events:
     """Correct the output of the last step, then apply later edits again unless ``discard_edits`` is True (R71)."""
-    _no_lanes(session)
+    _refuse_edit_with_lanes(session)
     record = session.steps[-1] if session.steps else None
     if record is None or not record.turns or session.state.status == "waiting":
         raise MateriaError(
@@ -493,7 +493,7 @@ def edit_output(rules: Rules, session: Session, text: str, ts: int, *, discard_e
         return corrected
     if edit.raised(session.state) > edit.raised(record.before):
         raise _edits_lost("the raised limit", len(edits) + 1, "")
-    return _with_edits(rules, session, corrected, edits, ts)
+    return _reapply_edits(rules, session, corrected, edits, ts)
 
 
 def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edits: bool = False) -> Events:
@@ -511,10 +511,10 @@ def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edi
     edits, unfit = edit.edits_since(rules, session, number), edit.unfit_since(rules, session, number)
     if unfit:
         raise _edits_lost(unfit[0], len(edits) + len(unfit), "")
-    return _with_edits(rules, session, back, edits, ts)
+    return _reapply_edits(rules, session, back, edits, ts)
 
 
-def _with_edits(rules: Rules, session: Session, events: Events, edits: Sequence[Edit], ts: int) -> Events:
+def _reapply_edits(rules: Rules, session: Session, events: Events, edits: Sequence[Edit], ts: int) -> Events:
     """Return ``events``, followed by events that apply ``edits`` again to the resulting state."""
     if not edits:
         return events
@@ -594,7 +594,7 @@ def waiting(session: Session) -> Visit:
     return waiting_visit(session.state)
 
 
-def _needs_decided(session: Session) -> None:
+def _require_decided_calls(session: Session) -> None:
     if asking(session):
         raise MateriaError(
             "Tool calls wait for your approval.",

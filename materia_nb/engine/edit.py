@@ -35,14 +35,14 @@ from materia_nb.jsonvalue import (
 )
 
 VERDICTS: Final = ("good", "bad", "unsure")
-_MOST_TAGS: Final = 20
-_NOTE_CHARS: Final = 10_000
+_MAX_TAGS: Final = 20
+_MAX_NOTE_CHARS: Final = 10_000
 # A letter first: the ids of casts begin with a digit, so a name is never the beginning of one.
-_NAME: Final = re.compile(r"[^\W\d_][\w .-]{0,63}")
-_TAG: Final = re.compile(r"\w[\w.:+-]{0,39}")
-_TAKEN: Final = frozenset({"latest", "end"})
+_NAME_PATTERN: Final = re.compile(r"[^\W\d_][\w .-]{0,63}")
+_TAG_PATTERN: Final = re.compile(r"\w[\w.:+-]{0,39}")
+_RESERVED_NAMES: Final = frozenset({"latest", "end"})
 
-_COMPARED: Final = 20_000
+_MAX_COMPARED_CHARS: Final = 20_000
 """Maximum length of a list that is compared item by item, in characters of JSON; longer lists are replaced whole."""
 
 
@@ -142,14 +142,14 @@ def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
         raise MateriaError("The edit abandoned an item that was in progress.", kind="edit")
     paths = [tuple(path.split(".")) for path in lost.lists]
     pointers = (change[name] for change in lost.patch for name in ("path", "from") if name in change)
-    paths += (_to_list(lost.before.data, pointer_keys(pointer)) for pointer in pointers)
+    paths += (_path_to_list(lost.before.data, pointer_keys(pointer)) for pointer in pointers)
     for path in paths:
         if not same(get_path(data, path), get_path(lost.before.data, path)):
             raise MateriaError(f"{'.'.join(path)} was different when the edit was made.", kind="edit")
     return patched(data, lost.patch)
 
 
-def _to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
+def _path_to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
     """Return a path up to its first list, because an index is valid only for one version of the list."""
     for depth, key in enumerate(keys):
         if not isinstance(data, dict):
@@ -197,13 +197,13 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
         elif not same(old, new):
             short = _is_short_list(old) and _is_short_list(new)
             items = jsonpatch.make_patch({"": old}, {"": new}).patch if short else ()
-            if short and _produces(items, {"": old}, {"": new}):
+            if short and _patch_produces(items, {"": old}, {"": new}):
                 yield from (_prefixed(pointer, change) for change in items)
             else:
                 yield {"op": "replace", "path": pointer, "value": new}
 
 
-def _produces(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) -> bool:
+def _patch_produces(patch: Sequence[Mapping[str, JSON]], before: JSON, after: JSON) -> bool:
     """Return True if a patch turns ``before`` into ``after``.
 
     A patch that moves values between nested lists may produce a different result.
@@ -222,7 +222,7 @@ def _prefixed(path: str, change: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _is_short_list(value: JSON) -> bool:
-    return isinstance(value, list) and len(compact(value)) <= _COMPARED
+    return isinstance(value, list) and len(compact(value)) <= _MAX_COMPARED_CHARS
 
 
 def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:
@@ -302,13 +302,13 @@ def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Sessio
 _VISIT_FIELDS: Final = ("steps", "prompt", "wish", "spoken", "calls", "asking", "noted_before", "spent")
 
 
-def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
+def _edit_undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     if not session.edits:
         raise Unfit(event, "no edit can be undone")
     last = session.edits[-1]
-    then = last.visit
-    if then is not None:  # the visit ended with the edit: its record and its conversation are as they were
-        session = session._replace(**{name: getattr(then, name) for name in _VISIT_FIELDS})
+    session_before = last.visit
+    if session_before is not None:  # the visit ended with the edit: its record and its conversation are as they were
+        session = session._replace(**{name: getattr(session_before, name) for name in _VISIT_FIELDS})
     session = session._replace(state=last.before, edits=session.edits[:-1])
     return session if last.asked is None else _with_waiting_prompt(session, last.asked)
 
@@ -353,8 +353,8 @@ def relabelled(
     Raises:
         MateriaError: an invalid name, tag, note or verdict (``bad_label``).
     """
-    tags = [tag_ for tag_ in before.tags if tag_ not in set(_tags_in(untag))]
-    tags += [tag_ for tag_ in _tags_in(tag) if tag_ not in tags]
+    tags = [tag_name for tag_name in before.tags if tag_name not in set(_tags_in(untag))]
+    tags += [tag_name for tag_name in _tags_in(tag) if tag_name not in tags]
     new_label = Label(
         before.name if name is None else name.strip(),
         tuple(tags),
@@ -374,25 +374,26 @@ def _tags_in(tags: str | Iterable[str]) -> list[str]:
 
 
 def _check_label(label: Label) -> None:
-    if label.name and (not _NAME.fullmatch(label.name) or label.name in _TAKEN):
+    if label.name and (not _NAME_PATTERN.fullmatch(label.name) or label.name in _RESERVED_NAMES):
         raise _bad_label(
             f"{label.name[:80]!r} is not a valid name.",
             "start with a letter; use only letters, digits, spaces, dots, dashes and underscores; at most 64 characters",
         )
     for tag in label.tags:
-        if not _TAG.fullmatch(tag):
+        if not _TAG_PATTERN.fullmatch(tag):
             raise _bad_label(
                 f"{tag[:80]!r} is not a valid tag.",
                 "use one word of letters, digits and . : + - _, at most 40 characters",
             )
-    if len(label.tags) > _MOST_TAGS:
+    if len(label.tags) > _MAX_TAGS:
         raise _bad_label(
-            f"The label would have {len(label.tags)} tags, but at most {_MOST_TAGS} are allowed.",
+            f"The label would have {len(label.tags)} tags, but at most {_MAX_TAGS} are allowed.",
             "remove some tags with untag",
         )
-    if len(label.note) > _NOTE_CHARS:
+    if len(label.note) > _MAX_NOTE_CHARS:
         raise _bad_label(
-            f"The note has {len(label.note):,} characters, but at most {_NOTE_CHARS:,} are allowed.", "shorten the note"
+            f"The note has {len(label.note):,} characters, but at most {_MAX_NOTE_CHARS:,} are allowed.",
+            "shorten the note",
         )
     if label.verdict and label.verdict not in VERDICTS:
         raise _bad_label(f"{label.verdict[:80]!r} is not a verdict.", did_you_mean(label.verdict, VERDICTS))
@@ -405,7 +406,7 @@ def _bad_label(message: str, hint: str) -> MateriaError:
 EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
     ev.StateEdited: _state_edited,
     ev.PromptEdited: _prompt_edited,
-    ev.EditUndone: _undone,
+    ev.EditUndone: _edit_undone,
     ev.Labelled: _labelled,
 }
 """Function that applies each edit event, by the event class, for :func:`materia_nb.engine.evolve.evolve`."""

@@ -46,7 +46,7 @@ _MAX_ROUNDS: Final = 3
 def turn_facts(rules: Rules, state: StateView, visit: Visit) -> TurnFacts:
     """Return the facts of the current turn for a protocol."""
     socket_rules = rules.sockets[visit.socket]
-    rounds, max_rounds = _rounds(rules, state, visit)
+    rounds, max_rounds = _rework_rounds(rules, state, visit)
     return TurnFacts(
         meta={
             "step_id": visit.socket,
@@ -82,7 +82,7 @@ def assignment_for(rules: Rules, socket_rules: SocketRules, state: StateView) ->
     if "assignment" not in socket_rules.protocol.overridden:
         return {}
     socket = socket_rules.socket
-    provider, colon, _ = (socket.materia.model or "").partition(":")
+    provider, separator, _ = (socket.materia.model or "").partition(":")
     task = Task(
         f"{socket.materia.label}: {state.request}",
         agent_id(state.request, socket.id),
@@ -90,7 +90,7 @@ def assignment_for(rules: Rules, socket_rules: SocketRules, state: StateView) ->
         socket.assignment,
         state.knowledge,
         rules.session,
-        provider if colon else "",
+        provider if separator else "",
     )
     return socket_rules.protocol.assignment(task)
 
@@ -109,7 +109,7 @@ def agent_id(request: str, socket: str) -> str:
     return "a" + hashlib.sha256(f"{request}\0{socket}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def _rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
+def _rework_rounds(rules: Rules, state: StateView, visit: Visit) -> tuple[int, int]:
     """Return the number of times that the socket has sent work back, and the maximum number.
 
     Inside an item, cycles are counted if the edge has no ``maxTraversals``.
@@ -160,18 +160,18 @@ def enter(rules: Rules, state: CastState) -> Transition:
         if draft.lane is not None and target not in draft.lane.sockets:
             return _end_of_lane(draft, draft.lane, passed)
         if target == END or (passed and any(target == skip.socket for skip in passed)):
-            return _ended(draft, passed)
-        if rules.graph.regions and (region := _without_items(rules, draft, target)) is not None:
+            return _complete_cast(draft, passed)
+        if rules.graph.regions and (region := _region_without_items(rules, draft, target)) is not None:
             draft.next = region.exit
             passed.append(Passed(target, region.loop, 0, None, region.exit))
             continue
         socket_rules = rules.sockets[target]
         if socket_rules.walk is None or socket_rules.items is None:
             show_only(draft)
-            return _visit(rules, socket_rules, state, draft, None, passed)
+            return _begin_visit(rules, socket_rules, state, draft, None, passed)
         item = begin_item(socket_rules.walk, socket_rules.items, draft)
         if item is not None:
-            return _visit(rules, socket_rules, state, draft, item, passed)
+            return _begin_visit(rules, socket_rules, state, draft, item, passed)
         iterator = socket_rules.walk.iterator
         route = None if draft.detours else rules.empty_exit(socket_rules.socket)
         if draft.detours:  # the target has no item, so the detour is over
@@ -182,7 +182,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
         passed.append(Passed(target, iterator.loop, entries, route.edge_id if route else None, draft.next))
 
 
-def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
+def _region_without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
     """Return the region to leave through its exit because its generator made no items (P6); otherwise None."""
     region = rules.graph.regions.get(draft.last_socket or "")
     if region is None or draft.lane is not None or target != region.first:
@@ -190,7 +190,7 @@ def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
     return None if list_at(f"state.{WORK_ITEMS}", draft) else region
 
 
-def _ended(draft: Draft, passed: list[Passed]) -> Transition:
+def _complete_cast(draft: Draft, passed: list[Passed]) -> Transition:
     show_only(draft)
     draft.status, draft.next = "complete", None
     return Transition(draft.done(), (CastEnd(ok=True),), _passed_loops(draft.steps, passed, END) if passed else None)
@@ -207,7 +207,7 @@ def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition
     """
     at = draft.cursors.get(lane.cursor, 0)
     if at not in lane.indexes:
-        return _ended(draft, passed)
+        return _complete_cast(draft, passed)
     left = len(lane.indexes) - lane.indexes.index(at)
     failure = Failure(
         "stream_left",
@@ -218,7 +218,7 @@ def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition
     return stop_cast(draft, failure)
 
 
-def _visit(
+def _begin_visit(
     rules: Rules,
     socket_rules: SocketRules,
     before: CastState,
@@ -269,13 +269,13 @@ class EntryPrompt(Prompt):
         self._rules, self._number = rules, number
         self._before = before
 
-    def _written(self) -> Prompt:
+    def _assemble(self) -> Prompt:
         past = self._before
         before = past if isinstance(past, CastState) else past.before(self._number)
         return prompt_for(self._rules, enter(self._rules, before).state)
 
     def __eq__(self, other: object) -> bool:
-        return self._written() == other  # so that the prompt is assembled once, not for each attribute
+        return self._assemble() == other  # so that the prompt is assembled once, not for each attribute
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -283,12 +283,12 @@ class EntryPrompt(Prompt):
         """Assemble the prompt when one of its attributes is read."""
         if name not in Prompt.__slots__:
             raise AttributeError(name)
-        return getattr(self._written(), name)
+        return getattr(self._assemble(), name)
 
     @property
     def text(self) -> str:
         """The prompt as the agent reads it."""
-        return self._written().text
+        return self._assemble().text
 
 
 def prompt_for(rules: Rules, state: CastState) -> Prompt:

@@ -80,15 +80,15 @@ class _Recorded:
         raise AttributeError(f"{name} of an event cannot be set")
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._compared() == other._compared()
+        return type(self) is type(other) and self._compared_fields() == other._compared_fields()
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _compared(self) -> dict[str, Any]:
+    def _compared_fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.defaults if name not in _NOT_COMPARED}
 
     def __repr__(self) -> str:
-        fields = {name: value for name, value in self._compared().items() if value != self.defaults[name]}
+        fields = {name: value for name, value in self._compared_fields().items() if value != self.defaults[name]}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
 
 
@@ -692,18 +692,18 @@ class Transition(NamedTuple):
         return (carrying, *[event.replace(ts=ts) for event in rest]) if rest else (carrying,)
 
 
-class _Form(NamedTuple):
+class _Conversion(NamedTuple):
     """Conversion of a field's value to JSON and back. ``read`` raises ValueError for an invalid value."""
 
     write: Callable[[Any], JSON]
     read: Callable[[JSON], Any]
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
-def _is(*types: type) -> Callable[[JSON], Any]:
+def _exactly(*types: type) -> Callable[[JSON], Any]:
     """Return a reader that accepts only values of exactly these types; for example, true is not a number."""
 
     def read(value: JSON) -> Any:
@@ -714,13 +714,13 @@ def _is(*types: type) -> Callable[[JSON], Any]:
     return read
 
 
-def _object(value: JSON) -> Any:
+def _read_object(value: JSON) -> Any:
     if not isinstance(value, dict):
         raise ValueError(value)  # noqa: TRY004 - one kind of error for all
     return value
 
 
-def _each(form: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
+def _list_reader(form: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
     def read(value: JSON) -> Any:
         if not isinstance(value, list):
             raise ValueError(value)  # noqa: TRY004
@@ -729,33 +729,33 @@ def _each(form: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
     return read
 
 
-def _call(value: JSON) -> ToolCall:
+def _read_call(value: JSON) -> ToolCall:
     if (call := call_from(value)) is None:
         raise ValueError(value)
     return call
 
 
-def _one_of(*choices: str) -> _Form:
+def _one_of(*choices: str) -> _Conversion:
     def read(value: JSON) -> Any:
         if value not in choices:
             raise ValueError(value)
         return value
 
-    return _Form(_same, read)
+    return _Conversion(_unchanged, read)
 
 
-_FORMS: Final[Mapping[str, _Form]] = {
-    "str": _Form(_same, _is(str)),
-    "int": _Form(_same, _is(int)),
-    "float": _Form(_same, _is(int, float)),
-    "bool": _Form(_same, _is(bool)),
-    "JSON": _Form(_same, _same),
-    "Mapping[str, JSON]": _Form(dict, _object),
-    "tuple[str, ...]": _Form(list, _each(_is(str))),
-    "tuple[Mapping[str, JSON], ...]": _Form(list, _each(_object)),
-    "ToolCall": _Form(lambda call: call.as_json(), _call),
-    "tuple[ToolCall, ...]": _Form(lambda calls: [call.as_json() for call in calls], _each(_call)),
-    "Usage": _Form(Usage.as_json, Usage.read),
+_CONVERSIONS: Final[Mapping[str, _Conversion]] = {
+    "str": _Conversion(_unchanged, _exactly(str)),
+    "int": _Conversion(_unchanged, _exactly(int)),
+    "float": _Conversion(_unchanged, _exactly(int, float)),
+    "bool": _Conversion(_unchanged, _exactly(bool)),
+    "JSON": _Conversion(_unchanged, _unchanged),
+    "Mapping[str, JSON]": _Conversion(dict, _read_object),
+    "tuple[str, ...]": _Conversion(list, _list_reader(_exactly(str))),
+    "tuple[Mapping[str, JSON], ...]": _Conversion(list, _list_reader(_read_object)),
+    "ToolCall": _Conversion(lambda call: call.as_json(), _read_call),
+    "tuple[ToolCall, ...]": _Conversion(lambda calls: [call.as_json() for call in calls], _list_reader(_read_call)),
+    "Usage": _Conversion(Usage.as_json, Usage.read),
     "Decided": _one_of("once", "always", "denied"),
     "LaneEnd": _one_of("accepted", "failed", "interrupted"),
 }
@@ -769,18 +769,20 @@ class Field(NamedTuple):
 
     name: str
     key: str
-    form: _Form
+    form: _Conversion
     default: Any
 
 
-def _camel(name: str) -> str:
+def _camel_case(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def _fields(event: type[Event]) -> dict[str, Field]:
     return {
-        _camel(name): Field(name, _camel(name), _FORMS[form.removesuffix(" | None")], event.defaults[name])
+        _camel_case(name): Field(
+            name, _camel_case(name), _CONVERSIONS[form.removesuffix(" | None")], event.defaults[name]
+        )
         for name, form in event.forms.items()
         if name not in ("ts", "about", "transition")
     }
@@ -802,7 +804,7 @@ def to_json(event: Event) -> dict[str, JSON]:
         value = given.get(name, default)
         if value is None or (not value and (value == {} or (name in _LEFT_OUT and value in ((), "")))):
             continue
-        data[key] = value if form.write is _same else form.write(value)
+        data[key] = value if form.write is _unchanged else form.write(value)
     return data
 
 
@@ -836,7 +838,7 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool
     if event in _ABOUT:
         fields["about"] = about
     for name in event.needed - fields.keys():
-        raise _damaged(kind, _camel(name), "is missing")
+        raise _damaged(kind, _camel_case(name), "is missing")
     return event(**fields)
 
 

@@ -90,7 +90,7 @@ def without_approvals(session: Session) -> Session:
     return session._replace(state=state, allowed=frozenset())
 
 
-def _carried(session: Session, event: Event) -> Transition | None:
+def _live_transition(session: Session, event: Event) -> Transition | None:
     """Return the transition of a live event, or None if it does not start from the state of this session."""
     transition = event.transition
     return transition if transition is not None and transition.before is session.state else None
@@ -123,9 +123,9 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
             raise Unfit(event, f"the cast {session.state.stands}")
         step = entering.enter(rules, session.state)
         at = step.state.waiting_at
-        meant = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
-        if at is None or (at.socket, at.item.key if at.item else None, at.visit) != meant:
-            raise Unfit(event, f"the event enters {meant[0]}, but the next visit of the cast is different")
+        recorded = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
+        if at is None or (at.socket, at.item.key if at.item else None, at.visit) != recorded:
+            raise Unfit(event, f"the event enters {recorded[0]}, but the next visit of the cast is different")
     return _entered(session, step, event)
 
 
@@ -309,12 +309,12 @@ def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
     if at is None or event.about.get("socket") != at.socket:
         raise Unfit(event, "no visit of this socket is waiting")
     failure = Failure(event.kind, event.error, at.socket, event.hint)
-    step = _carried(session, event) or recovery.fail(rules, session.state, failure)
+    step = _live_transition(session, event) or recovery.fail(rules, session.state, failure)
     return _apply(session, step, event.ts, worked=event.worked)
 
 
 def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Session:
-    step, state = _carried(session, event), session.state
+    step, state = _live_transition(session, event), session.state
     if event.kind == recovery.ABORTED and state.status in ("ready", "waiting", "held"):
         stopped = step or recovery.abort(state, event.error or "")
         if (failure := stopped.state.failure) is not None and lanes_at_work(session) is not None:
@@ -347,7 +347,7 @@ def _continue_with(
     def again(rules: Rules, session: Session, event: Event) -> Session:
         if lanes_at_work(session) is not None:
             return streams.resumed(session)
-        step = _carried(session, event) or transition(rules, session.state)
+        step = _live_transition(session, event) or transition(rules, session.state)
         if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
             session = session.forgetting()
         record = session.steps.latest
@@ -363,13 +363,13 @@ def _continue_with(
 
 
 def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Session:
-    step = _carried(session, event) or recovery.by_hand(rules, session.state)
+    step = _live_transition(session, event) or recovery.by_hand(rules, session.state)
     return _apply(session._replace(wish=None, asking=()), step, event.ts)
 
 
 def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
     if not event.item:  # else the edit before this event has abandoned the item
-        session = _apply(session, _carried(session, event) or recovery.skip(rules, session.state), event.ts)
+        session = _apply(session, _live_transition(session, event) or recovery.skip(rules, session.state), event.ts)
     return session.with_latest(skipped=event.note)
 
 
@@ -448,7 +448,7 @@ def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
 
 def _finalize(rules: Rules, session: Session, event: ev.RefinementFinal) -> Session:
     prompt = session.prompt or entering.prompt_for(rules, session.state)
-    step = _carried(session, event) or outputs.finalize(rules, session.state, prompt)
+    step = _live_transition(session, event) or outputs.finalize(rules, session.state, prompt)
     return _apply(session, step, event.ts)
 
 
@@ -472,7 +472,7 @@ def _resumed(rules: Rules, session: Session, text: str, approval: Approval | Non
 
 def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
     artifact = session.steps[-1].artifact
-    step = _carried(session, event) or outputs.decided(
+    step = _live_transition(session, event) or outputs.decided(
         rules, session.state, satisfied=event.satisfied, target=event.target, artifact=artifact
     )
     return _apply(session, step, event.ts)
@@ -503,7 +503,9 @@ def _output_edited(rules: Rules, session: Session, event: ev.OutputEdited) -> Se
     record, text = session.steps.latest, event.text
     if record is None or text is None:
         raise Unfit(event, "the step or its text is missing")
-    step = _carried(session, event) or edit.edit_output(rules, record.before, session.state, text, event.artifact)
+    step = _live_transition(session, event) or edit.edit_output(
+        rules, record.before, session.state, text, event.artifact
+    )
     side_events = _side_events(step, event.ts, record.number)
     turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=side_events)
     edits = tuple(
@@ -533,8 +535,8 @@ def _blind(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
     state = session.state
     if any(missed.of == event.of for missed in state.blind):
         return session
-    met = Blind("cost" if event.of == "cost" else "tokens", str(event.about.get("socket")), state.steps)
-    return session._replace(state=state._replace(blind=(*state.blind, met)))
+    uncounted = Blind("cost" if event.of == "cost" else "tokens", str(event.about.get("socket")), state.steps)
+    return session._replace(state=state._replace(blind=(*state.blind, uncounted)))
 
 
 def _unchanged(_: Rules, session: Session, __: ev.Event) -> Session:

@@ -93,10 +93,10 @@ def edit_lists(rules: Rules, state: CastState, data: Mapping[str, JSON], list_ed
         MateriaError: the item in progress would be removed (``working``), or the origins do not fit the list
         (``items``).
     """
-    work = _ListEditor(rules, state, Draft(state), frozen(data))
+    editor = _ListEditor(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
-        work.edit(path, list_edits.get(".".join(path)))
-    return Edited(work.draft.done(), work.data, work.lists, tuple(work.said))
+        editor.edit(path, list_edits.get(".".join(path)))
+    return Edited(editor.draft.done(), editor.data, editor.lists, tuple(editor.said))
 
 
 class _ListEditor:
@@ -115,19 +115,19 @@ class _ListEditor:
         """Order the list at ``path`` if the edit changes the list."""
         if self._is_in_removed_item(path):
             return
-        old = _list(self.before.data, path)
-        new = _list(self.draft.data if list_edit is None else self.data, path)
+        old = _list_at(self.before.data, path)
+        new = _list_at(self.draft.data if list_edit is None else self.data, path)
         if list_edit is None:
             if same(old, new):
                 return
             list_edit = ListEdit(tuple(origins_of(old, new)))
-        _check(list_edit, len(old), len(new))
+        _check_origins(list_edit, len(old), len(new))
         walk, inside = governing(self.rules, self.before, path)
-        order, kept_count = self._order(walk, old, list_edit)
+        order, kept_count = self._order_items(walk, old, list_edit)
         items = FrozenList([new[index] for index in order])
         list_edit = list_edit._replace(origins=tuple(list_edit.origins[index] for index in order))
         self.lists[".".join(path)] = list_edit
-        if not same(_list(self.data, path), items):
+        if not same(_list_at(self.data, path), items):
             self.data = set_path(self.data, path, items)
         self.draft.data = set_path(self.draft.data, path, items)
         self._keep_in_outer(path, items)
@@ -145,7 +145,7 @@ class _ListEditor:
         cursor = walk.iterator.cursor
         return (cursor, index, self.before.within.get(cursor, ()))
 
-    def _stands(self, walk: Walk, index: int | None, list_edit: ListEdit) -> str:
+    def _status_after_edit(self, walk: Walk, index: int | None, list_edit: ListEdit) -> str:
         if index is None or index in list_edit.again:
             return "open"
         how = standing(self.before, self._id(walk, index))
@@ -153,7 +153,7 @@ class _ListEditor:
             return "done"
         return how
 
-    def _order(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
+    def _order_items(self, walk: Walk, old: list[JSON], list_edit: ListEdit) -> tuple[list[int], int]:
         """Return the old indexes in the order of the new list, and the number of items that the cursor has passed."""
         self._refuse_removal(walk, old, list_edit)
         finished: list[tuple[int, int]] = []
@@ -161,7 +161,7 @@ class _ListEditor:
         repeated: list[int] = []
         following: list[int] = []
         for index, origin in enumerate(list_edit.origins):
-            how = self._stands(walk, origin, list_edit)
+            how = self._status_after_edit(walk, origin, list_edit)
             if origin is not None and how in _FINISHED:
                 finished.append((origin, index))
             elif how == WORKED_ON:
@@ -181,24 +181,26 @@ class _ListEditor:
                 if index in kept_origins and index not in repeated:
                     continue
                 how = standing(self.before, self._id(other, index))
-                busy = how == WORKED_ON or (index not in kept_origins and self._is_at(self._id(other, index)))
-                if busy and not (list_edit.abandon and how == WORKED_ON):
-                    doing = "restarted" if index in kept_origins else "removed"
+                in_progress = how == WORKED_ON or (
+                    index not in kept_origins and self._stopped_in_item(self._id(other, index))
+                )
+                if in_progress and not (list_edit.abandon and how == WORKED_ON):
+                    action = "restarted" if index in kept_origins else "removed"
                     hint = "abandon the item to continue with the next item, or only change its text"
                     if how != WORKED_ON:
                         hint = "use retry first, or leave the item in the list"
                     raise MateriaError(
-                        f"{_title(item)!r} is being worked on{self._where(other)}, so it cannot be {doing}.",
+                        f"{_title(item)!r} is being worked on{self._location_phrase(other)}, so it cannot be {action}.",
                         hint=hint,
                         kind="working",
                     )
 
-    def _is_at(self, item: ItemId) -> bool:
+    def _stopped_in_item(self, item: ItemId) -> bool:
         """Return True if the cast stopped at a visit of this item."""
-        visit = self.before.at if _stopped(self.before) else None
+        visit = self.before.at if _is_visit_unfinished(self.before) else None
         return visit is not None and visit.item is not None and lies_in(visit.item.id, item)
 
-    def _where(self, walk: Walk) -> str:
+    def _location_phrase(self, walk: Walk) -> str:
         visit = self.before.at
         if visit is not None and visit.item is not None and visit.item.cursor == walk.iterator.cursor:
             return f" at {visit.socket}"
@@ -270,16 +272,19 @@ class _ListEditor:
 
         Finished items after this index must be repeated and are added to the report.
         """
-        how = [self._stands(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins]
-        reached = next((index for index, standing_ in enumerate(how) if standing_ in ("open", WORKED_ON)), len(how))
+        statuses = [
+            self._status_after_edit(walk, origin, list_edit._replace(abandon=False)) for origin in list_edit.origins
+        ]
+        reached = next((index for index, status in enumerate(statuses) if status in ("open", WORKED_ON)), len(statuses))
         repeated = [
-            item for item, standing_ in zip(items[reached:], how[reached:], strict=True) if standing_ in _FINISHED
+            item for item, status in zip(items[reached:], statuses[reached:], strict=True) if status in _FINISHED
         ]
         if repeated:
             loop = walk.iterator.loop
             whose = f"loop {loop}" if loop is not None else f"the cursor {walk.iterator.cursor}"
             self.said.append(
-                f"{_titles(repeated)} {_is(repeated)} worked on again by {whose}, because an open item now comes first."
+                f"{_quoted_titles(repeated)} {_is_or_are(repeated)} worked on again by {whose}, "
+                "because an open item now comes first."
             )
         return reached
 
@@ -298,7 +303,7 @@ class _ListEditor:
             if alias is None or walk.list_path == path:
                 continue
             value = set_path(item.value, path[len(alias) :], items)
-            listed = _list(self.draft.data, walk.list_path)
+            listed = _list_at(self.draft.data, walk.list_path)
             if item.position >= len(listed) or same(listed[item.position], value):
                 return
             changed = FrozenList([value if index == item.position else entry for index, entry in enumerate(listed)])
@@ -371,7 +376,9 @@ class _ListEditor:
             repeated = [
                 new[index] for index, origin in zip(order, list_edit.origins, strict=True) if origin in list_edit.again
             ]
-            self.said.append(f"{_titles(repeated)} {_is(repeated)} worked on again, before the other open items.")
+            self.said.append(
+                f"{_quoted_titles(repeated)} {_is_or_are(repeated)} worked on again, before the other open items."
+            )
         moved, latest = [], -1
         for index, given_index in enumerate(order):
             if list_edit.origins[index] in list_edit.again and list_edit.origins[index] is not None:
@@ -402,7 +409,7 @@ def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
     Several loops can walk the same list; edits and tables use the returned walk.
     """
     walks = rules.lists[path]
-    socket = state.at.socket if _stopped(state) and state.at is not None else state.next
+    socket = state.at.socket if _is_visit_unfinished(state) and state.at is not None else state.next
     walk = rules.sockets[socket].walk if socket in rules.sockets else None
     if walk is not None:
         if walk in walks:
@@ -419,7 +426,7 @@ def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
     return walks[0], False
 
 
-def _stopped(state: StateView) -> bool:
+def _is_visit_unfinished(state: StateView) -> bool:
     """Return True if the current visit is not finished."""
     return state.status in ("waiting", "held") or (state.status in ("failed", "aborted") and state.next is None)
 
@@ -448,7 +455,7 @@ def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
     """Return, for each new item, the index of the old item that is equal or has the same title; otherwise None."""
     origins: list[int | None] = [None] * len(new)
     free = dict.fromkeys(range(len(old)))
-    for name_of in (_written, _name):
+    for name_of in (_canonical_json, _title_or_name):
         free_indexes: dict[str, deque[int]] = {}
         for index in free:
             if (name := name_of(old[index])) is not None:
@@ -468,7 +475,7 @@ def within_lists(
     """Return the list edits for setting or removing a value inside a list. All other items keep their identity."""
     list_edits: dict[str, ListEdit] = {}
     for path in rules.lists:
-        depth, old = len(path), len(_list(data, path))
+        depth, old = len(path), len(_list_at(data, path))
         if tuple(segments[:depth]) != path or len(segments) == depth or not segments[depth].isdecimal():
             continue
         origins: list[int | None] = list(range(old))
@@ -481,22 +488,22 @@ def within_lists(
     return list_edits
 
 
-def _written(item: JSON) -> str:
+def _canonical_json(item: JSON) -> str:
     """Return an item as canonical JSON. Values that are not JSON are refused elsewhere."""
     return json.dumps(item, sort_keys=True, default=repr)
 
 
-def _name(item: JSON) -> str | None:
+def _title_or_name(item: JSON) -> str | None:
     """Return the title or name of an item, which identifies the item even if other fields change."""
     return item_label(item, "") or None
 
 
-def _list(data: Mapping[str, JSON], path: Path) -> list[JSON]:
+def _list_at(data: Mapping[str, JSON], path: Path) -> list[JSON]:
     value = get_path(data, path)
     return value if isinstance(value, list) else []
 
 
-def _check(list_edit: ListEdit, old: int, new: int) -> None:
+def _check_origins(list_edit: ListEdit, old: int, new: int) -> None:
     known = [origin for origin in list_edit.origins if origin is not None]
     in_range = all(0 <= origin < old for origin in known)
     fits = in_range and len(list_edit.origins) == new and len(set(known)) == len(known)
@@ -513,12 +520,12 @@ def _title(item: JSON) -> str:
     return label if len(label) <= 60 else label[:59] + "…"
 
 
-def _titles(items: Sequence[JSON]) -> str:
+def _quoted_titles(items: Sequence[JSON]) -> str:
     named = ", ".join(repr(_title(item)) for item in items[:_MAX_LISTED])
     return f"{named} and {len(items) - _MAX_LISTED} more" if len(items) > _MAX_LISTED else named
 
 
-def _is(items: Sequence[JSON]) -> str:
+def _is_or_are(items: Sequence[JSON]) -> str:
     return "is" if len(items) == 1 else "are"
 
 

@@ -86,7 +86,7 @@ def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
     done = 0
     for start, end, name in variables(text):
         if name:
-            if name in quoting and _alone(text, start, end):
+            if name in quoting and _is_alone_on_line(text, start, end):
                 fenced.add(len(parts) + 1)
             parts += [text[done:start], _variable(name)]
             done = end
@@ -105,7 +105,7 @@ def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
     return fill
 
 
-def _alone(text: str, start: int, end: int) -> bool:
+def _is_alone_on_line(text: str, start: int, end: int) -> bool:
     """Return True if the variable between ``start`` and ``end`` is alone on its line."""
     line_end = text.find("\n", end)
     before = text[text.rfind("\n", 0, start) + 1 : start]
@@ -194,8 +194,8 @@ def moved_on(state: StateView, cursor: str, length: int) -> int:
     lane, at = _lane_of(state, cursor), state.cursors.get(cursor, 0)
     if lane is None:
         return at + 1
-    onward = dict(zip(lane.indexes, lane.indexes[1:], strict=False))
-    return onward.get(at, length)
+    next_index = dict(zip(lane.indexes, lane.indexes[1:], strict=False))
+    return next_index.get(at, length)
 
 
 def moved_back(state: StateView, cursor: str) -> int:
@@ -222,9 +222,9 @@ def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
     """
     if not item.outer:
         return list_at(iterator.items, draft, item)
-    outside = Draft(draft.done())
-    show_only(outside, draft.shown[:-1])
-    return list_at(iterator.items, outside, outside.shown[-1].item)
+    without_item = Draft(draft.done())
+    show_only(without_item, draft.shown[:-1])
+    return list_at(iterator.items, without_item, without_item.shown[-1].item)
 
 
 def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
@@ -371,7 +371,7 @@ def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
     hidden = draft.shown[len(kept_items) :]
     if not hidden:
         return
-    data = _without(draft.data, hidden)
+    data = _without_items(draft.data, hidden)
     if kept_items:  # an inner item has taken over ``item`` and its like
         walk, item, _ = kept_items[-1]
         for path in walk.paths:
@@ -380,7 +380,7 @@ def show_only(draft: Draft, kept_items: tuple[ShownItem, ...] = ()) -> None:
     draft.data, draft.shown = data, kept_items
 
 
-def _without(data: Mapping[str, JSON], hidden: tuple[ShownItem, ...]) -> Mapping[str, JSON]:
+def _without_items(data: Mapping[str, JSON], hidden: tuple[ShownItem, ...]) -> Mapping[str, JSON]:
     if not hidden:
         return data
     top_level = {path[0] for walk, _, _ in hidden for path in walk.paths if len(path) == 1}

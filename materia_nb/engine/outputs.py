@@ -69,7 +69,7 @@ def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt
     return Transition(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), resumed, reading)
 
 
-def _detoured(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
+def _start_output_detour(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
     """Run the detour that the output names. Then continue as after a satisfied output, or run this socket again."""
     target = reading.target or END
     if reading.satisfied:
@@ -193,21 +193,21 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if visit.mode in socket_rules.any_text:
         answered_prompt = prompt or first_prompt(rules, draft.done(), visit)
         return (
-            _worked(rules, draft, visit, answered_prompt)
+            _store_work(rules, draft, visit, answered_prompt)
             if visit.mode in socket_rules.works
-            else _drafted(rules, draft, visit)
+            else _store_draft(rules, draft, visit)
         )
-    reading = _read(rules, draft, visit, text)
+    reading = _read_output(rules, draft, visit, text)
     if cut:
         reading = _cut_off(reading, text, cut)
     if refused is not None and reading.error is None:
         reading = Reading(None, "contract", (Issue("$", refused, "return the whole answer again"),))
     if reading.error is not None:
-        return _refused(rules, draft, visit, text, reading, prompt=prompt, process=process)
+        return _refuse(rules, draft, visit, text, reading, prompt=prompt, process=process)
     if reading.action == "route":
         return complete(rules, draft, visit, text, reading)
     if reading.action == "detour":
-        return _detoured(rules, draft, visit, text, reading)
+        return _start_output_detour(rules, draft, visit, text, reading)
     if reading.action == "reissue":
         return continued(rules, draft, visit, reading, prompt or first_prompt(rules, draft.done(), visit))
     return held(rules, draft, visit, text, reading)
@@ -234,11 +234,11 @@ def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]
     socket_rules = rules.sockets[visit.socket]
     if visit.mode in socket_rules.any_text:
         return ()
-    reading = _read(rules, state, visit, text)
+    reading = _read_output(rules, state, visit, text)
     return () if reading.error is None else reading.issues
 
 
-def _read(rules: Rules, state: StateView, visit: Visit, text: str) -> Reading:
+def _read_output(rules: Rules, state: StateView, visit: Visit, text: str) -> Reading:
     socket_rules = rules.sockets[visit.socket]
     facts = turn_facts(rules, state, visit) if socket_rules.protocol.needs_facts else UNKNOWN
     reading = socket_rules.protocol.read(text, socket_rules.wanted, facts)
@@ -255,14 +255,14 @@ def _read(rules: Rules, state: StateView, visit: Visit, text: str) -> Reading:
     )
 
 
-def _drafted(rules: Rules, draft: Draft, visit: Visit) -> Transition:
+def _store_draft(rules: Rules, draft: Draft, visit: Visit) -> Transition:
     visit = visit._replace(drafts=visit.drafts + 1, turn=visit.turn + 1)
     draft.at = visit
     event = ev.SocketRefinement(about=about(rules, visit), visit=visit.visit, refinement_turn=visit.drafts)
     return Transition(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
 
 
-def _worked(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
+def _store_work(rules: Rules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
     """Store the agent's work, and ask the same agent for the handoff."""
     worked = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
     visit = visit._replace(mode="final", turn=visit.turn + 1)
@@ -288,13 +288,15 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
     return Transition(state._replace(at=visit), (), None, request)
 
 
-_ASK_AGAIN: Final = "use retry to ask again, use retry --limit for another repair turn, or correct the answer yourself"
-_MORE_TOKENS: Final = (
+_ASK_AGAIN_HINT: Final = (
+    "use retry to ask again, use retry --limit for another repair turn, or correct the answer yourself"
+)
+_MORE_TOKENS_HINT: Final = (
     "raise the agent's max_tokens (--max-tokens N, or in its settings) or ask for a shorter answer, then retry"
 )
 
 
-def _refused(
+def _refuse(
     rules: Rules,
     draft: Draft,
     visit: Visit,
@@ -326,7 +328,7 @@ def _refused(
             "repair_exhausted",
             f"{visit.socket} gave an unusable answer {counted(visit.repairs + 1, 'time')}. {summary}",
             visit.socket,
-            _MORE_TOKENS if reading.issues[0].code == _ANSWER_CUT else _ASK_AGAIN,
+            _MORE_TOKENS_HINT if reading.issues[0].code == _ANSWER_CUT else _ASK_AGAIN_HINT,
             refused=(reading.issues, text),
         )
         exhausted = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=summary, attempt=visit.repairs)
@@ -426,19 +428,19 @@ class PastStates:
 
     def before(self, number: int) -> CastState:
         """Return the state from which step ``number`` was entered."""
-        return self._around(number)[0]
+        return self._states_around(number)[0]
 
     def after(self, number: int) -> CastState:
         """Return the state after step ``number``."""
-        return self._around(number)[1]
+        return self._states_around(number)[1]
 
-    def _around(self, number: int) -> tuple[CastState, CastState]:
+    def _states_around(self, number: int) -> tuple[CastState, CastState]:
         latest, index, after = self._latest, number - self._first, self._after
         if after is not None:
             return self.start, after.start if isinstance(after, PastStates) else after
         if latest is not None and latest[1].steps == number:
             return latest
-        states = _computed(self, len(self._turns))
+        states = _cached_states(self, len(self._turns))
         return states[index], states[index + 1]
 
     def compute(self, count: int) -> tuple[CastState, ...]:
@@ -452,7 +454,7 @@ class PastStates:
 
 
 @lru_cache(maxsize=4)
-def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
+def _cached_states(past: PastStates, count: int) -> tuple[CastState, ...]:
     return past.compute(count)
 
 
@@ -468,14 +470,14 @@ def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
     before, latest = record.states
     plain = record.plain and turn.mode == "work" and not (after.at and after.at.changed)
     is_accepted = step.decision is not None and step.decision.result in ACCEPTED
-    follows = plain and is_accepted and latest is session.state  # else somebody changed it while the visit waited
+    is_determined = plain and is_accepted and latest is session.state  # else somebody changed it while the visit waited
     previous = session.steps.behind
     last = past = previous.states if previous else None
-    if not follows or not isinstance(past, PastStates) or not past.take(rules, turn, before, after):
-        past = PastStates(rules, before, None if follows else after)
+    if not is_determined or not isinstance(past, PastStates) or not past.take(rules, turn, before, after):
+        past = PastStates(rules, before, None if is_determined else after)
         past.take(rules, turn, before, after)
         if isinstance(last, PastStates):
             last.followed_by(past)
-    if follows and isinstance(record.prompt, EntryPrompt):
+    if is_determined and isinstance(record.prompt, EntryPrompt):
         record.prompt._before = past  # noqa: SLF001 - so that the state itself can be released
     return past

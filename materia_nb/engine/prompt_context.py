@@ -90,7 +90,7 @@ class PromptContext(NamedTuple):
                 self._handoffs(room, shown_steps),
                 self._output(room, sent_back),
             ],
-            [self._item(), self._answer(room, before), self._why(reasons), self._changed()],
+            [self._item(), self._answer(room, before), self._reasons_part(reasons), self._changed()],
         )
 
     # -- request and place
@@ -148,14 +148,14 @@ class PromptContext(NamedTuple):
             if index == position:
                 lines.append("- this item")
             else:
-                lines.append(f"- {self._word(index, item)}: {_title(items[index], str(index))}")
+                lines.append(f"- {self._status_word(index, item)}: {_title(items[index], str(index))}")
         if last - first < len(items):
             lines.append(self._count_sentence(item, len(items)))
         values = tuple(("title", str(index)) for index in range(first, last) if index != position)
         return lines, "", values
 
-    def _word(self, index: int, item: Item) -> str:
-        return _STANDING[standing(self.state, (item.cursor, index, item.outer))]
+    def _status_word(self, index: int, item: Item) -> str:
+        return _STATUS_WORDS[standing(self.state, (item.cursor, index, item.outer))]
 
     def _count_sentence(self, item: Item, count: int) -> str:
         """Return a sentence with the number of items by status, counted without iterating over the items."""
@@ -189,7 +189,7 @@ class PromptContext(NamedTuple):
             if room.titles is not None and room.titles <= index < len(items) - room.titles:
                 continue
             word = "" if self.socket.cursor is None else standing(self.state, (self.socket.cursor, index, ()))
-            head = f"{index + 1}. " + (f"({_STANDING[word]}) " if word in ("done", "skipped") else "")
+            head = f"{index + 1}. " + (f"({_STATUS_WORDS[word]}) " if word in ("done", "skipped") else "")
             lines.append(head + _title(item, str(index)))
             values.append(("title", str(index)))
             text = _context_of(item)
@@ -223,7 +223,7 @@ class PromptContext(NamedTuple):
         text = state_json(data, room.state) if room.state >= NOTICE_CHARS else ""
         if not text:
             return PromptPart("state", "", "no room")
-        note = "shortened" if _MARK in text else ""
+        note = "shortened" if _OMISSION_MARK in text else ""
         return PromptPart("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
 
     def _paths_shown_elsewhere(self) -> Iterator[tuple[str, ...]]:
@@ -434,7 +434,7 @@ class PromptContext(NamedTuple):
                 if name in answer and get_path(self.state.data, path) == answer[name]:
                     yield name
 
-    def _why(self, reasons: Sequence[FollowUp]) -> PromptPart:
+    def _reasons_part(self, reasons: Sequence[FollowUp]) -> PromptPart:
         if not reasons:
             return PromptPart("reasons", "", "the work was not sent back")
         room, blocks, values = RENDERED_CHARS, [], []
@@ -478,7 +478,7 @@ def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
     return records(state.handoffs, context_of(state.data))[-MAX_SCANNED:]
 
 
-_STANDING: Final = {
+_STATUS_WORDS: Final = {
     "done": "done",
     "being worked on": "in progress",
     "open": "pending",
@@ -519,4 +519,4 @@ def _select_paths(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, J
     return selected
 
 
-_MARK: Final = "omitted"
+_OMISSION_MARK: Final = "omitted"

@@ -74,7 +74,7 @@ def retry(rules: Rules, state: CastState) -> Transition:
         approval=None,
         changed=(),
     )
-    return _waiting_again(rules, state, visit, ev.CastRetried(about=about(rules, visit)))
+    return _restart_visit(rules, state, visit, ev.CastRetried(about=about(rules, visit)))
 
 
 def retry_turn(rules: Rules, state: CastState) -> Transition:
@@ -104,11 +104,11 @@ def by_hand(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
     """
-    visit = _owed(state, "correct the last output with edit output")
+    visit = _unanswered_visit(state, "correct the last output with edit output")
     mode = "final" if visit.mode in rules.sockets[visit.socket].any_text else visit.mode
     after = (state.failure or Failure("", "")).kind
     visit = visit._replace(mode=mode, turn=visit.turn + 1, approval=None)
-    return Transition(_waiting(state, visit), (ev.AnsweredByHand(about=about(rules, visit), after=after),))
+    return Transition(_with_waiting_visit(state, visit), (ev.AnsweredByHand(about=about(rules, visit), after=after),))
 
 
 def skip(rules: Rules, state: CastState) -> Transition:
@@ -117,15 +117,15 @@ def skip(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
     """
-    visit = _owed(state, "use retry --limit to continue after an exhausted limit")
+    visit = _unanswered_visit(state, "use retry --limit to continue after an exhausted limit")
     draft = Draft(state._replace(at=visit._replace(approval=None)))
     draft.failure = None
     event = ev.SocketSkipped(about=about(rules, visit), visit=visit.visit)
-    nothing = Unrouted(Result.NOTHING, "", None, False, None, None, None)
-    return route(rules, draft, visit, nothing, events=(event,))
+    without_output = Unrouted(Result.NOTHING, "", None, False, None, None, None)
+    return route(rules, draft, visit, without_output, events=(event,))
 
 
-def _owed(state: CastState, hint: str) -> Visit:
+def _unanswered_visit(state: CastState, hint: str) -> Visit:
     """Return the visit of a failed or aborted cast that still needs an output."""
     visit, failure = state.at, state.failure
     needs_stopped(state)
@@ -167,22 +167,22 @@ def raise_limit(rules: Rules, state: CastState) -> Transition:
         visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     elif visit.drafts or visit.mode in ("final", "repair", "resume"):  # the same question, in the same conversation
         return Transition(state._replace(status="waiting", failure=None), (event,))
-    transition = _waiting_again(rules, state, visit, event)
+    transition = _restart_visit(rules, state, visit, event)
     if failure and failure.refused and transition.prompt:
-        goes_on = socket_rules.first_mode in socket_rules.any_text  # the drafts or the work stay
-        form = form_for(rules, state, visit, short=goes_on)
-        ask_again = repair_prompt if goes_on else repair_again
+        keeps_conversation = socket_rules.first_mode in socket_rules.any_text  # the drafts or the work stay
+        form = form_for(rules, state, visit, short=keeps_conversation)
+        ask_again = repair_prompt if keeps_conversation else repair_again
         return transition._replace(prompt=ask_again(transition.prompt, form, *failure.refused))
     return transition
 
 
-def _waiting_again(rules: Rules, state: CastState, visit: Visit, event: Event) -> Transition:
+def _restart_visit(rules: Rules, state: CastState, visit: Visit, event: Event) -> Transition:
     """Make ``visit`` wait for an output again, from its first prompt."""
     prompt = None if rules.sockets[visit.socket].socket.is_utility else first_prompt(rules, state, visit)
-    return Transition(_waiting(state, visit), (event,), None, prompt)
+    return Transition(_with_waiting_visit(state, visit), (event,), None, prompt)
 
 
-def _waiting(state: CastState, visit: Visit) -> CastState:
+def _with_waiting_visit(state: CastState, visit: Visit) -> CastState:
     """Make ``visit`` wait for an output again, and undo its advance of the cursor (R48)."""
     if state.failure is not None and (cursor := state.failure.undo) is not None:
         state = state._replace(cursors=FrozenDict({**state.cursors, cursor: moved_back(state, cursor)}))

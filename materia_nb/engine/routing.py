@@ -114,8 +114,8 @@ def _choose_first_match(edges: tuple[Edge, ...], result: Result) -> Choice | Non
 def _choose_exit(routes: tuple[ExitRoute, ...], result: Result) -> Choice:
     """Choose the exit whose condition matches, else an ``always`` exit, else the end (R16)."""
     matching = [route for route in routes if CONDITION_SPECS[route.condition].holds(result)]
-    guarded = [route for route in matching if not CONDITION_SPECS[route.condition].matches_any_output]
-    chosen = next(iter(guarded or matching), None)
+    conditional = [route for route in matching if not CONDITION_SPECS[route.condition].matches_any_output]
+    chosen = next(iter(conditional or matching), None)
     looks = tuple(Look("exit", route.condition, route.target, route is chosen, route=route.edge_id) for route in routes)
     if chosen is None:
         return Choice(END, "implied end", looks)
@@ -420,8 +420,8 @@ _ALLOW_AGAIN: Final = (
 
 def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, limit: int | None) -> Failure | None:
     """Count a use of the chosen edge. Return a failure if the edge exceeds its limit (R18, R21)."""
-    pair = f"{visit.socket}->{edge.to}"
-    draft.traversals = FrozenDict({**draft.traversals, pair: draft.traversals.get(pair, 0) + 1})
+    edge_key = f"{visit.socket}->{edge.to}"
+    draft.traversals = FrozenDict({**draft.traversals, edge_key: draft.traversals.get(edge_key, 0) + 1})
     if limit is None:
         return None
     edge_id: EdgeId = (visit.socket, edge.place)

@@ -200,11 +200,11 @@ class Rules:
             {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
         )
         self.trail = max(_MIN_TRAIL, len(self.sockets)) + 1
-        self.names = _names(graph)
+        self.names = _unique_names(graph)
         self.nests = any(
             not text.startswith("$") for socket_rules in self.sockets.values() for _, _, text in socket_rules.assign
         )
-        self.lists = _lists(
+        self.lists = _walks_by_list(
             [socket_rules.walk for socket_rules in self.sockets.values() if socket_rules.walk is not None]
         )
         self.cursors = frozenset(walk.iterator.cursor for walks in self.lists.values() for walk in walks)
@@ -237,7 +237,7 @@ class Rules:
         return None
 
 
-def _lists(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
+def _walks_by_list(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
     walks_by_path: dict[tuple[str, ...], dict[str, Walk]] = {}
     for walk in walks:
         if walk.list_path:
@@ -254,7 +254,7 @@ def _lists(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
     return {path: tuple(walks_by_path[path].values()) for path in sorted(walks_by_path, key=depth)}
 
 
-def _names(graph: Graph) -> dict[str, str]:
+def _unique_names(graph: Graph) -> dict[str, str]:
     """Return the socket for each materia id and label that occurs in exactly one socket (R51).
 
     Names that are also socket ids are left out.
@@ -264,9 +264,9 @@ def _names(graph: Graph) -> dict[str, str]:
         for name in (socket.materia.id, socket.materia.label):
             sockets_by_name.setdefault(name, set()).add(id_)
     return {
-        name: next(iter(placed))
-        for name, placed in sockets_by_name.items()
-        if len(placed) == 1 and name not in graph.sockets
+        name: next(iter(socket_ids))
+        for name, socket_ids in sockets_by_name.items()
+        if len(socket_ids) == 1 and name not in graph.sockets
     }
 
 

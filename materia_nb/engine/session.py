@@ -135,8 +135,8 @@ class StepRecord(NamedTuple):
 
     def __repr__(self) -> str:
         """Return the visit and its target in one line."""
-        led = f" -> {self.decision.target}" if self.decision is not None else ""
-        return f"<step {self.number}: {self.socket}, visit {self.visit}{led}>"
+        target = f" -> {self.decision.target}" if self.decision is not None else ""
+        return f"<step {self.number}: {self.socket}, visit {self.visit}{target}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object] | None:
         return mimebundle_from_view(self, include, exclude)
@@ -289,18 +289,18 @@ class Steps(Sequence[StepRecord]):
         behind: the step before ``latest``, or None.
     """
 
-    __slots__ = ("_closed", "_count", "behind", "latest")
+    __slots__ = ("_count", "_shared_steps", "behind", "latest")
 
     latest: StepRecord | None
     behind: StepRecord | None
-    _closed: list[StepRecord]
+    _shared_steps: list[StepRecord]
     _count: int
 
     def __init__(
         self, closed: list[StepRecord] | None = None, count: int = 0, latest: StepRecord | None = None
     ) -> None:
         set_attribute = object.__setattr__
-        set_attribute(self, "_closed", [] if closed is None else closed)
+        set_attribute(self, "_shared_steps", [] if closed is None else closed)
         set_attribute(self, "_count", count)
         set_attribute(self, "behind", closed[count - 1] if closed and count else None)
         set_attribute(self, "latest", latest)
@@ -317,16 +317,16 @@ class Steps(Sequence[StepRecord]):
     def __getitem__(self, index: int | slice) -> StepRecord | Sequence[StepRecord]:
         position = range(self._count + (self.latest is not None))[index]
         if isinstance(position, int):
-            return self._at(position)
-        return tuple([self._closed[each] if each < self._count else self._at(each) for each in position])
+            return self._step_at(position)
+        return tuple([self._shared_steps[each] if each < self._count else self._step_at(each) for each in position])
 
-    def _at(self, position: int) -> StepRecord:
-        step = self._closed[position] if position < self._count else self.latest
+    def _step_at(self, position: int) -> StepRecord:
+        step = self._shared_steps[position] if position < self._count else self.latest
         assert step is not None  # noqa: S101 - the callers check the length
         return step
 
     def __iter__(self) -> Iterator[StepRecord]:
-        return chain(islice(self._closed, self._count), () if self.latest is None else (self.latest,))
+        return chain(islice(self._shared_steps, self._count), () if self.latest is None else (self.latest,))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
@@ -341,20 +341,20 @@ class Steps(Sequence[StepRecord]):
     def adding(self, step: StepRecord) -> Steps:
         """Return the steps followed by ``step``."""
         if self.latest is None:
-            return Steps(self._closed[: self._count], self._count, step)
-        if len(self._closed) == self._count:
-            self._closed.append(self.latest)
-            if self._closed[self._count] is self.latest:  # else another thread has just added a step
-                return Steps(self._closed, self._count + 1, step)
-        return Steps([*self._closed[: self._count], self.latest], self._count + 1, step)
+            return Steps(self._shared_steps[: self._count], self._count, step)
+        if len(self._shared_steps) == self._count:
+            self._shared_steps.append(self.latest)
+            if self._shared_steps[self._count] is self.latest:  # else another thread has just added a step
+                return Steps(self._shared_steps, self._count + 1, step)
+        return Steps([*self._shared_steps[: self._count], self.latest], self._count + 1, step)
 
     def ending_in(self, step: StepRecord) -> Steps:
         """Return the steps with ``step`` instead of the latest step."""
-        return Steps(self._closed, self._count, step)
+        return Steps(self._shared_steps, self._count, step)
 
     def to(self, number: int) -> Steps:
         """Return the first ``number`` steps."""
-        return Steps(self._closed, number - 1, self._at(number - 1)) if number else Steps()
+        return Steps(self._shared_steps, number - 1, self._step_at(number - 1)) if number else Steps()
 
 
 class FollowsSteps(NamedTuple):
@@ -659,15 +659,15 @@ def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
     """Return the pending actions; empty if the cast is over. Actions of lanes can run in parallel."""
     if (streams := lanes_running(session)) is not None:
         return tuple(_pending_in(rules, streams)) or (Pending("enter"),)
-    due = pending_here(rules, session)
-    return () if due is None else (due,)
+    action = pending_here(rules, session)
+    return () if action is None else (action,)
 
 
 def _pending_in(rules: Rules, streams: Streams) -> Iterator[Pending]:
     """Yield the pending action of each unfinished lane: running lanes first, then in schedule order (P4)."""
     for lane in sorted(streams.lanes.values(), key=lambda lane: lane.status != "running"):
-        if not lane.is_over and (due := pending_here(rules, lane.session)) is not None:
-            yield due._replace(lane=lane.name)
+        if not lane.is_over and (action := pending_here(rules, lane.session)) is not None:
+            yield action._replace(lane=lane.name)
 
 
 def pending_here(rules: Rules, session: Session) -> Pending | None:
@@ -681,9 +681,9 @@ def pending_here(rules: Rules, session: Session) -> Pending | None:
         return None
     if rules.sockets[visit.socket].socket.is_utility:
         return Pending("utility", visit)
-    decides = session.asking and any(call.decided is None for call in session.asking)
-    judges = visit.drafts and visit.mode == "draft" and session.wish is None
-    return Pending("person" if decides or judges else "agent", visit)
+    decides_calls = session.asking and any(call.decided is None for call in session.asking)
+    reviews_draft = visit.drafts and visit.mode == "draft" and session.wish is None
+    return Pending("person" if decides_calls or reviews_draft else "agent", visit)
 
 
 _WORDS: Final[Mapping[type[Output], str]] = {

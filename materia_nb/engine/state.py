@@ -637,10 +637,10 @@ class Draft:
 
     def done(self) -> CastState:
         """Return the changed state as an immutable state."""
-        return tuple.__new__(CastState, _in_order(self))
+        return tuple.__new__(CastState, _all_fields(self))
 
 
-_in_order = operator.attrgetter(*CastState._fields)
+_all_fields = operator.attrgetter(*CastState._fields)
 
 
 StateView: TypeAlias = CastState | Draft
@@ -691,12 +691,12 @@ class Pin:
         kind = next((known for name, known in _KINDS.items() if name == data.get("kind")), None)
         if kind is None or not isinstance(description, str) or not isinstance(text, str):
             return None
-        if not isinstance(visits, dict) or not all(_texts(texts) for texts in visits.values()):
+        if not isinstance(visits, dict) or not all(_is_text_mapping(texts) for texts in visits.values()):
             return None
         return cls(kind, description, text, visits)
 
 
-def _texts(value: JSON) -> bool:
+def _is_text_mapping(value: JSON) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 

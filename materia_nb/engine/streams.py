@@ -155,12 +155,12 @@ def _result_of(lane: Lane) -> dict[str, JSON]:
         "name": lane.name,
         "workItemIndexes": list(lane.indexes),
         "outputs": [last.get(index) for index in lane.indexes],
-        "context": _added(lane.session),
+        "context": _added_context(lane.session),
         "exports": dict(lane.session.state.scope.exports),
     }
 
 
-def _added(session: Session) -> str:
+def _added_context(session: Session) -> str:
     before, after = (state.data.get("context", MISSING) for state in (session.start, session.state))
     if not isinstance(after, str):
         return ""
@@ -183,10 +183,10 @@ def events_of_join(at_work: Streams, ts: int) -> Events:
     if any(unfinished(at_work)):
         raise MateriaError("The lanes are running.", hint="continue them with run", kind="lanes")
     region, lanes = at_work.region, at_work.lanes.values()
-    wrong = [f"{lane.name}: {lane.error or lane.status}" for lane in lanes if lane.status != "accepted"]
-    if not wrong:
+    problems = [f"{lane.name}: {lane.error or lane.status}" for lane in lanes if lane.status != "accepted"]
+    if not problems:
         return (ev.StreamsJoined(loop=region.loop, next=region.exit, ts=ts),)
-    error = f"{len(wrong)} of {len(lanes)} lanes did not finish. {'; '.join(wrong)}"
+    error = f"{len(problems)} of {len(lanes)} lanes did not finish. {'; '.join(problems)}"
     return events_of_failure(at_work, "stream_failed", error, ts)
 
 
