@@ -27,8 +27,8 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 ROOT: Final = Path(__file__).resolve().parent.parent
 SITE: Final = ROOT / "build" / "lite"
 PARTS: Final = ROOT / "build" / "lite-parts"
-SHARED_LOOP: Final = Path(sys.prefix) / "share" / "jupyter" / "labextensions"
-KERNEL: Final = SHARED_LOOP / "@jupyterlite" / "pyodide-kernel-extension"
+EXTENSIONS_FOLDER: Final = Path(sys.prefix) / "share" / "jupyter" / "labextensions"
+KERNEL: Final = EXTENSIONS_FOLDER / "@jupyterlite" / "pyodide-kernel-extension"
 
 EXTENSIONS: Final = {
     "jupyterlab-widgets": "@jupyter-widgets/jupyterlab-manager",
@@ -77,7 +77,7 @@ def main() -> int:
     contents(PARTS / "files")
     extensions = [
         KERNEL,
-        *(SHARED_LOOP / extension_path for name, extension_path in EXTENSIONS.items() if name in wheels),
+        *(EXTENSIONS_FOLDER / extension_path for name, extension_path in EXTENSIONS.items() if name in wheels),
     ]
     build(extensions)
     size = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file()) / 1e6
