@@ -251,7 +251,7 @@ class _Call(Generic[T]):
 SHARED_LOOP: Final[BackgroundLoop] = BackgroundLoop()
 """The loop that all function agents share. It starts with the first coroutine."""
 
-CALLER_LOOP: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARED_LOOP)
+CALLER_LOOP: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLER_LOOP", default=SHARED_LOOP)
 """The loop for function agents: the loop of the task that awaits the cast, otherwise :data:`SHARED_LOOP`."""
 
 
