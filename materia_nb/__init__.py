@@ -46,7 +46,7 @@ __all__ = [
     "unload_ipython_extension",
 ]
 
-_HOMES = {
+_MODULES = {
     "Cast": "materia_nb.cast",
     "MateriaError": "materia_nb.errors",
     "Workbench": "materia_nb.cast.workbench",
@@ -62,9 +62,9 @@ register("sweep", lambda: import_module("materia_nb.sweep"))
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use, so that importing the package is fast."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def load_ipython_extension(shell: Any) -> None:

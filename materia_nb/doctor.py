@@ -68,17 +68,17 @@ VERSION_TIMEOUT_S: Final = 10.0
 
 _VERSION_BYTES: Final = 10_000
 _MAX_VERSION_CHARS: Final = 60
-_LAB: Final = 'pip install "materia-nb[lab]"'
+_INSTALL_LAB: Final = 'pip install "materia-nb[lab]"'
 _PACKAGES: Final = (
     ("materia-nb", "pip install materia-nb"),
-    ("ipykernel", _LAB),
-    ("jupyterlab", f"{_LAB}, unless JupyterLab runs from another environment"),
+    ("ipykernel", _INSTALL_LAB),
+    ("jupyterlab", f"{_INSTALL_LAB}, unless JupyterLab runs from another environment"),
     ("ipywidgets", "pip install ipywidgets"),
     ("ipycytoscape", "pip install ipycytoscape"),
     ("anywidget", "pip install anywidget"),
     ("pydantic-ai-slim", 'for language models: pip install "materia-nb[models]"'),
 )
-_OPTIONAL: Final = frozenset({"ipykernel", "jupyterlab", "pydantic-ai-slim"})
+_EXTRAS: Final = frozenset({"ipykernel", "jupyterlab", "pydantic-ai-slim"})
 _PROGRAMS: Final = (
     ("version control", "git", "git", "install git; some loadouts commit with git or with jj", ""),
     ("version control", "jj", "jj", "install Jujutsu (jj) if your loadouts use it", ""),
@@ -97,7 +97,7 @@ def packages() -> Iterator[Finding]:
         try:
             yield Finding("software", name, "ok", version(name))
         except PackageNotFoundError:
-            yield Finding("software", name, "optional" if name in _OPTIONAL else "missing", "not installed", advice)
+            yield Finding("software", name, "optional" if name in _EXTRAS else "missing", "not installed", advice)
 
 
 def keys(environment: Mapping[str, str]) -> Finding:

@@ -306,7 +306,7 @@ _MAY_BE_RTL: Final = re.compile(
 )
 _ISOLATES: Final = re.compile(f"[{FSI}{PDI}]")
 # Many accents on one letter cover the lines above and below it; real text has at most three or four.
-_PILE: Final = re.compile(
+_STACKED_MARKS: Final = re.compile(
     "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})"
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
@@ -346,7 +346,7 @@ def plain(text: object) -> str:
     if value.isascii() and value.isprintable():
         return value  # the fast path for most texts
     value = value.replace("\r\n", "\n").replace("\r", "\n")
-    value = _PILE.sub(r"\1", _UNSAFE.sub(_visible, value))
+    value = _STACKED_MARKS.sub(r"\1", _UNSAFE.sub(_visible, value))
     if open_isolates(value) != 0:
         value = _ISOLATES.sub(_visible, value)
     return f"{FSI}{value}{PDI}" if _MAY_BE_RTL.search(value) else value

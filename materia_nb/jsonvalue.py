@@ -325,11 +325,11 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool =
         )
     if rest:
         if name not in value and new is MISSING:
-            raise _nothing_at(name, value)
+            raise _missing_path(name, value)
         return {**value, name: replaced(value.get(name, {}), rest, new, inserts=inserts)}
     if new is MISSING:
         if name not in value:
-            raise _nothing_at(name, value)
+            raise _missing_path(name, value)
         return {key: child for key, child in value.items() if key != name}
     return {**value, name: new}
 
@@ -349,7 +349,7 @@ def _replaced_in_list(value: list[JSON], name: str, rest: Sequence[str], new: JS
     return [*head, *tail] if new is MISSING else [*head, new, *(value[index:] if inserts else tail)]
 
 
-def _nothing_at(name: str, value: Iterable[str]) -> MateriaError:
+def _missing_path(name: str, value: Iterable[str]) -> MateriaError:
     return MateriaError(f"No value exists at {name!r}.", hint=did_you_mean(name, value), kind="path")
 
 
@@ -370,7 +370,7 @@ def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
             source = pointer_keys(change["from"])
             new, value = get_path(value, source), replaced(value, source, MISSING)
         if get_path(value, path if op in ("remove", "replace") else path[:-1]) is MISSING:
-            raise _nothing_at(change["path"], ())
+            raise _missing_path(change["path"], ())
         value = replaced(value, path, new, inserts=op in ("add", "move"))
     return value
 
@@ -387,7 +387,7 @@ def pointer_keys(pointer: JSON) -> list[str]:
 
 
 _CONSTANTS: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
-_CURLY: Final = "\u201c\u201d\u201e\u2018\u2019"
+_CURLY_QUOTES: Final = "\u201c\u201d\u201e\u2018\u2019"
 REMOVE_COMMENT: Final = "remove the comment; JSON has no comments"
 _FIRST_WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
@@ -418,7 +418,7 @@ def json_error_advice(text: str, error: json.JSONDecodeError) -> str:
             f"remove the comma before {bracket}",
         ),
         (rest[:1] == "'", "put texts and names into double quotes, not single quotes"),
-        (rest.startswith(tuple(_CURLY)), "write straight double quotes"),
+        (rest.startswith(tuple(_CURLY_QUOTES)), "write straight double quotes"),
         (rest.startswith(("#", "//", "/*")), REMOVE_COMMENT),
         ("Extra data" in error.msg, "remove the text after the first value, or put all of it into one object or list"),
         (word is not None, _word_advice(word[0]) if word else ""),

@@ -96,7 +96,7 @@ class HeldInterrupts:
     """
 
     count = 0
-    _holds = False
+    _is_active = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
@@ -106,7 +106,7 @@ class HeldInterrupts:
         if previous is None or previous == signal.SIG_IGN:
             return self
         self._previous = previous
-        self._holds = True
+        self._is_active = True
         _signal.signal(signal.SIGINT, self._note)  # interrupts are counted from here on
         outer = getattr(previous, "__self__", None)
         if isinstance(outer, HeldInterrupts):
@@ -116,7 +116,7 @@ class HeldInterrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._holds:
+        if not self._is_active:
             return
         _signal.signal(signal.SIGINT, self._previous)
         if self.count:
@@ -138,7 +138,7 @@ class WakingInterrupts(HeldInterrupts):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        if self._holds:
+        if self._is_active:
             try:
                 self.wake_fd, self._write_fd = os.pipe()
             except OSError:
@@ -184,7 +184,7 @@ try:
 except ImportError:
     fcntl = None  # type: ignore[assignment]
 _HAS_LOCKS: Final = hasattr(fcntl, "flock")  # in a browser fcntl exists and is empty
-_DRIVE: Final = Path("/drive")  # where JupyterLite mounts the files of the page
+_BROWSER_DRIVE: Final = Path("/drive")  # where JupyterLite mounts the files of the page
 _LOCK_RETRY_S: Final = 0.01
 
 
@@ -317,8 +317,8 @@ def recording_folder(folder: Path) -> Path:
     The drive of a kernel in a browser belongs to the page, which handles each access and saves a file only when the
     file is closed. Files in memory are lost when the kernel ends.
     """
-    if _IS_BROWSER and folder.is_relative_to(_DRIVE):
-        return Path.home() / folder.relative_to(_DRIVE)
+    if _IS_BROWSER and folder.is_relative_to(_BROWSER_DRIVE):
+        return Path.home() / folder.relative_to(_BROWSER_DRIVE)
     return folder
 
 

@@ -404,11 +404,11 @@ class _CastSimulator:
         id_, conversation = visit.socket_rules.socket.id, 0
         first_prompt = entering.prompt_for(self.rules, visit.start)
         for turn in visit.turns:
-            sent = conversation + tokens_of(len((turn.prompt or first_prompt).text))
+            input_tokens = conversation + tokens_of(len((turn.prompt or first_prompt).text))
             given_tokens = self.answer_tokens.get(id_) if turn.text else None
-            received = tokens_of(len(turn.text)) if given_tokens is None else given_tokens
-            conversation = sent + received
-            yield _Turn(id_, sent, received, self.price(id_, sent, received))
+            output_tokens = tokens_of(len(turn.text)) if given_tokens is None else given_tokens
+            conversation = input_tokens + output_tokens
+            yield _Turn(id_, input_tokens, output_tokens, self.price(id_, input_tokens, output_tokens))
 
 
 def _extend_answer(text: str, tokens: int, socket_rules: SocketRules) -> str:

@@ -116,7 +116,7 @@ def _find_path(
         start: the state where the path starts.
     """
 
-    def arrive(is_open: bool, edges: Sequence[EdgeRef], number: int) -> bool | None:
+    def is_open_after(is_open: bool, edges: Sequence[EdgeRef], number: int) -> bool | None:
         """Return True if the event counts after this move, False if not; None if the path has reached the event."""
         for step in (*edges, space.nodes[number]):
             if is_open and event(step):
@@ -125,7 +125,7 @@ def _find_path(
             is_open = is_open or (since is not None and since(step))
         return is_open
 
-    is_open = arrive(since is None, () if start else space.first, start)
+    is_open = is_open_after(since is None, () if start else space.first, start)
     if is_open is None:
         return []
     arrivals: dict[tuple[int, bool], tuple[tuple[int, bool], Move] | None] = {(start, is_open): None}
@@ -133,7 +133,7 @@ def _find_path(
     while queue:
         state = queue.popleft()
         for move in space.moves[state[0]]:
-            is_open = arrive(state[1], move.edges, move.to)
+            is_open = is_open_after(state[1], move.edges, move.to)
             if is_open is None:
                 path = [(state[0], move)]
                 while (arrival := arrivals[state]) is not None:
@@ -440,8 +440,8 @@ class Exploration:
             MateriaError: no explored cast contains the event (``no_witness``). With ``without``, this is raised only if
                 the exploration does not prove that such a cast is impossible.
         """
-        avoid, after = (None if name is None else self._event_test(name) for name in (without, since))
-        path = _find_path(self._space, self._event_test(event), avoid, after)
+        without_test, since_test = (None if name is None else self._event_test(name) for name in (without, since))
+        path = _find_path(self._space, self._event_test(event), without_test, since_test)
         words = _describe(event)
         words += f" without {_describe(without)}" if without is not None else ""
         words += f" since {_describe(since)}" if since is not None else ""
@@ -458,10 +458,10 @@ class Exploration:
                 kind="no_witness",
             )
         state = path[-1][1].to if path else 0
-        ending = _find_path(self._space, _end_test(COMPLETE), start=state)
-        if ending is None:
-            ending = _find_path(self._space, _end_test(), start=state) or []
-        return _witness(self.graph, self._space, words, [*path, *ending])
+        end_path = _find_path(self._space, _end_test(COMPLETE), start=state)
+        if end_path is None:
+            end_path = _find_path(self._space, _end_test(), start=state) or []
+        return _witness(self.graph, self._space, words, [*path, *end_path])
 
     def ending_witnesses(self) -> Iterator[tuple[str, str | None, Witness]]:
         """Yield each end (``complete`` or a kind of failure), the socket that failed or None, and an example cast."""
@@ -616,8 +616,8 @@ def _describe(event: EventName) -> str:
 def stalling_sockets(space: StateSpace) -> tuple[str, ...]:
     """Return the sockets at which a cast can be stuck because no end is reachable from there."""
     ends = [number for number, node in enumerate(space.nodes) if node.end is not None]
-    ending = reachable_from(ends, reversed_edges(_successors(space)))
-    stuck = [node.socket for number, node in enumerate(space.nodes) if number not in ending]
+    can_end = reachable_from(ends, reversed_edges(_successors(space)))
+    stuck = [node.socket for number, node in enumerate(space.nodes) if number not in can_end]
     return tuple(dict.fromkeys(socket for socket in stuck if socket is not None))
 
 

@@ -396,9 +396,9 @@ def _transitions(space: StateSpace, chances: Mapping[str, Chance]) -> tuple[list
     turns = [0.0] * len(space.nodes)
     for number, (node, moves) in enumerate(zip(space.nodes, space.moves, strict=True)):
         weights = weight_by_result.get(node.socket or "", _CERTAIN)
-        alike = Counter(move.answer.result for move in moves)
+        move_counts = Counter(move.answer.result for move in moves)
         for move in moves:
-            if (weight := weights.get(move.answer.result, 0.0) / alike[move.answer.result]) > 0:
+            if (weight := weights.get(move.answer.result, 0.0) / move_counts[move.answer.result]) > 0:
                 onward[number][move.to] += weight
                 turns[number] += weight * move.turns
     return onward, turns

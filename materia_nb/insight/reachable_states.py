@@ -182,8 +182,8 @@ class _Search:
 def _node(state: CastState) -> StateNode:
     if state.status == "waiting" and state.at is not None:
         return StateNode(state.at.socket, None, _position(state))
-    holding = state.at.socket if state.status == HELD and state.at is not None else None
-    return StateNode(state.failure.socket if state.failure is not None else holding, end_kind(state))
+    held_socket = state.at.socket if state.status == HELD and state.at is not None else None
+    return StateNode(state.failure.socket if state.failure is not None else held_socket, end_kind(state))
 
 
 def _position(state: CastState) -> str:
@@ -295,15 +295,15 @@ class _WithinItem(NamedTuple):
 
 
 def _sockets_within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinItem:
-    staying = [link for link in links if link.moves != cursor]
-    following = _targets_by_socket(rules, staying)
+    item_links = [link for link in links if link.moves != cursor]
+    following = _targets_by_socket(rules, item_links)
     members = {
         id_
         for id_, socket_rules in rules.sockets.items()
         if socket_rules.walk and socket_rules.walk.iterator.cursor == cursor
     }
     ahead = {id_: frozenset(reachable_from([id_], following) & members) for id_ in following}
-    cycles = cycles_in(_targets_by_socket(rules, [link for link in staying if not link.bounded]))
+    cycles = cycles_in(_targets_by_socket(rules, [link for link in item_links if not link.bounded]))
     # a handoff protocol may read the number of cycles to decide whether to call a person
     reading = {id_ for id_ in members if rules.sockets[id_].socket.handoff != DEFAULT_HANDOFF} | cycles.keys()
     reads_cycles = frozenset(id_ for id_, sockets in ahead.items() if not sockets.isdisjoint(reading))

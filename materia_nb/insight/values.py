@@ -73,8 +73,8 @@ def _cut_around(text: str, start: int, max_chars: int) -> str:
 def format_difference(a: JSON, b: JSON, max_chars: int) -> tuple[str, str]:
     """Format two values as one line each, shortened to the part around their first difference."""
     left, right = _one_line(a), _one_line(b)
-    is_long = max(len(left), len(right)) > max_chars
-    start = max(0, common_prefix_length(left, right) - max_chars // 2) if is_long else 0
+    is_shortened = max(len(left), len(right)) > max_chars
+    start = max(0, common_prefix_length(left, right) - max_chars // 2) if is_shortened else 0
     return _cut_around(left, start, max_chars), _cut_around(right, start, max_chars)
 
 
@@ -153,14 +153,14 @@ def _state_changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Strea
     joined = {streams.step: streams for streams in session.streams if streams.status == "joined"}
     for step in session.steps:
         edits = [edit for edit in session.edits if edit.step == step.number]
-        during = [edit for edit in edits if edit.before.status in ("waiting", "held")]
-        later = [edit for edit in edits if edit not in during]
+        waiting_edits = [edit for edit in edits if edit.before.status in ("waiting", "held")]
+        later = [edit for edit in edits if edit not in waiting_edits]
         data = step.before.data
-        for edit in during:
+        for edit in waiting_edits:
             yield step, data, edit.before.data
             yield edit, edit.before.data, edit.after.data
             data = edit.after.data
-        if not during or step.after is not during[-1].before:
+        if not waiting_edits or step.after is not waiting_edits[-1].before:
             yield step, data, step.after.data
         if (streams := joined.get(step.number)) is None:
             yield from _edit_changes(later)

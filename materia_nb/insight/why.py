@@ -249,7 +249,7 @@ STOP: Final = "stop"
 """The guess that the cast stops, because it fails or is held for a person."""
 
 _HELD: Final = frozenset({"pause", "escalate"})
-_ROUTED: Final = frozenset({"edge", "exit", "implied end"})
+_ROUTED_BY: Final = frozenset({"edge", "exit", "implied end"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,16 +386,16 @@ def _reason_against(rules: Rules, decision: Decision, outcome: str, guess: str) 
     """Return the reason why a guess is wrong; empty if the explanation of the step already contains the reason."""
     if guess == STOP:
         return "Nothing failed, no limit was reached, and no person is needed."
-    if outcome == STOP or guess == decision.target or decision.by not in _ROUTED or decision.socket is None:
+    if outcome == STOP or guess == decision.target or decision.by not in _ROUTED_BY or decision.socket is None:
         return ""
     for look in decision.looks:
         if look.to == guess:
             name = rules.graph.names[guess]
             return f"The {look.kind} to {name} was checked, but {look.reason(decision.result)}."
-    return _reason_unchecked(rules, decision, guess)
+    return _reason_not_checked(rules, decision, guess)
 
 
-def _reason_unchecked(rules: Rules, decision: Decision, guess: str) -> str:
+def _reason_not_checked(rules: Rules, decision: Decision, guess: str) -> str:
     socket_rules, name = rules.sockets[decision.socket or ""], rules.graph.names[guess]
     if any(edge.to == guess for edge in socket_rules.socket.edges):
         if decision.advance is not None and decision.advance.exhausted:

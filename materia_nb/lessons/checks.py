@@ -122,8 +122,8 @@ def points_for(tries: int) -> float:
 
 def guesses_file() -> Path:
     """Return the path of the file in which guesses are recorded."""
-    named = os.environ.get(GUESSES_VARIABLE)
-    return Path(named) if named else Path.cwd() / DEFAULT_ARTIFACT_DIR / _FILE_NAME
+    custom_path = os.environ.get(GUESSES_VARIABLE)
+    return Path(custom_path) if custom_path else Path.cwd() / DEFAULT_ARTIFACT_DIR / _FILE_NAME
 
 
 def record_guess(
@@ -257,12 +257,12 @@ def scores_as_csv(class_scores: Sequence[Score]) -> str:
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table as CSV. A text that a spreadsheet would run as a formula gets a quote as its first character."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)
     for row in rows:
         writer.writerow("'" + cell if isinstance(cell, str) and cell[:1] in {*"=+-@\t"} else cell for cell in row)
-    return out.getvalue()
+    return buffer.getvalue()
 
 
 def table_of_learners(

@@ -175,7 +175,7 @@ class _RouteWalker:
 
     def _advance(self, socket: Socket, verdict: bool | None) -> bool:
         """Move the cursor if the advance condition of the socket is met; return True if the list is exhausted."""
-        if socket.advance is None or not _holds(self.rules.advance or socket.advance.when, verdict):
+        if socket.advance is None or not _matches(self.rules.advance or socket.advance.when, verdict):
             return False
         self.cursor += 1
         return self.cursor >= len(self.script.items)
@@ -215,7 +215,7 @@ class _RouteWalker:
 
     def _edge_target(self, socket: Socket, verdict: bool | None, item: int | None) -> str:
         """Return the target of the first matching edge that can be taken; empty if no edge can be taken."""
-        for edge in self._ordered([edge for edge in socket.edges if _holds(edge.when, verdict)]):
+        for edge in self._ordered([edge for edge in socket.edges if _matches(edge.when, verdict)]):
             key = socket.id, edge.place, None if self.rules.counts_per_cast else item
             if edge.max_traversals is None or self.used[key] < edge.max_traversals + self.rules.slack:
                 self.used[key] += 1
@@ -232,13 +232,13 @@ class _RouteWalker:
         return edges
 
 
-def _holds(condition: str, verdict: bool | None) -> bool:
+def _matches(condition: str, verdict: bool | None) -> bool:
     return condition_spec(condition).holds(Result.of(verdict))
 
 
 def _matching_exit(exits: Sequence[ExitRoute], socket: Socket, verdict: bool | None) -> str:
     """Return the target of the matching exit from a socket. An exit for a verdict wins over an always exit."""
-    matching = [route for route in exits if route.source == socket.id and _holds(route.condition, verdict)]
+    matching = [route for route in exits if route.source == socket.id and _matches(route.condition, verdict)]
     return next((route.target for route in sorted(matching, key=lambda route: route.condition == "always")), "")
 
 
@@ -285,7 +285,7 @@ def named_misreading(
         is_same: compares a learner's answer with a computed answer.
     """
 
-    def fits(rules: RuleSet) -> int:
+    def count_matches(rules: RuleSet) -> int:
         return sum(is_same(answer, right.by(rules)) for answer, right in answers)
 
     wrong = [(answer, right) for answer, right in answers if not is_same(answer, right.truth)]
@@ -293,6 +293,6 @@ def named_misreading(
         rules for rules in MISREADINGS.values() if any(is_same(answer, right.by(rules)) for answer, right in wrong)
     ]
     if candidates:
-        rules = max(candidates, key=fits)
+        rules = max(candidates, key=count_matches)
         step = next(right for answer, right in wrong if is_same(answer, right.by(rules))).last_common_step(rules)
         yield f"Your answer would be right if {rules.belief}. Look at step {step}, where the rules lead to another target."

@@ -52,7 +52,7 @@ MAX_STEPS: Final = 30
 _OUTPUT_CHARS: Final = 1_500
 """Maximum length of a step's output in the record, in characters."""
 
-_QUIET_S: Final = 0.6
+_IDLE_S: Final = 0.6
 """Time in seconds without a change of the cast, after which the record is updated."""
 
 _log = logging.getLogger("materia_nb.magics")
@@ -127,14 +127,14 @@ class Record:
         self._changed = True
         with self._lock:
             if self._timer is None:
-                self._timer = call_later(_QUIET_S, self._due)
+                self._timer = call_later(_IDLE_S, self._refresh_when_idle)
             self._quiet = False
 
-    def _due(self) -> None:
+    def _refresh_when_idle(self) -> None:
         with self._lock:
             is_due_again = not self._quiet
             self._quiet = True
-            self._timer = call_later(_QUIET_S, self._due) if is_due_again else None
+            self._timer = call_later(_IDLE_S, self._refresh_when_idle) if is_due_again else None
         if not is_due_again:
             try:
                 self.refresh()
@@ -291,7 +291,7 @@ class _Progress:
         self._status = status
         self._bar: Any = None
         self._output: Any = None
-        self._due = self._closed = False
+        self._is_scheduled = self._closed = False
         self._lock = threading.Lock()
 
     def show(self) -> None:
@@ -310,12 +310,12 @@ class _Progress:
 
     def update(self) -> None:
         """Schedule a redraw of the bar, unless a redraw is already scheduled."""
-        if self._bar is not None and not self._due:
-            self._due = True
+        if self._bar is not None and not self._is_scheduled:
+            self._is_scheduled = True
             call_later(_REDRAW_S, self._draw)
 
     def _draw(self) -> None:
-        self._due = False  # a change of the status from here on is drawn again
+        self._is_scheduled = False  # a change of the status from here on is drawn again
         done, total, text = self._status()
         with self._lock:
             bar = self._bar
@@ -360,9 +360,9 @@ def _progress_text(cast: Cast) -> tuple[int, int, str]:
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""
     where = f"{items}{now.next_socket or now.status}, step {len(now.steps)}"
-    saying = now.saying
-    cut = ELLIPSIS if len(saying) > _MAX_TEXT_CHARS else ""
-    return done, total, f"{where}: {cut}{part(saying[-_MAX_TEXT_CHARS:], _MAX_TEXT_CHARS)}" if saying else where
+    text = now.saying
+    cut = ELLIPSIS if len(text) > _MAX_TEXT_CHARS else ""
+    return done, total, f"{where}: {cut}{part(text[-_MAX_TEXT_CHARS:], _MAX_TEXT_CHARS)}" if text else where
 
 
 def _progress_of(cast: Cast) -> tuple[int, int]:

@@ -182,8 +182,8 @@ def _loadouts_and_materia(wb: Workbench) -> list[str]:
         "loadout": as_object(wb.loadouts.config.document.get("loadouts")),
         "materia": as_object(wb.loadouts.config.document.get("materia")),
     }
-    twice = set(groups["loadout"]) & set(groups["materia"])
-    return [_quoted(f"{kind}:{name}" if name in twice else name) for kind, group in groups.items() for name in group]
+    shared = set(groups["loadout"]) & set(groups["materia"])
+    return [_quoted(f"{kind}:{name}" if name in shared else name) for kind, group in groups.items() for name in group]
 
 
 def _sockets(wb: Workbench) -> list[str]:
@@ -240,7 +240,7 @@ def make_cell_namer(shell: InteractiveShell) -> Callable[[str], str | None]:
     return name
 
 
-_BEGINS: Final = "%materia "
+_PREFIX: Final = "%materia "
 
 
 class QuestionLine(TokenTransformBase):
@@ -265,7 +265,7 @@ class QuestionLine(TokenTransformBase):
             if magic is None:
                 continue
             first = next((token for token in line if token.start[0] - 1 == magic.start_line), None)
-            if first is not None and first.line[magic.start_col :].startswith(_BEGINS):
+            if first is not None and first.line[magic.start_col :].startswith(_PREFIX):
                 return cls(next(token.start for token in line if token.string.strip()), magic)
         return None
 

@@ -141,7 +141,7 @@ _SYNONYMS: Final[Mapping[str, str]] = {
 }
 """Hints that name the right verb, by common wrong words."""
 SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
-"""The verbs by the access that they need in a terminal, such as ``looks``; ``notebook`` verbs need a notebook."""
+"""The verbs by the access that they need in a terminal, such as ``reads``; ``notebook`` verbs need a notebook."""
 
 
 def verb(
@@ -161,9 +161,9 @@ def verb(
 
     def register(function: _H) -> _H:
         _, *parameters = inspect.signature(function).parameters.values()
-        summary, helps = _parse_docstring(function)
+        summary, texts = _parse_docstring(function)
         arguments = {
-            parameter.name: _argument(parameter, helps, changed.get(parameter.name, {}))
+            parameter.name: _argument(parameter, texts, changed.get(parameter.name, {}))
             for parameter in parameters
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         }
@@ -259,12 +259,12 @@ def from_method(
     """
     parameters = inspect.signature(method).parameters
     keys = only.split() or [key for key in parameters if key != "self"]
-    summary, helps = _parse_docstring(method)
+    summary, texts = _parse_docstring(method)
     last = next((key for key in reversed(keys) if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY), "")
     rest: dict[str, dict[str, Any]] = {}
-    if last and not _is_whole(parameters[last]):
+    if last and not _is_integer(parameters[last]):
         rest[last] = {"kind": "rest"} if cell == "never" else {"kind": "rest", "required": False}
-    arguments = {key: _argument(parameters[key], helps, {**rest.get(key, {}), **changed.get(key, {})}) for key in keys}
+    arguments = {key: _argument(parameters[key], texts, {**rest.get(key, {}), **changed.get(key, {})}) for key in keys}
     owner = _OWNERS[method.__qualname__.partition(".")[0]]
 
     def handler(call: Call) -> Any:
@@ -288,20 +288,20 @@ def from_method(
     _add(name, summary, handler, arguments, cell, example)
 
 
-def _is_whole(parameter: inspect.Parameter) -> bool:
+def _is_integer(parameter: inspect.Parameter) -> bool:
     return str(parameter.annotation).startswith("int")
 
 
-def _argument(parameter: inspect.Parameter, helps: Mapping[str, str], changed: Mapping[str, Any]) -> Argument:
+def _argument(parameter: inspect.Parameter, texts: Mapping[str, str], changed: Mapping[str, Any]) -> Argument:
     """Return the argument for a parameter. Its default help is the help for its name in ``words.toml``."""
     key, kind = parameter.name, str(parameter.annotation)
     name = key.rstrip("_")  # from_ stands for from, a Python keyword
     argument = Argument(
         name,
-        helps.get(key) or _WORDS["arguments"].get(key, ""),
+        texts.get(key) or _WORDS["arguments"].get(key, ""),
         "rest" if kind == "Rest" else "words" if kind == "Several" else "word",
         parameter.default is inspect.Parameter.empty,
-        _is_whole(parameter),
+        _is_integer(parameter),
         _COMPLETES.get(name),
     )
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from materia_nb.store.design_autosave import Quest
 
 _MAX_LABEL_CHARS: Final = 60
-_STILL_S: Final = 0.6
+_CLICK_DELAY_S: Final = 0.6
 """Time for which buttons ignore clicks after a click or a change of the quest, in seconds."""
 
 
@@ -43,7 +43,7 @@ class _ButtonRow:
         def click(event: Any) -> None:
             if monotonic() >= self._inert_until:
                 act(event)
-                self._inert_until = monotonic() + _STILL_S
+                self._inert_until = monotonic() + _CLICK_DELAY_S
 
         return button(label, tooltip, click, style=style)
 
@@ -54,7 +54,7 @@ class _ButtonRow:
             self.close_earlier()
             self._earlier, self.view.children = self.view.children, self._make(quest)
             if self._subject is not ...:
-                self._inert_until = monotonic() + _STILL_S
+                self._inert_until = monotonic() + _CLICK_DELAY_S
             self._subject = subject
 
     def close_earlier(self) -> None:

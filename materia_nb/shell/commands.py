@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # the encoding may be Latin-1
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run_words(words)
+        code = _run_command_line(words)
         sys.stdout.flush()
     except OSError as error:
         if error.filename is not None:  # not the output
@@ -234,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(code)
 
 
-def _run_words(words: list[str]) -> int:
+def _run_command_line(words: list[str]) -> int:
     try:
         if not words:
             terminal.echo(_FIRST_STEPS)
@@ -304,7 +304,7 @@ _AGENT: Final = Argument(
     "options",
 )
 _PROJECT: Final = Argument("--project", "the project directory; the current directory if left out", "option")
-_COMMON: Final = (
+_COMMON_OPTIONS: Final = (
     _PROJECT,
     Argument("--file", "load this file of loadouts in addition to the project's files", "option"),
     Argument("--json", "write the result as JSON", "flag"),
@@ -316,7 +316,7 @@ _STARTS_CASTS: Final = frozenset({"quest run", "sweep"})
 def _command(verb: Verb, access: str) -> Verb:
     """Return the terminal command for a verb; ``access`` is its key in the table ``shell`` of ``words.toml``."""
     options = [_BODY] if verb.cell != "never" else []
-    if access in ("looks", "changes") and "--cast" not in verb.options:
+    if access in ("reads", "changes") and "--cast" not in verb.options:
         options.append(_CAST)
     if access == "changes" or verb.name in _STARTS_CASTS:
         options.append(_AGENT)
@@ -324,7 +324,7 @@ def _command(verb: Verb, access: str) -> Verb:
     return replace(
         verb,
         handler=partial(_run_verb, verb, access),
-        arguments=(*verb.arguments, *options, *_COMMON),
+        arguments=(*verb.arguments, *options, *_COMMON_OPTIONS),
         cell="never",
         example="\n".join(examples),
     )
@@ -334,8 +334,8 @@ def _run_verb(verb: Verb, access: str, values: Mapping[str, Any]) -> int:
     """Run a verb as a command: open its workbench and cast, write its result and return the exit code."""
     with _bench(access, values) as bench:
         call = _call(verb, bench, values)
-        if access in ("looks", "changes"):
-            (bench.open if access == "looks" else bench.resume)(values.get("cast", "-1"))
+        if access in ("reads", "changes"):
+            (bench.open if access == "reads" else bench.resume)(values.get("cast", "-1"))
         return _report_result(verb, verb.handler(call), bench, values)
 
 

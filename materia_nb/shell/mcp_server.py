@@ -33,7 +33,7 @@ call hand_over. A person then continues with your draft or discards it. You cann
 
 _EDGE: Final = re.compile(r"(.+)#([1-9]\d*)")
 _REQUEST: Final = "a counterexample"
-_WIDTH: Final = 100
+_LINE_WIDTH: Final = 100
 
 
 class DesignServer:
@@ -48,12 +48,12 @@ class DesignServer:
         self.bench = Workbench(project)
         self.by = by
         self._design: Design | None = None
-        own = (
+        methods = (
             self.loadouts, self.open_loadout, self.show, self.check, self.fix, self.undo, self.redo,
             self.explore, self.odds, self.require, self.hand_over,
         )  # fmt: skip
         tools = [
-            *(function_tool(method) for method in own),
+            *(function_tool(method) for method in methods),
             *(self._operation_tool(operation) for operation in OPERATIONS.values()),
         ]
         self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
@@ -146,12 +146,12 @@ class DesignServer:
 
     def explore(self, items: list[int] | None = None) -> str:
         """Compute every route that a cast can take, for item lists of each of these lengths (0 to 3 if left out)."""
-        return str(self._exploration(items).as_text(_WIDTH))
+        return str(self._exploration(items).as_text(_LINE_WIDTH))
 
     def odds(self, satisfied: float = 0.5, items: int = 3) -> str:
         """Compute the probability of each end and the average number of turns, if each verdict is satisfied with this probability."""
         odds = self._exploration([items]).odds(satisfied, items)
-        return odds.as_text(_WIDTH) if isinstance(odds, Block) else repr(odds)
+        return odds.as_text(_LINE_WIDTH) if isinstance(odds, Block) else repr(odds)
 
     def require(
         self,

@@ -214,13 +214,13 @@ def _exploration_data(exploration: Exploration) -> dict[str, object]:
     """Return an exploration as JSON; if ``complete`` is false, the search was cut off and may have missed routes."""
     complete = exploration.complete_search
     fields = {name: getattr(exploration, name) for name in _EXPLORATION_FIELDS}
-    proven = {"stalls": exploration.stalls, "most_turns": exploration.most_turns()} if complete else {}
+    certain = {"stalls": exploration.stalls, "most_turns": exploration.most_turns()} if complete else {}
     return {
         "loadout": exploration.graph.name,
         "complete": complete,
         "ends": exploration.ends_seen,
         **fields,
-        **proven,
+        **certain,
     }
 
 

@@ -64,8 +64,8 @@ def _open_or_start(cell: GridCell, *, restart: bool) -> Cast:
     """Return the cast of a cell from an earlier sweep, even if it is unfinished; start a cast if there is none."""
     plan, table, pins = cell.prepared
     for entry in list_casts(plan.root)[:1]:
-        is_stuck = entry.status in ("failed", "held", "waiting")
-        if entry.ours and entry.locked_by is None and not (restart and is_stuck):
+        is_stopped = entry.status in ("failed", "held", "waiting")
+        if entry.ours and entry.locked_by is None and not (restart and is_stopped):
             if entry.status in ("complete", "failed", "held"):
                 return open_cast(entry.path, table)
             if entry.status in ("ready", "waiting"):

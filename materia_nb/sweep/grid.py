@@ -27,7 +27,7 @@ from materia_nb.engine.routing import short
 from materia_nb.errors import usage_error
 from materia_nb.jsonvalue import JSON
 
-_EVERYONE: Final = "*"
+_ALL_SOCKETS: Final = "*"
 _WORKBENCH_AGENTS: Final = "as set"
 """Label for the agents of the workbench, if a sweep does not choose agents."""
 _NAME_CHARS: Final = 40
@@ -128,8 +128,8 @@ def grid_cells(
         for (request, text), number in product(texts.items(), range(1, repeat + 1)):
             unique = [uuid4().hex] if common.opaque else []
             key = digest([common.key, choice.label, request, text, list(allow), number, *unique])
-            own = prepared._replace(plan=replace(plan, root=folder / "casts" / key, own_folders=plan.root))
-            cell = GridCell(loadout, request, choice.label, number, text, own, allow, key, common.opaque)
+            isolated = prepared._replace(plan=replace(plan, root=folder / "casts" / key, own_folders=plan.root))
+            cell = GridCell(loadout, request, choice.label, number, text, isolated, allow, key, common.opaque)
             cells.append(cell)
     return cells
 
@@ -169,7 +169,7 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
     if agents is None:
         return [AgentChoice(_WORKBENCH_AGENTS, None)]
     if isinstance(agents, Mapping):
-        names = [str(key) for key in agents if key == _EVERYONE or is_known(str(key))]
+        names = [str(key) for key in agents if key == _ALL_SOCKETS or is_known(str(key))]
         if len(names) == len(agents) and names:
             return [AgentChoice(_label(agents), agents)]
         if names:
@@ -177,10 +177,10 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
                 f"Some keys of agents are sockets or materia ({', '.join(names)}), others are not.",
                 '{"label": {"Plan": ...}, ...} sweeps over agents, {"Plan": ..., "*": ...} is one choice of them',
             )
-        choices = [AgentChoice(str(label), _for_everyone(agent, is_known)) for label, agent in agents.items()]
+        choices = [AgentChoice(str(label), _agent_mapping(agent, is_known)) for label, agent in agents.items()]
     else:
         entries = list(agents) if isinstance(agents, list | tuple) else [agents]
-        choices = [AgentChoice(_label(agent), _for_everyone(agent, is_known)) for agent in entries]
+        choices = [AgentChoice(_label(agent), _agent_mapping(agent, is_known)) for agent in entries]
     if not choices:
         raise usage_error("The argument agents is empty.", "leave out agents to use the agents of the workbench")
     if len({choice.label for choice in choices}) < len(choices):
@@ -188,20 +188,20 @@ def agent_choices(agents: object, is_known: Callable[[str], bool]) -> list[Agent
     return choices
 
 
-def _for_everyone(agent: object, is_known: Callable[[str], bool]) -> Mapping[str, object] | None:
+def _agent_mapping(agent: object, is_known: Callable[[str], bool]) -> Mapping[str, object] | None:
     if agent is None:
         return None
-    if isinstance(agent, Mapping) and all(key == _EVERYONE or is_known(str(key)) for key in agent):
+    if isinstance(agent, Mapping) and all(key == _ALL_SOCKETS or is_known(str(key)) for key in agent):
         return {str(key): value for key, value in agent.items()}
-    return {_EVERYONE: agent}
+    return {_ALL_SOCKETS: agent}
 
 
 def _label(agent: object) -> str:
     if agent is None:
         return _WORKBENCH_AGENTS
     if isinstance(agent, Mapping):
-        if agent.keys() == {_EVERYONE}:
-            return _label(agent[_EVERYONE])
+        if agent.keys() == {_ALL_SOCKETS}:
+            return _label(agent[_ALL_SOCKETS])
         return ", ".join(f"{key}: {_label(value)}" for key, value in agent.items())
     if isinstance(agent, str):
         return agent
@@ -271,7 +271,7 @@ def _cast_fingerprint(prepared: Prepared) -> Fingerprint:
     plan, table, pins = prepared
     names = [line.name for line in table.describe() if line.name is not None]
     parts = [fingerprint_of(table.for_turn(name, ""), name) for name in names]
-    parts += [fingerprint_of(table.default, _EVERYONE)]
+    parts += [fingerprint_of(table.default, _ALL_SOCKETS)]
     parts += [fingerprint_of(pin.function, name) for name, pin in pins.items()]
     pinned: JSON = [[name, pin.pin.as_json()] for name, pin in pins.items()]
     key = digest([dict(plan.document), names, [part.key for part in parts], pinned])
@@ -417,8 +417,8 @@ def _members(class_: type) -> Iterator[tuple[str, object]]:
     for name, value in sorted(attributes.items()):
         is_code = isinstance(value, Callable | property | staticmethod | classmethod)  # type: ignore[arg-type]
         is_added = name.startswith("__") and not is_code
-        is_slot = isinstance(value, MemberDescriptorType | GetSetDescriptorType)
-        if not is_added and not is_slot and name != "_abc_impl":
+        is_descriptor = isinstance(value, MemberDescriptorType | GetSetDescriptorType)
+        if not is_added and not is_descriptor and name != "_abc_impl":
             yield name, value
 
 

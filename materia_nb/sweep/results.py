@@ -177,9 +177,9 @@ class Sweep(Shown, Sequence[SweepRow]):
         """
         for axis in filter(None, (rows, columns)):
             needs_one_of(axis, _AXES, f"A matrix has no axis {axis!r}.", "usage")
-        varied = [axis for axis in _MATRIX_AXES if len({getattr(row, axis) for row in self}) > 1]
-        down = rows or next(axis for axis in (*varied, *_AXES) if axis != columns)
-        across = columns or next(axis for axis in (*varied, "agents", *_AXES) if axis != down)
+        varying_axes = [axis for axis in _MATRIX_AXES if len({getattr(row, axis) for row in self}) > 1]
+        down = rows or next(axis for axis in (*varying_axes, *_AXES) if axis != columns)
+        across = columns or next(axis for axis in (*varying_axes, "agents", *_AXES) if axis != down)
         needs_one_of(value, ("passed", *_NUMBERS, *self.checks), f"Sweep rows have no value {value!r}.", "usage")
         cells: dict[tuple[str, str], list[bool | float]] = {}
         for row in self:
@@ -187,8 +187,8 @@ class Sweep(Shown, Sequence[SweepRow]):
             if (number := row.value_of(value)) is not None:
                 numbers.append(number)
         numbers_of_all = [number for numbers in cells.values() for number in numbers]
-        is_share = bool(numbers_of_all) and all(isinstance(number, bool) for number in numbers_of_all)
-        return Matrix(down, cells, is_share=is_share)
+        is_rate = bool(numbers_of_all) and all(isinstance(number, bool) for number in numbers_of_all)
+        return Matrix(down, cells, is_rate=is_rate)
 
     def _usage_text(self) -> str:
         missing = sum(row.tokens is None for row in self)
@@ -243,17 +243,17 @@ class Matrix(Table):
         means: the means by row name and column name.
     """
 
-    def __init__(self, down: str, cells: Mapping[tuple[str, str], Sequence[bool | float]], *, is_share: bool) -> None:
+    def __init__(self, down: str, cells: Mapping[tuple[str, str], Sequence[bool | float]], *, is_rate: bool) -> None:
         self.means = {names: fmean(numbers) for names, numbers in cells.items() if numbers}
         largest = max((abs(mean) for mean in self.means.values()), default=0.0) or 1.0
-        if is_share:
+        if is_rate:
             largest = max(largest, 1.0)
 
         def cell(names: tuple[str, str]) -> Cell:
             if names not in self.means:
                 return ""
             mean = self.means[names]
-            text = f"{mean:.0%} of {len(cells[names])}" if is_share else f"{mean:,.4g}"
+            text = f"{mean:.0%} of {len(cells[names])}" if is_rate else f"{mean:,.4g}"
             return Bar(text, abs(mean) / largest)
 
         columns = list(dict.fromkeys(column for _, column in cells))

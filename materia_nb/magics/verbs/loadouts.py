@@ -133,17 +133,17 @@ def _check(
         report = bench.check(name, engine=for_)
         return report_view(name or "", report.strict() if strict else report)
     design = bench.design(name)
-    how, path = "--save", design.home.path
+    option, path = "--save", design.home.path
     if path is not None and ENDINGS[path.suffix.lower()] == "yaml":
-        how = f"--to {path.with_suffix('.json').name}"
+        option = f"--to {path.with_suffix('.json').name}"
         if save and not to:
-            raise usage_error(f"{path.name} is a YAML file, and YAML files cannot be changed.", f"check --fix {how}")
+            raise usage_error(f"{path.name} is a YAML file, and YAML files cannot be changed.", f"check --fix {option}")
     if save or to:
         if not (changes := design.fix_all()):
             return Text("No problem can be fixed automatically. List the possible changes with check --fix.")
         return Text("\n".join([*changes, bench.loadouts.save(design, to, anyway=True)]))
     rows = [
-        (problem.code, problem.source, fix.summary, "in the designer" if fix.suggestion else how)
+        (problem.code, problem.source, fix.summary, "in the designer" if fix.suggestion else option)
         for problem, fix in design.fixes().items()
     ]
     empty = "No problem can be fixed by one change. List the problems with check."
@@ -283,8 +283,8 @@ def _pin(call: Call, name: str | None = None, to: Rest = None, *, off: bool = Fa
         bench.unpin(name)
     else:
         bench.pin(name, to, visit=visit)
-    own = {} if bench.cast_ is None else bench.cast_.pins
-    return pins_view(own, {name: (pin.chosen.pin, pin.loadout) for name, pin in bench.agents.pins.items()})
+    cast_pins = {} if bench.cast_ is None else bench.cast_.pins
+    return pins_view(cast_pins, {name: (pin.chosen.pin, pin.loadout) for name, pin in bench.agents.pins.items()})
 
 
 def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
