@@ -65,7 +65,7 @@ class TestFunctionArguments:
             (functools.partial(lambda greeting, prompt: greeting + prompt, "hi "), "hi again"),
         ],
     )
-    def test_function_receives_the_parameters_it_names(self, function, answer):
+    def test_function_receives_only_the_parameters_that_it_names(self, function, answer):
         assert ask(function) == answer
 
     def test_methods_and_callable_objects_are_agents(self):

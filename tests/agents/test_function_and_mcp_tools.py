@@ -239,7 +239,7 @@ def test_server_receives_only_its_configured_variables(tmp_path, monkeypatch):
         ({"url": "http://127.0.0.1:9/mcp"}, "cannot be used"),
     ],
 )
-def test_unusable_server_fails_the_turn_with_an_error_that_names_it(tmp_path, spec, said):
+def test_unusable_server_fails_the_turn_and_the_error_names_the_server(tmp_path, spec, said):
     more = MoreTools(servers={"own": spec})
     with pytest.raises(AgentError, match=said) as error, serving() as server:
         agent(server).answer(turn(tools=("own.count",), project=tmp_path, more_tools=more))

@@ -531,7 +531,7 @@ def test_allowed_write_may_have_unusual_unicode_in_its_path_and_content(tmp_path
     assert (tmp_path / "файл.txt").exists()
 
 
-def test_approval_lets_its_exact_command_run_once(tmp_path):
+def test_approval_allows_its_exact_command_once(tmp_path):
     command = "echo x >> made"
     approval = Approval("P-" + "0" * 32, command, 2.0**60)
     events = Heard()
@@ -588,7 +588,7 @@ def test_interrupted_turn_does_not_repeat_finished_tool_calls(tmp_path):
 # -- the form of the answer -----------------------------------------------------------
 
 
-def test_schema_is_sent_to_a_provider_that_supports_it(tmp_path):
+def test_schema_is_sent_to_a_provider_that_supports_schemas(tmp_path):
     with serving(says('{"satisfied": true, "context": ""}'), calls(("ls", {})), says("{}")) as server:
         agent(server).answer(turn(schema=SCHEMA))
         agent(server).answer(turn(Heard(), schema=SCHEMA, tools="readOnly", project=tmp_path))

@@ -44,7 +44,7 @@ def ask_stand_in(text, turn):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(programs, turn, name):
+def test_every_preset_sends_the_prompt_on_stdin_and_the_model_as_an_argument(programs, turn, name):
     told = ask_stand_in(f"command:{name}:some/model:8b", turn)
     assert told["stdin"] == "build it"
     assert "some/model:8b" in told["args"]

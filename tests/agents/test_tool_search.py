@@ -225,7 +225,7 @@ def test_search_program_needs_only_the_standard_library():
     assert done.stdout == "False\n"
 
 
-def test_search_program_refuses_to_run_in_another_folder(box, project):
+def test_search_program_refuses_to_run_outside_its_folder(box, project):
     here = (project / "src").stat()
     asked = {
         "pattern": None,

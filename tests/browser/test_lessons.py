@@ -111,7 +111,7 @@ def test_use_of_a_panel_does_not_break_later_cells(lab: Lab):
     assert "0 of 3 right, 3 not answered yet" in lab.cell_text(at["cell-14"])
 
 
-def test_opening_a_copied_lesson_does_not_change_it(lab: Lab):
+def test_opening_a_copied_lesson_leaves_the_notebook_unmodified(lab: Lab):
     copy_bundle(BUNDLES[0], lab.folder)
     lab.open(lab.folder / "01-edges.ipynb")
     changed = """async () => {

@@ -167,7 +167,7 @@ def test_stream_yields_steps_of_lanes(tmp_path):
     assert Counter(step.before.lane.name for step in steps[1:-1]) == {"ui": 5, "api": 3}
 
 
-def test_stream_yields_a_step_of_a_lane_while_others_work(tmp_path):
+def test_stream_yields_a_step_of_a_lane_while_other_lanes_work(tmp_path):
     async def made():
         over, seen = asyncio.Event(), []
 

@@ -322,7 +322,7 @@ def test_breakpoints_apply_to_new_casts_of_their_loadout(bench, cast):
     assert not sockets(cast), "taken away of all, gone in all"
 
 
-def test_r47_breakpoints_of_a_cast_do_not_affect_others(bench, cast):
+def test_r47_breakpoints_of_a_cast_do_not_affect_other_casts(bench, cast):
     bench.breakpoints.add("Socket-3")
     other = bench.cast("other")
     cast.breakpoints.add("Socket-2")

@@ -59,7 +59,7 @@ def test_r46_done_items_stay_first_and_inserted_items_are_next(cast):
     same_as_journal(None, cast)
 
 
-def test_removing_all_items_leaves_the_loop(cast):
+def test_removing_all_items_moves_the_cast_out_of_the_loop(cast):
     cast.run(steps=1)
     cast.edit.items([])
     cast.run()

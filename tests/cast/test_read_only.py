@@ -153,7 +153,7 @@ def test_fork_of_a_cast_of_the_reference_engine_continues_from_any_step(recorded
     fork.close()
 
 
-def test_workbench_opens_and_forks_a_cast_that_another_kernel_runs(other, tmp_path):
+def test_workbench_opens_and_forks_a_cast_that_runs_in_another_kernel(other, tmp_path):
     with Workbench(tmp_path / "project") as bench:
         bench.agent("*", lambda: "mine")
         source = bench.open(other.run_dir)

@@ -70,7 +70,7 @@ def test_journal_lines_name_their_lane_and_rebuild_the_cast(tmp_path):
     assert (path / "2-WI-1.md").read_text() == "built Part 0"
 
 
-def test_empty_plan_goes_straight_to_the_exit(tmp_path):
+def test_empty_plan_continues_at_the_exit(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents({}))
     cast.run()
     assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]

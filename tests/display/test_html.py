@@ -211,7 +211,7 @@ def test_hostile_text_is_shown_as_text_in_every_block_and_on_a_page(text):
 
 
 @pytest.mark.parametrize("number", range(14))
-def test_text_html_and_panel_show_the_same_words(number):
+def test_text_html_and_panel_show_the_same_text(number):
     block = every_block("Plain words")[number]
     of_text, of_html = words(block.as_text()), words(" ".join(Reader(block.as_html()).words))
     of_json = words(" ".join(strings(block.as_json())))

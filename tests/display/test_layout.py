@@ -386,5 +386,5 @@ def test_edge_label_has_room_for_its_longest_text():
 
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
-def test_the_same_graph_gives_the_same_layout(seed):
+def test_equal_graphs_have_equal_layouts(seed):
     assert layout_graph(any_graph(seed)) == layout_graph(any_graph(seed))

@@ -42,7 +42,7 @@ def test_long_unchanged_text_is_shortened():
     assert max(len(text) for _, text in parts) < 200
 
 
-def test_json_tree_shows_changed_values_and_counts_unchanged_ones():
+def test_json_tree_shows_changed_values_and_counts_unchanged_values():
     was = {"done": 0, "items": [1, {"title": "four walls"}], "same": [1, 2]}
     now = {"done": 1, "items": [1, {"title": "three walls"}, 7], "same": [1, 2]}
     assert JsonTree(now, "state", was=was).as_text().splitlines() == [

@@ -110,7 +110,7 @@ def test_cast_that_ends_inside_a_loop_with_open_items_has_a_warning(tmp_path):
     )
 
 
-def test_r45_unsatisfied_item_is_reported_even_if_others_succeed(tmp_path):
+def test_r45_unsatisfied_item_is_reported_even_if_other_items_succeed(tmp_path):
     sockets, loops = walk(AGAIN, advance="always", exits=[("always", "Socket-3")])
     cast = complete_cast(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
     assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]

@@ -47,7 +47,7 @@ def only_the_fold(monkeypatch):
     return made
 
 
-def test_only_evolve_creates_sessions(tmp_path, only_the_fold):
+def test_only_the_evolve_module_creates_sessions(tmp_path, only_the_fold):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run(steps=3)
     cast.edit.set("plan.n", 1)
@@ -121,7 +121,7 @@ def test_event_that_is_impossible_in_the_session_is_refused(event, why):
         (ev.CastBack(step=2), "step 2 does not exist"),
     ],
 )
-def test_event_about_another_visit_than_the_waiting_one_is_refused(event, why):
+def test_event_about_a_visit_that_is_not_waiting_is_refused(event, why):
     cast = Folded(CHAIN).do(decide.enter)
     with pytest.raises(Unfit, match=why):
         evolve.evolve(cast.rules, cast.session, event)

@@ -294,7 +294,7 @@ def test_answer_for_another_item_is_not_shown():
         ({}, {"castContext": "full"}, {}, {"castContext": "none"}, "none"),
     ],
 )
-def test_cast_context_of_the_socket_overrides_more_general_ones(top, materia, layer, socket, wanted):
+def test_cast_context_of_the_socket_overrides_more_general_settings(top, materia, layer, socket, wanted):
     document = chain(**top)
     document["materia"]["Q"] |= materia
     document["loadouts"]["T"] |= layer

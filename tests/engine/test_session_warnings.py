@@ -49,7 +49,7 @@ def test_check_of_the_latest_step_agrees_with_the_list_of_repetitions():
     assert told == [False, False, False, True, False, False, False]
 
 
-def test_step_without_an_item_is_compared_with_others_without_an_item():
+def test_step_without_an_item_is_compared_with_other_steps_without_an_item():
     cast = Folded(config({"A": at("P", edge("A"))})).answers("the same", "the  same\n", "another")
     assert [step.number for step in repeats(cast.rules, cast.session)] == [2]
 

@@ -210,7 +210,7 @@ def test_r11_non_objects_on_a_target_path_are_replaced(between):
     assert assigned({"s": 1}, ("p.x", "$.s"), before={"p": {"y": 2}}) == {"p": {"y": 2, "x": 1}}
 
 
-def test_r11_assignments_run_in_order_and_see_earlier_ones():
+def test_r11_assignments_run_in_order_and_see_earlier_assignments():
     data = assigned({"s": 1}, ("z", "b"), ("b", "$.s"), ("a", "state.b"), ("c.d", "a"), ("e", "c"))
     assert data == {"b": 1, "a": 1, "c": {"d": 1}, "e": {"d": 1}}
 

@@ -112,7 +112,7 @@ def by_lane(events):
 @pytest.mark.parametrize("fails", ["", "api"])
 @given(data=st.data())
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_every_interleaving_gives_the_same_session(fails, data):
+def test_every_interleaving_of_lanes_produces_the_same_session(fails, data):
     cast = in_order(fails)
     assert cast.session.state.status == ("failed" if fails else "ready")
     before, lanes, behind = by_lane(cast.events)

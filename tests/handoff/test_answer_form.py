@@ -127,7 +127,7 @@ def test_issue_names_the_field_that_still_contains_a_placeholder(name):
 
 
 @pytest.mark.parametrize("text", ["...", "…", " <...> ", "<where this is done>", "<what to do"])
-def test_dots_and_placeholder_words_do_not_count_as_an_answer(text):
+def test_dots_and_placeholder_words_are_not_accepted_as_an_answer(text):
     assert [issue.path for issue in form_words({"a": ["fine", text]}, ())] == ["$.a.1"]
 
 

@@ -485,7 +485,7 @@ def test_section_14_reading_with_too_large_numbers_is_valid_json():
     assert reading.value["x"] == [None, 1]
 
 
-def test_the_form_has_every_list_and_every_status():
+def test_contract_form_contains_every_list_and_every_status():
     told = CON.ask(FREE)
     for name in (
         *contract_fields.PLAN_STATUSES,

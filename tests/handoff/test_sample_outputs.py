@@ -84,7 +84,7 @@ def test_the_conclusion_is_the_summary_of_one_agent_or_the_outputs_of_several():
     assert report([("A", contract(agent_status__plan_status="BLOCKED"))]) == []
 
 
-def test_permitted_updates_are_merged_and_others_are_warnings():
+def test_permitted_updates_are_merged_and_other_updates_cause_warnings():
     updates = {"update_contracts": [{"contract": name, "payload": {"a": 1}} for name in ("stack", "infra")]}
     learned = CONTRACT.learn(updates, BRIEFING, {"stack": {}, "infra": {}})
     assert (learned.knowledge, learned.warnings) == ({"stack": {"a": 1}, "infra": {}}, ())

@@ -115,7 +115,7 @@ def test_generator_with_the_legacy_name_parallel_planner_requires_a_schedule():
     assert wanted(parallel=False, parallelPlanner=True).streams
 
 
-def test_the_form_explains_a_good_schedule():
+def test_schedule_form_explains_a_good_schedule():
     sparse, needs = protocol("sparse"), wanted()
     told = sparse.ask(needs)
     assert '"parallelSchedule": {"version": 1, "streams": [{"name": ' in told

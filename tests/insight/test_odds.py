@@ -76,7 +76,7 @@ def test_chance_of_an_unhandled_failure_is_refused():
 
 
 @pytest.mark.parametrize("chance", [0, 1])
-def test_certain_verdict_leads_to_a_certain_end(chance):
+def test_certain_verdict_determines_the_end_of_a_cast(chance):
     assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
 
 

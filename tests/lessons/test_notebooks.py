@@ -216,7 +216,7 @@ def test_a_hint_never_reveals_the_right_answer(name, learner):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_unanswered_lesson_gets_no_mark(name):
+def test_check_of_an_unanswered_lesson_marks_no_answer_as_right(name):
     """All cells of the stored notebook have run, and its check reports that no question is answered."""
     (error,) = [out for out in check_cell(name).outputs if out.output_type == "error"]
     assert error.evalue.startswith(f"0 of {len(QUESTIONS[stem(name)])} right")

@@ -305,6 +305,6 @@ def test_teach_rework_returns_with_the_reason_a_limited_number_of_times(wb):
         ([NO, NO], [], "1 2323 6"),
     ],
 )
-def test_teach_exits_leaves_by_the_exit_for_the_last_verdict(wb, verdicts, upkeep, route):
+def test_teach_exits_leaves_its_loop_by_the_exit_for_the_last_verdict(wb, verdicts, upkeep, route):
     replies = {**LOOP, "Auto-Plan": PLAN, "Auto-Eval": verdicts, "Maintain": upkeep, "Chain-Context": "open"}
     assert play(wb, "Teach-Exits", replies)[1] == without_blanks(route)

@@ -228,7 +228,7 @@ def test_invalid_copy_or_definition_is_refused_with_advice(draft, act, why):
     assert draft.steps == ()
 
 
-def test_copied_sockets_keep_inner_edges_and_get_free_ids(draft):
+def test_copied_sockets_keep_inner_edges_and_receive_unused_ids(draft):
     draft.place_sockets({"Socket-2": (1, 2), "Socket-1": (0, 0)})
     draft.add_edge("Socket-3", "end", "failed")
     before = draft.document

@@ -129,7 +129,7 @@ def test_any_text_can_be_edited_into_any_value(old, new, indent):
 
 
 @given(plain_configs, st.randoms(use_true_random=False))
-def test_removing_and_restoring_a_socket_gives_the_same_text(document, random):
+def test_removing_and_restoring_a_socket_restores_the_text(document, random):
     text = plainly(document)
     draft = Design("T", document["loadouts"]["T"], document)
     draft.remove_socket(random.choice(list(draft.document["sockets"])))

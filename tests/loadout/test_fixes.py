@@ -193,7 +193,7 @@ def test_fix_that_parses_utility_output_as_json_is_applied_only_on_request():
     assert hint not in design.report.hints
 
 
-def test_results_without_an_exit_get_an_exit_to_the_end():
+def test_fix_adds_an_exit_to_the_end_for_uncovered_results():
     blocks, _ = EXAMPLES["exhausted-unmatched"]
     document = config_of_example(blocks["bad"])
     design = Design("T", document["loadouts"]["T"], document)

@@ -39,7 +39,7 @@ def field(model, raw, name):
         (Consumes, "from", "reference"),
     ],
 )
-def test_form_input_follows_from_the_model(model, name, input_):
+def test_form_input_kind_is_determined_by_the_field_type(model, name, input_):
     assert field(model, {}, name).input == input_
 
 

@@ -152,7 +152,7 @@ def test_files_with_a_byte_order_mark_crlf_or_an_upper_case_suffix_are_read(name
 
 
 @pytest.mark.parametrize("name", WRONG_FILES)
-def test_a_file_without_one_graph_is_an_error_with_its_name(name, tmp_path):
+def test_file_that_does_not_contain_exactly_one_graph_is_an_error(name, tmp_path):
     content, message = WRONG_FILES[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(MateriaError) as caught:

@@ -37,7 +37,7 @@ def test_components_and_cycles_contain_the_nodes_that_reach_each_other(targets):
             assert other not in reached[node] or number[other] <= number[node], "the last components come first"
 
 
-def test_isolated_node_reaches_nothing():
+def test_reachable_nodes_and_reversed_edges_are_computed():
     targets = {"a": ["b", "end"], "b": ["a"]}
     assert reachable_from(["a"], targets) == {"a", "b", "end"}
     assert reversed_edges(targets) == {"a": {"b"}, "b": {"a"}, "end": {"a"}}

@@ -76,7 +76,7 @@ def test_extension_can_be_reloaded_and_unloaded(shell):
     materia_nb.unload_ipython_extension(shell)
 
 
-def test_a_mistyped_verb_gives_one_short_error(shell):
+def test_mistyped_verb_raises_one_short_error(shell):
     result = shell.run_cell("%materia lod hello.json", silent=False)
     error = result.error_in_exec
     assert isinstance(error, MateriaError)
@@ -248,7 +248,7 @@ def test_model_agent_answers(shell, how, monkeypatch):
     assert "max_tokens" not in server.asked[0]
 
 
-def test_max_tokens_reach_the_model(shell, monkeypatch):
+def test_max_tokens_setting_is_sent_to_the_model(shell, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     cell(shell, "define loadout Ask", ASK)
     with serving(says('{"satisfied": true, "context": "c"}')) as server:

@@ -23,7 +23,7 @@ PROJECT = {
 }
 
 
-def test_extra_includes_extras_that_it_refers_to():
+def test_extra_includes_the_requirements_of_extras_that_it_names():
     assert bootstrap.with_implied(["a"], PROJECT) == {"a", "b", "c", "d"}
     assert bootstrap.with_implied(["e"], PROJECT) == {"e"}
 
@@ -54,7 +54,7 @@ def test_missing_browser_fails_only_in_ci(ci, code, monkeypatch, capsys):
     assert "NO BROWSER" in capsys.readouterr().err
 
 
-def test_requested_browser_comes_first(monkeypatch):
+def test_requested_browser_is_tried_first(monkeypatch):
     monkeypatch.setenv("MATERIA_CHROMIUM", "/opt/mine")
     assert chromium.find_chromium() == "/opt/mine"
 

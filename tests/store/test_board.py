@@ -125,7 +125,7 @@ def valid_for_the_reference_engine(document):
     return True
 
 
-def test_every_status_is_written_in_the_form_of_the_reference_engine(path):
+def test_every_status_is_written_as_in_the_reference_engine(path):
     cast = "2026-11-28T04-00-00-000Z"
     states = (
         {"status": "pending"},

@@ -58,7 +58,7 @@ def test_casts_hidden_folders_packages_and_links_are_ignored(tmp_path):
     assert changed(project, act) == ()
 
 
-def test_relative_project_path_gives_the_same_snapshot(tmp_path, monkeypatch):
+def test_relative_project_path_produces_the_same_snapshot(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "casts").mkdir()
     (tmp_path / "casts" / "x").write_text("1")

@@ -44,7 +44,7 @@ class Quota:
 
 
 @pytest.mark.parametrize("room", range(0, 2400, 97))
-def test_full_disk_gives_one_error_and_a_resumable_cast(tmp_path, monkeypatch, room):
+def test_full_disk_causes_one_error_and_a_resumable_cast(tmp_path, monkeypatch, room):
     cast = h.start(tmp_path, h.chain_config(3), reply)
     undisturbed = h.start(tmp_path, h.chain_config(3), reply)
     undisturbed.run()
@@ -92,7 +92,7 @@ def mounted(tmp_path):
     subprocess.run(["umount", "-l", str(folder)], check=True, capture_output=True)
 
 
-def test_full_file_system_gives_one_error(mounted):
+def test_full_file_system_causes_one_error(mounted):
     cast = h.start(mounted, h.chain_config(40), lambda visit: "y" * 9_000)
     with pytest.raises(DiskError, match="No space left on device"):
         cast.run()
@@ -105,7 +105,7 @@ def test_full_file_system_gives_one_error(mounted):
     assert len(cast.steps) == 40
 
 
-def test_read_only_disk_gives_one_error(mounted):
+def test_read_only_disk_causes_one_error(mounted):
     cast = h.start(mounted, h.chain_config(3), reply)
     cast.run(steps=1)
     cast.close()
@@ -142,7 +142,7 @@ except DiskError as error:
 """
 
 
-def test_file_size_limit_gives_one_error(tmp_path):
+def test_file_size_limit_causes_one_error(tmp_path):
     """The limit truncates a write, as a full disk does, but this test does not need root."""
     code = LIMITED.format(tests=str(Path(h.__file__).parent), root=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -148,14 +148,14 @@ def test_r20_budget_stop_without_usage_per_output_is_read(tmp_path):
     assert cast.now.engine.usage[:3] == (90, 40, 0.5)
 
 
-def test_recorded_retry_of_an_agent_stays_in_the_visit(text):
+def test_recorded_retry_of_an_agent_stays_in_the_same_visit(text):
     text.start("Socket-1").end("outage").event("cast_recast", socket="Socket-1", visit=1, previousFailure="outage")
     cast = text.done("Socket-1", "x").start("Socket-2").open()
     assert (cast.status, cast.now.differences, cast.runner.messages) == ("waiting", (), [])
     assert cast.steps[0].output == "x"
 
 
-def test_recorded_retry_of_a_utility_starts_it_again(tmp_path):
+def test_recorded_retry_of_a_utility_starts_a_new_visit(tmp_path):
     recording = utility(tmp_path).end("no").event("cast_recast", socket="Socket-1", visit=1)
     cast = recording.start("Socket-1").done("Socket-1", "{}").end().open()
     assert (cast.status, cast.now.differences) == ("complete", ())
@@ -214,7 +214,7 @@ def test_r21_a_visit_limit_is_explained(tmp_path):
     assert "this engine counts visits but does not limit them" in cast.now.differences[0].why
 
 
-def test_recording_with_another_entry_is_a_difference(text):
+def test_recording_with_another_entry_socket_is_reported_as_a_difference(text):
     cast = text.start("Socket-2").done("Socket-2", "x").start("Socket-3").open()
     (difference,) = cast.now.differences
     assert (difference.step, difference.recorded, difference.ours) == (

@@ -165,7 +165,7 @@ def test_repeatedly_killed_cast_completes(undisturbed, tmp_path, at):
 
 
 @needs_fork
-def test_killed_lanes_give_the_same_result(tmp_path):
+def test_killed_lanes_have_the_same_result_as_undisturbed_lanes(tmp_path):
     """Each lane continues after its last line, and finished lanes stay finished."""
     names = run_until(run_lanes, str(tmp_path))
     (run,) = (tmp_path / "casts").glob("2*Z")

@@ -164,7 +164,7 @@ def test_next_synchronization_finishes_an_interrupted_synchronization(folder, pa
     assert {find_script(name, [folder]).read_text() for name in SHIPPED_SCRIPTS} == {"new = 1\n"}
 
 
-def test_concurrent_synchronizations_give_the_same_result(folder):
+def test_concurrent_synchronizations_produce_the_same_copies(folder):
     code = "import sys; from pathlib import Path; from materia_nb.utilities import utility_step; sys.stdin.read(1);"
     code += "assert utility_step.synchronize(Path(sys.argv[1]))"
     kernels = [subprocess.Popen([sys.executable, "-c", code, str(folder)], stdin=subprocess.PIPE) for _ in range(6)]

@@ -64,7 +64,7 @@ def field(told, name, part="inspector"):
 # -- the design of the finding: 8 sockets, 8 edges, 2 loops, 2 exits ---------------------------
 
 
-def test_a_design_of_eight_sockets_two_loops_and_two_exits_takes_few_messages(fresh):
+def test_design_with_eight_sockets_two_loops_and_two_exits_needs_few_messages(fresh):
     count = 0
 
     def act(kind, **values):
@@ -136,7 +136,7 @@ def test_new_edge_gets_an_uncovered_condition(fresh):
     assert "unreachable-edge" not in [one.code for one in fresh.design.report.problems]
 
 
-def test_new_edge_form_is_empty_for_each_socket(session):
+def test_form_of_a_new_edge_is_empty_for_each_socket(session):
     do(session, "connect", **{"from": "Socket-5", "to": "Socket-1", "when": "not_satisfied", "max_traversals": "7"})
     made = do(session, "connect", **{"from": "Socket-4", "to": "Socket-3", "when": "satisfied"})
     assert "maxTraversals" not in session.design.document["sockets"]["Socket-4"]["edges"][0]
@@ -163,7 +163,7 @@ def test_unknown_materia_is_created_after_confirmation(fresh):
     assert len(fresh.design.document["sockets"]) == 2
 
 
-def test_socket_cannot_get_a_missing_materia(session):
+def test_socket_cannot_use_a_missing_materia(session):
     refused(session, "set", of=["socket", "Socket-3"], field="materia", value="Evl")
     assert session.question.choices[0][0] == "Use Eval"
     do(session, "answer", number=2)
@@ -363,7 +363,7 @@ def test_selected_parts_are_removed_together(session):
     assert "select a part of the graph, then remove it" in refused(session, "delete")
 
 
-def test_loop_gets_members_and_exits_from_the_selection(fresh):
+def test_selected_sockets_become_members_and_exits_of_a_loop(fresh):
     for materia in ("Plan", "Build", "Eval", "Narrate"):
         do(fresh, "add", materia=materia)
     ids = list(fresh.design.document["sockets"])

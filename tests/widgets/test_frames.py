@@ -89,7 +89,7 @@ def test_frame_takes_one_snapshot(cast, taken, name):
 
 
 @pytest.mark.parametrize("status", ["waiting", "failed", "complete", "looked back"])
-def test_frame_takes_one_snapshot_in_every_status(tmp_path, taken, status):
+def test_frame_takes_one_snapshot_in_each_cast_status(tmp_path, taken, status):
     def answer(turn):
         if status == "failed":
             raise RuntimeError("gone")
@@ -138,7 +138,7 @@ def frames_of_a_run(path, most):
 
 
 @pytest.mark.parametrize("items, steps, most", [(3, 4, 1_210), (120, 200, 1_430)])
-def test_step_and_its_frame_take_few_calls(tmp_path, drawn, items, steps, most):
+def test_step_and_its_frame_stay_within_call_limits(tmp_path, drawn, items, steps, most):
     """Neither the rows of earlier steps nor the texts of the items are made again."""
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(items))
     cast.run(steps=steps)

@@ -82,7 +82,7 @@ def words_of_json(value):
 
 
 @pytest.mark.parametrize("place", range(16))
-def test_html_and_json_of_a_view_have_the_same_words(wb, cast, place):
+def test_html_and_json_of_a_view_contain_the_same_text(wb, cast, place):
     view = views(wb, cast)[place]
     html = words(unescape(re.sub("<s(vg|tyle).*?</s(vg|tyle)>|<[^>]*>", " ", view.as_html(), flags=re.DOTALL)))
     drawn = words_of_json(view.as_json())

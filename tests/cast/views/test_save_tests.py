@@ -54,7 +54,7 @@ def test_sockets_differing_in_case_have_separate_files(tmp_path):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_cases_of_other_protocols_use_their_form(tmp_path, name):
+def test_saved_cases_of_other_protocols_pass(tmp_path, name):
     document = config({"A": at("P", parse="json", handoff=name)})
     written = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
     assert [path.name.partition(".")[0] for path in written] == ["complete", "held-at-A", "ways"]
