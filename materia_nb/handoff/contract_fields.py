@@ -226,9 +226,9 @@ def _str_or_none(value: JSON) -> str | None:
 
 
 def _consumption(value: Mapping[str, JSON]) -> dict[str, JSON]:
-    share = _float(value.get("pct_window"))
-    is_number = share is not None and math.isfinite(share)
-    return {"tokens_used": _int(value.get("tokens_used")), "pct_window": share if is_number else None}
+    percentage = _float(value.get("pct_window"))
+    is_number = percentage is not None and math.isfinite(percentage)
+    return {"tokens_used": _int(value.get("tokens_used")), "pct_window": percentage if is_number else None}
 
 
 _MAX_IN_PROGRESS: Final = 2
@@ -306,13 +306,13 @@ def assignment_of(task: Task) -> dict[str, JSON]:
 
     readable, surfaces = field("readable_sections"), _texts(field("surfaces"))
     sections = _texts(readable) if isinstance(readable, list) else list(task.knowledge)
-    several, is_primary = len(surfaces) > 1, field("primary") is not False
-    consolidate = several or not is_primary
+    has_several_surfaces, is_primary = len(surfaces) > 1, field("primary") is not False
+    consolidate = has_several_surfaces or not is_primary
     return {
         "project_knowledge": {name: task.knowledge[name] for name in sections if name in task.knowledge},
         "surface_routing": {
             "surfaces": surfaces,
-            "multi_surface": several,
+            "multi_surface": has_several_surfaces,
             "role": "primary" if is_primary else "assisting",
             "adjacent_agents": _texts(field("adjacent_agents")),
         },
@@ -443,7 +443,7 @@ def contract_verdict(contract: Contract, status: str) -> Reading:
         return _approval(contract.approval_request)
     if status == "NEEDS_INPUT":
         return Reading(action="pause", reason=_next_action(contract), needs="question")
-    reason = "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
+    reason = "; ".join(["The agent is blocked", *_gaps(contract), *_suggested_agent(contract)])
     return Reading(action="escalate", reason=reason)
 
 
@@ -465,7 +465,7 @@ def context_lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str
     yield from labelled("Open gaps", _gaps(contract))
     if _ownership(contract) in ("cross_surface_dependency", "not_my_surface"):
         yield f"Ownership: {_ownership(contract)}"
-        yield from _helper(contract)
+        yield from _suggested_agent(contract)
     yield from labelled("Warnings", [warning.message for warning in warnings])
 
 
@@ -474,7 +474,7 @@ def work_items_of_gaps(contract: Contract) -> list[JSON]:
 
     An entry "none" in a mandatory list is not a work item.
     """
-    helper = "\n".join(_helper(contract))
+    helper = "\n".join(_suggested_agent(contract))
     items: list[JSON] = []
     for gap in _gaps(contract):
         title, _, rest = gap.strip().partition("\n")
@@ -500,7 +500,7 @@ def _gaps(contract: Contract) -> list[str]:
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
 
 
-def _helper(contract: Contract) -> Iterator[str]:
+def _suggested_agent(contract: Contract) -> Iterator[str]:
     helper = contract.consolidation_report.get("next_best_agent")
     if helper:
         yield f"Next best agent: {one_line(as_text(helper))}"
@@ -575,11 +575,11 @@ def _contract_headline(contract: Contract) -> list[tuple[str, TextOrPointer]]:
         ("round", rounds),
         ("metric", metric),
         ("rollback", "" if rollback in (None, ABSENT) else str(rollback)),
-        *((label, str(used[name])) for name, label in _USED.items() if used.get(name) is not None),
+        *((label, str(used[name])) for name, label in _CONSUMPTION_LABELS.items() if used.get(name) is not None),
     ]
 
 
-_USED: Final = {"tokens_used": "tokens used", "pct_window": "window used"}
+_CONSUMPTION_LABELS: Final = {"tokens_used": "tokens used", "pct_window": "window used"}
 
 
 def _contract_evidence(contract: Contract, find: FindFile) -> Section:

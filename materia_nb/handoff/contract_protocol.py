@@ -78,7 +78,7 @@ def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Che
         issues += [
             *(_evidence(parsed) if status in contract_fields.PLAN_STATUSES else ()),
             *(_verification(parsed) if status == "COMPLETE" else ()),
-            *_consolidation(parsed, demanded=contract_fields.consolidation_required(facts.assignment)),
+            *_consolidation(parsed, required=contract_fields.consolidation_required(facts.assignment)),
             *(_issues_of({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
             *(_loop(parsed) if status == "COMPLETE" else ()),
         ]
@@ -195,9 +195,9 @@ def _verification(contract: contract_fields.Contract) -> Iterator[Issue]:
         yield issue_of("VERIFICATION_RESULT_MUST_BE_PASS")
 
 
-def _consolidation(contract: contract_fields.Contract, *, demanded: bool) -> list[Issue]:
+def _consolidation(contract: contract_fields.Contract, *, required: bool) -> list[Issue]:
     report = contract.consolidation_report
-    if not demanded and not report:
+    if not required and not report:
         return []
     return _issues_of({"consolidation_report": _CONSOLIDATION}, {"consolidation_report": report})
 
@@ -397,9 +397,9 @@ def examine(contract: JSON, requirements: Requirements, facts: TurnFacts = UNKNO
         copied_words = form_words(readable, contract_fields.FORM_WORDS_OF_CONTRACTS)
         checked = checked._replace(issues=(*checked.issues, *missing_sources(value, requirements), *copied_words))
     reading = _reading(value, checked, requirements, facts)
-    own_id = checked.contract.agent_id
-    if reading.accepted and facts.agent_id not in ("", own_id):
-        note = f"agent_status.agent_id is {own_id}, but the id of the agent is {facts.agent_id}"
+    reported_id = checked.contract.agent_id
+    if reading.accepted and facts.agent_id not in ("", reported_id):
+        note = f"agent_status.agent_id is {reported_id}, but the id of the agent is {facts.agent_id}"
         reading = reading._replace(notes=(*reading.notes, note))
     return Examined(reading, checked)
 

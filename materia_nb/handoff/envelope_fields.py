@@ -184,7 +184,7 @@ def check_envelope(
         channel: ``file`` for an envelope from a file, whose meta must be complete.
     """
     check = Checker()
-    _check_meta(check, value, meta, demanded=channel == "file" and profile == "final")
+    _check_meta(check, value, meta, required=channel == "file" and profile == "final")
     fields = check.read(_with_flag(check, value), _FIELDS)
     summary, routing = fields["summary"], fields["routing"]
     evidence = summary.pop("evidence")
@@ -215,8 +215,8 @@ def _check_summary(check: Checker, envelope: Envelope, summary: Mapping[str, JSO
         (check.warnings if optional else check.issues).append(issue_of("EVIDENCE_POINTERS_REQUIRED"))
 
 
-def _check_meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool) -> None:
-    fields = {name: _text_field(f"META:{name}" if demanded else "") for name in META}
+def _check_meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, required: bool) -> None:
+    fields = {name: _text_field(f"META:{name}" if required else "") for name in META}
     own = check.read(value, {"meta": HandoffField("object", fields=fields, demands=True)})["meta"]
     for name in META:
         text = own[name]
@@ -276,8 +276,8 @@ def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Rea
     if target := _target(envelope, facts):
         return Reading(satisfied=satisfied, action="detour", reason=envelope.reason, target=target)
     unknown = f"names {envelope.next_step_suggestion[:100]!r}, which is not a socket of this loadout"
-    lost = unknown if envelope.next_step_suggestion else "has no target"
-    return Reading(satisfied=satisfied, action="escalate", reason=f"The requested detour {lost}: {envelope.reason}")
+    fault = unknown if envelope.next_step_suggestion else "has no target"
+    return Reading(satisfied=satisfied, action="escalate", reason=f"The requested detour {fault}: {envelope.reason}")
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:

@@ -135,7 +135,7 @@ _SEALED: Final = (
 )
 _APPROVAL_ID = re.compile(r"P-[0-9a-f]{32}")
 
-_ApprovalStanding: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
+_ApprovalStatus: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
 
 
 def command_fingerprint(value: JSON) -> str:
@@ -151,7 +151,7 @@ class Approval:
     approval_id: str
     exact_content: str
     expires_at: float
-    standing: _ApprovalStanding = "PENDING"
+    standing: _ApprovalStatus = "PENDING"
 
     @property
     def given_at(self) -> float:

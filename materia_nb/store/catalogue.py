@@ -197,19 +197,19 @@ def find_cast(root: Path, reference: str) -> Path:
         return path
     ids = [path.name for path in _run_dirs(root)]
     matches = [id_ for id_ in ids if reference and id_.startswith(reference)]
-    how, more = "begin with", "enter more characters of the id"
+    relation, advice = "begin with", "enter more characters of the id"
     entries = [] if matches else list_casts(root)
     if not matches:
         matches = [entry.id for entry in entries if entry.name and entry.name == reference]
-        how, more = "are called", "use the id of one of these casts"
+        relation, advice = "are called", "use the id of one of these casts"
     if len(matches) == 1:
         return (root / matches[0]).resolve()
     if matches:
         names = ", ".join(sorted(matches)[-5:])
         raise MateriaError(
-            f"{len(matches)} casts {how} {reference!r}.",
+            f"{len(matches)} casts {relation} {reference!r}.",
             where=str(root),
-            hint=f"{more}: {names}",
+            hint=f"{advice}: {names}",
             kind="ambiguous_cast",
         )
     raise MateriaError(
@@ -249,8 +249,8 @@ def delete_cast(root: Path, path: Path) -> None:
         MateriaError: the directory is not in ``root`` (``not_here``), a process is writing the cast (``locked``), or the
             directory cannot be removed.
     """
-    inside = root.resolve() / path.name
-    if path.resolve() != inside or inside.is_symlink() or not _is_run_dir(inside):
+    run_dir = root.resolve() / path.name
+    if path.resolve() != run_dir or run_dir.is_symlink() or not _is_run_dir(run_dir):
         raise MateriaError(
             "Only casts of this project can be deleted.",
             where=str(path),
@@ -258,7 +258,7 @@ def delete_cast(root: Path, path: Path) -> None:
             kind="not_here",
         )
     try:
-        lock = CastLock(inside)
+        lock = CastLock(run_dir)
     except MateriaError as error:
         if error.kind != "locked":
             raise
@@ -268,12 +268,12 @@ def delete_cast(root: Path, path: Path) -> None:
             hint="close it first (cast.close()), or end the process that writes it",
             kind="locked",
         ) from None
-    aside = inside.with_name(f".deleted-{inside.name}")
+    doomed_dir = run_dir.with_name(f".deleted-{run_dir.name}")
     try:
-        with disk(inside, "delete the cast"):
-            inside.rename(aside)  # at once: half of a cast is never listed
-            shutil.rmtree(aside)
-            delete_snapshots(root, inside.name)
+        with disk(run_dir, "delete the cast"):
+            run_dir.rename(doomed_dir)  # at once: half of a cast is never listed
+            shutil.rmtree(doomed_dir)
+            delete_snapshots(root, run_dir.name)
     finally:
         lock.release()
 
@@ -290,10 +290,10 @@ def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
     return "\n".join(["choose one of the latest casts (list casts shows all):", *lines])
 
 
-def _nth_latest(root: Path, back: int) -> Path:
+def _nth_latest(root: Path, rank: int) -> Path:
     casts = [entry for entry in list_casts(root) if entry.status != "broken"]
-    if back <= len(casts):
-        return casts[back - 1].path.resolve()
+    if rank <= len(casts):
+        return casts[rank - 1].path.resolve()
     message = "This project has no casts." if not casts else f"This project has only {counted(len(casts), 'cast')}."
     raise MateriaError(
         message,
@@ -311,8 +311,8 @@ def _as_path(reference: str) -> Path | None:
         if path.is_file() and path.name == "events.jsonl":
             path = path.parent
         # A single word that names a directory here counts only if the directory contains a cast.
-        meant = reference.startswith((".", "~")) or os.sep in reference
-        if path.is_dir() and (meant or _is_run_dir(path)):
+        is_explicit_path = reference.startswith((".", "~")) or os.sep in reference
+        if path.is_dir() and (is_explicit_path or _is_run_dir(path)):
             return path.resolve()
     except (OSError, RuntimeError, ValueError):  # too long a name, an unknown home, half of a surrogate pair
         pass
@@ -368,9 +368,9 @@ def _readable_entry(path: Path) -> CastEntry:
     written = _from_manifest(path, size)
     lines = tail.splitlines()[0 if is_whole else 1 :]
     if written is not None:  # the fields come from the end of the cast, and from later labels
-        ends = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
-        over = written["status"] in ("complete", "failed", "aborted")
-        lines = lines[next(ends, 0) if over else -1 :]
+        end_numbers = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
+        is_ended = written["status"] in ("complete", "failed", "aborted")
+        lines = lines[next(end_numbers, 0) if is_ended else -1 :]
     events = [event for line in lines if (event := parse_line(line)) is not None]
     data = start.data
     if written is None:

@@ -153,10 +153,10 @@ def _read_unlocked_draft(path: Path) -> SavedDraft | None:
         with HeldInterrupts():
             handle = open_plain(path, os.O_RDONLY)
             try:
-                busy = file_is_locked(handle, path)
+                is_locked = file_is_locked(handle, path)
             finally:
                 os.close(handle)
-        return None if busy else _draft_of(path, read_plain(path, 2 * _MAX_BYTES))
+        return None if is_locked else _draft_of(path, read_plain(path, 2 * _MAX_BYTES))
     except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
         return None
 
@@ -282,7 +282,7 @@ class _Autosaver:
 
     def _begin_draft(self, design: Design) -> None:
         """Start a new draft with the unsaved steps, and then delete the previous draft."""
-        before, forget = self._path, self._release
+        before, release = self._path, self._release
         base, steps = design.unsaved
         self._steps, self._undone, self._size = [base], [], 0
         self._text = _text_of(base, design.originals)
@@ -300,7 +300,7 @@ class _Autosaver:
         self._open_file(design.name)
         self._append(*lines)
         if before is not None:
-            forget()
+            release()
             before.unlink(missing_ok=True)
 
     def _open_file(self, name: str) -> None:

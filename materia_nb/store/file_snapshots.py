@@ -372,8 +372,8 @@ def delete_snapshots(casts: Path, name: str) -> None:
     if not git_dir.is_dir():
         return
     with contextlib.suppress(MateriaError):  # without Git it stays as it is
-        whose = (f"refs/casts/{name}", f"refs/casts/{name}{LANE_SEPARATOR}*")
-        for ref in git(git_dir, "for-each-ref", "--format=%(refname)", *whose).decode().split():
+        ref_patterns = (f"refs/casts/{name}", f"refs/casts/{name}{LANE_SEPARATOR}*")
+        for ref in git(git_dir, "for-each-ref", "--format=%(refname)", *ref_patterns).decode().split():
             git(git_dir, "update-ref", "-d", ref)
         if not git(git_dir, "for-each-ref"):
             shutil.rmtree(git_dir, ignore_errors=True)
@@ -485,6 +485,6 @@ def git(
             raise
     if process.returncode:
         message = errors.decode("utf-8", "surrogateescape").strip()[-600:] or f"code {process.returncode}"
-        verb = next(word for word in arguments if word not in _READ_IN_PIECES)
-        raise DiskError(f"A Git command for file snapshots failed: git {verb}: {message}", kind="files")
+        git_command = next(word for word in arguments if word not in _READ_IN_PIECES)
+        raise DiskError(f"A Git command for file snapshots failed: git {git_command}: {message}", kind="files")
     return output

@@ -145,15 +145,15 @@ class Journal:
         if not contents.torn:
             return None
         with disk(self.path, "move the incomplete last line of the journal to a separate file"):
-            aside = next(
+            torn_file = next(
                 name
                 for number in itertools.count(1)
                 if not (name := self.path.with_name(f"{self.path.stem}.torn-{contents.end}-{number}.txt")).exists()
             )
-            replace_file(aside, contents.torn, sync=self.sync)
+            replace_file(torn_file, contents.torn, sync=self.sync)
             os.ftruncate(self._handle, contents.end)
             self.mark = self.mark._replace(size=contents.end)
-        return aside
+        return torn_file
 
     def append(self, lines: Sequence[JournalLine]) -> None:
         """Append events in one write, after checking that the file still exists and no other process wrote to it.

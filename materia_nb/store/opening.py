@@ -151,10 +151,10 @@ def _add_end(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
     message = event.error or "the recording contains no reason"
     aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
-    over = _ended_state(state, "aborted" if aborted else "failed")._replace(failure=failure)
+    ended_state = _ended_state(state, "aborted" if aborted else "failed")._replace(failure=failure)
     decision = decision_of(state.at, "failure", None)._replace(failure=failure)
     recorded = event.replace(kind=failure.kind)
-    _apply(done, rules, recorded, over, decision if state.waiting_at else None)
+    _apply(done, rules, recorded, ended_state, decision if state.waiting_at else None)
 
 
 def _ended_state(state: CastState, status: JSON) -> CastState:
@@ -368,14 +368,14 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
     """
     lines = [line for line in read_journal(files.journal).lines if not _is_left_out(line)]
     path = new_run_dir(root or files.path.parent)
-    lines = [_copied(line, path, files.path.name, step) for line in lines]
+    lines = [_copied_line(line, path, files.path.name, step) for line in lines]
     try:
         copy = RunDir(path, sync=files.sync)
         with disk(path, "copy the cast"):
             copy.write(CONFIG, read_plain(files.path / CONFIG, _MAX_CONFIG_BYTES))
             for name in _artifacts(files):
                 copy.write(name, read_plain(files.path / name))
-        back = [] if now else _line_back(copy, rules, lines, step)
+        back = [] if now else _return_to_step(copy, rules, lines, step)
         back += _check_out_files(copy, rules, [*lines, *back], None if now else step)
         copy.write("events.jsonl", encode_lines([*lines, *back])[0])
     except BaseException:
@@ -426,7 +426,7 @@ def _artifacts(files: RunDir) -> Iterator[str]:
                 yield path.relative_to(files.path).as_posix()
 
 
-def _copied(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLine:
+def _copied_line(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLine:
     data: dict[str, JSON] = dict(line.data)
     if line.type == "approval_answered":
         data.pop("expires", None)  # the copy does not grant an approval
@@ -463,7 +463,7 @@ def not_kept(step: int) -> MateriaError:
     )
 
 
-def _line_back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
+def _return_to_step(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
     """Return the journal line that returns a cast to ``step``.
 
     The result is empty if ``step`` is the latest step and not finished.
@@ -573,7 +573,7 @@ def _artifact_problem(files: RunDir, line: JournalLine) -> str | None:
     if not isinstance(name, str) or not isinstance(digest, str):
         return None
     try:
-        same = sha256(to_bytes(files.text_of(name))).hexdigest() == digest
+        is_unchanged = sha256(to_bytes(files.text_of(name))).hexdigest() == digest
     except MateriaError as error:
         return " ".join(str(error).split())
-    return None if same else f"the output in {name} was changed: its SHA-256 differs."
+    return None if is_unchanged else f"the output in {name} was changed: its SHA-256 differs."

@@ -122,8 +122,8 @@ def _turn_failed(event: Event | None) -> bool:
     if not isinstance(event, RECOVERY):
         return False
     error = (event.error or "").casefold()
-    unheld = isinstance(event, RecoveryStart) and event.validation_kind is None
-    return "agent turn failed" in error or (unheld and "validation failed" not in error)
+    has_no_kind = isinstance(event, RecoveryStart) and event.validation_kind is None
+    return "agent turn failed" in error or (has_no_kind and "validation failed" not in error)
 
 
 def missing_answer(event: RecoveryStart) -> str:
@@ -293,13 +293,13 @@ class _Reader:
             kind = _RENAMED.get(line.type, line.type)
             event = from_json(kind, line.data, line.ts, lenient=not self.strict)
             if event is not None and not isinstance(event, ev.CastStart):  # which was read first of all
-                self._take(event)
+                self._apply_translated(event)
         except MateriaError as error:
             if self.strict or isinstance(error, _WrongConfig):
                 raise
             self._add_message(error)
 
-    def _take(self, event: ev.Event) -> None:
+    def _apply_translated(self, event: ev.Event) -> None:
         if isinstance(event, (ev.Output, ev.OutputEdited)) and event.text is None:
             if isinstance(event, ev.RECOVERY) and event.artifact is None:
                 self._add_missing(event)
@@ -422,8 +422,8 @@ class _Reader:
             self._apply_output(event)
         else:
             known = event.next if event.next in self.rules.sockets else END
-            lost = event.replace(meta={}, pinned=None, by=None, thinking=None, cut=None)
-            self._apply_forced(lost, Transition(self.session.state._replace(status="ready", next=known)))
+            empty_output = event.replace(meta={}, pinned=None, by=None, thinking=None, cut=None)
+            self._apply_forced(empty_output, Transition(self.session.state._replace(status="ready", next=known)))
             self.may_differ = True
 
     def _add_missing(self, event: ev.Output) -> None:
@@ -484,7 +484,7 @@ class _Reader:
         elif state.status == "waiting":
             self._fail_visit(event, state, message)
         elif state.status == "ready":
-            self._fail_between(event, state, message)
+            self._fail_between_visits(event, state, message)
 
     def _fail_visit(self, event: ev.CastEnd, state: CastState, message: str) -> None:
         """End the cast as failed in a visit that waits for an output.
@@ -531,7 +531,7 @@ class _Reader:
         self._apply_forced(first.replace(text=text, artifact=name, ts=event.ts), step)
         return True
 
-    def _fail_between(self, event: ev.CastEnd, state: CastState, message: str) -> None:
+    def _fail_between_visits(self, event: ev.CastEnd, state: CastState, message: str) -> None:
         socket = state.at.socket if state.at else None
         if not self.budget:
             step = entering.enter(self.rules, state)

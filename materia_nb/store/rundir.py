@@ -84,11 +84,11 @@ class RunDir:
         folder = name.rpartition("/")[0]
         with disk(f"{self._root}/{name}", f"write {name}"):
             if folder not in self._made:
-                self._make(folder)
+                self._make_folder(folder)
             replace_file(f"{self._root}/{name}", content, sync=self.sync)
         return name
 
-    def _make(self, folder: str) -> None:
+    def _make_folder(self, folder: str) -> None:
         self.check_inside(folder)
         os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103 - hot path
         if self.sync:
@@ -508,10 +508,10 @@ def missing_evidence(naming: HandoffProtocol, reading: Reading | None, project: 
     if reading is None or not reading.accepted or not isinstance(reading.value, dict):
         return []
     named = dict.fromkeys(naming.artifacts(reading.value))
-    return [text for text in named if text.strip() and not _exists(text.strip(), project, run_dir)]
+    return [text for text in named if text.strip() and not _evidence_exists(text.strip(), project, run_dir)]
 
 
-def _exists(text: str, project: Path, run_dir: Path) -> bool:
+def _evidence_exists(text: str, project: Path, run_dir: Path) -> bool:
     if "://" in text or find_evidence(text, (project, run_dir)) is not None:
         return True
     try:
