@@ -21,7 +21,7 @@ __all__ = [
     "show_panel",
 ]
 
-_HOMES = {
+_PANEL_MODULES = {
     "CastPanel": "materia_nb.widgets.cast_panel",
     "DesignPanel": "materia_nb.widgets.design_panel",
     "GraphPanel": "materia_nb.widgets.graph_panel",
@@ -35,8 +35,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a panel on first use."""
-    if name not in _HOMES:
+    if name not in _PANEL_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_PANEL_MODULES[name]), name)

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from materia_nb.engine.state import Visit
     from materia_nb.handoff import Issue
 
-_TAIL: Final = 4_000
-_WHOLE: Final = 20_000
+_DRAFT_CHARS: Final = 4_000
+_MAX_OUTPUT: Final = 20_000
 """Maximum length of an output that is sent for correction, in characters; the page requests a longer output."""
-_PREVIOUS: Final = 1_500
-_NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
+_MAX_EXCERPT: Final = 1_500
+_FILE_NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
 """Pattern of a possible file name, quoted or not, as in ``front/blocks.js``."""
-_MOST_NAMES: Final = 200
+_MAX_FILE_NAMES: Final = 200
 
 
 def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
@@ -55,12 +55,12 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         failed["files"] = named_files(failed["blocks"] + failed["more"], (now.project, now.run_dir))
     state: dict[str, Any] = {
         "is": "answer",
-        "key": _key(now, visit),
+        "key": _question_key(now, visit),
         "busy": busy,
         "top": result_blocks(now),
         "failed": failed,
         "next": [] if busy else next_actions(now),
-        "live": _live(now, visit),
+        "live": _agent_progress(now, visit),
     }
     if now.approvals.asking and alive:
         socket = now.engine.at.socket if now.engine.at else ""
@@ -68,7 +68,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
             "is": "calls",
             "key": identity(now),
             "words": f"{now.names.get(socket, socket)} asks for approval to run",
-            "said": plain(_reason(now)),
+            "said": plain(_approval_reason(now)),
             "blocks": call_blocks(now.approvals.asking, judged=True),
         }
     elif now.held is not None and alive:
@@ -77,9 +77,9 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         state["form"] = _form_state(now, visit)
     elif alive and not busy and now.status == "ready" and not now.lanes_go_on:
         state["enter"] = _can_enter(now)
-    if not busy and (correct := correction(now)) is not None:
-        state["correct"] = {**correct, "text": correct["text"] if len(correct["text"]) <= _WHOLE else None}
-    state["blocks"] = _bottom(now)
+    if not busy and (correct := correctable_output(now)) is not None:
+        state["correct"] = {**correct, "text": correct["text"] if len(correct["text"]) <= _MAX_OUTPUT else None}
+    state["blocks"] = _notes_and_conversation(now)
     return state
 
 
@@ -97,8 +97,8 @@ def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
     files: dict[str, str] = {}
     if not notebook.is_absolute():
         return files
-    names = dict.fromkeys(name.strip("\"'") for name in _NAME.findall(blocks_as_text(blocks)))
-    for name in islice((name for name in names if re.search(r"[./\\]", name)), _MOST_NAMES):
+    names = dict.fromkeys(name.strip("\"'") for name in _FILE_NAME.findall(blocks_as_text(blocks)))
+    for name in islice((name for name in names if re.search(r"[./\\]", name)), _MAX_FILE_NAMES):
         for folder in folders:
             with contextlib.suppress(OSError, ValueError):  # what cannot be a path, or is on another drive
                 path = folder / name
@@ -108,29 +108,29 @@ def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
     return files
 
 
-def _key(now: Snapshot, visit: Visit | None) -> str:
+def _question_key(now: Snapshot, visit: Visit | None) -> str:
     """Return the key of the current question; the page keeps typed text while the key stays the same."""
     at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(now.steps), now.status)
     return f"{now.id} {len(now.abandoned)} {' '.join(map(str, at))}"
 
 
-def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
+def _agent_progress(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
     """Return the progress of an agent that is still working: its text so far, its tool calls and its notes."""
     if visit is None:
         return {}
     saying = now.saying
     return {
-        "words": plain(saying[-_TAIL:]),
-        "cut": len(saying) > _TAIL,
+        "words": plain(saying[-_DRAFT_CHARS:]),
+        "cut": len(saying) > _DRAFT_CHARS,
         "calls": call_blocks([call for call in now.calls if call.result is not None or call.decided is not None]),
         "notes": [plain(note) for note in now.notes[-5:]],
     }
 
 
-def _reason(now: Snapshot) -> str:
+def _approval_reason(now: Snapshot) -> str:
     """Return the model's text before its request for approval, as the reason for the request."""
     reasons = [call.said for call in now.approvals.asking if call.said.strip()]
-    return "\n".join(dict.fromkeys(reasons)) or now.saying[-_TAIL:]
+    return "\n".join(dict.fromkeys(reasons)) or now.saying[-_DRAFT_CHARS:]
 
 
 def _hold_state(now: Snapshot) -> dict[str, Any]:
@@ -179,9 +179,9 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     draft = visit.mode == "draft"
     any_text = draft or visit.mode in socket_rules.works or socket_rules.wanted.parse == "text"
     who = now.answered_by(visit.socket)
-    verdicts = {} if any_text else {word: _verdict_leads(now, word == "yes") for word in ("yes", "no")}
+    verdicts = {} if any_text else {word: _socket_after_verdict(now, word == "yes") for word in ("yes", "no")}
     form: dict[str, Any] = {
-        "words": _asks_words(
+        "words": _request_text(
             now.names[visit.socket], who, any_text=any_text, draft=draft, fields=[*socket_rules.wants]
         ),
         "person": who in (None, "person"),
@@ -190,38 +190,38 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
         "wanted": [[field, plain(description)] for field, description in socket_rules.wants.items()],
         "verdict": verdicts if verdicts and all(verdicts.values()) else None,
         "items": socket_rules.wanted.work_items and not any_text,
-        "previous": _previous(now, drafted=bool(draft and visit.drafts)),
+        "previous": _text_to_review(now, drafted=bool(draft and visit.drafts)),
         "task": _task_rows(now),
     }
     if now.wish is not None:
-        form["wish"] = plain(now.wish[:_PREVIOUS])
+        form["wish"] = plain(now.wish[:_MAX_EXCERPT])
     return form
 
 
-def _previous(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
+def _text_to_review(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
     """Return the draft to review, or the output that the agent received, with its author; None if neither exists."""
     last, source = now.engine.last_output, now.engine.last_socket
     if drafted:
-        return {"who": "its draft", "text": plain((now.steps[-1].shown or "")[:_TAIL]), "cut": False}
+        return {"who": "its draft", "text": plain((now.steps[-1].shown or "")[:_DRAFT_CHARS]), "cut": False}
     if last is None or source is None:
         return None
     step = next((step for step in reversed(now.steps) if step.output == last), None)
     text = last if step is None else step_text(step)
     if step is not None and text.lstrip().startswith(("{", "[")):
         text = output_words(step)
-    return {"who": now.names.get(source, source), "text": plain(text[:_PREVIOUS]), "cut": len(text) > _PREVIOUS}
+    return {"who": now.names.get(source, source), "text": plain(text[:_MAX_EXCERPT]), "cut": len(text) > _MAX_EXCERPT}
 
 
 def _task_rows(now: Snapshot) -> list[list[str]]:
     """Return the request and the current work item, each as name and text."""
-    rows = [["request", plain(now.request[:_PREVIOUS])]] if now.request else []
+    rows = [["request", plain(now.request[:_MAX_EXCERPT])]] if now.request else []
     item = now.state.get("item")
     if isinstance(item, dict) and any(texts(item)):
-        rows += [["item", ": ".join(plain(text[:_PREVIOUS]) for text in texts(item) if text)]]
+        rows += [["item", ": ".join(plain(text[:_MAX_EXCERPT]) for text in texts(item) if text)]]
     return rows
 
 
-def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, fields: list[str]) -> str:
+def _request_text(name: str, who: str | None, *, any_text: bool, draft: bool, fields: list[str]) -> str:
     if draft:
         request = "Write a draft in plain words."
     elif any_text:
@@ -261,7 +261,7 @@ def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items:
     return json.dumps(answer, ensure_ascii=False)
 
 
-def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
+def _socket_after_verdict(now: Snapshot, satisfied: bool) -> str | None:
     """Return the socket that follows a verdict, with the edge's limit; None if the answer needs other fields."""
     text = answer_of_buttons(now, satisfied, "(reason)")
     try:
@@ -274,10 +274,10 @@ def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
         return "a stop for your decision"
     if done.state.failure is not None and done.decision is not None:
         return f"a failure: {done.state.failure.kind}"
-    return None if done.decision is None else _edge_words(now, done.decision)
+    return None if done.decision is None else _edge_text(now, done.decision)
 
 
-def _edge_words(now: Snapshot, decision: Decision) -> str:
+def _edge_text(now: Snapshot, decision: Decision) -> str:
     chosen, target = decision.chosen, decision.target or ""
     name = now.names.get(target, target)
     if chosen is None or chosen.limit is None:
@@ -285,7 +285,7 @@ def _edge_words(now: Snapshot, decision: Decision) -> str:
     return f"{name} ({ordinal((chosen.used or 0) + 1)} of {chosen.limit} times)"
 
 
-def checked(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
+def check_text(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
     """Validate typed text as an answer, a correction or a value, and return the problems found.
 
     Args:
@@ -313,7 +313,7 @@ def checked(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
     return {"issues": issue_rows(issues[:20]), "advice": advice, "fine": not issues}
 
 
-def correction(now: Snapshot) -> dict[str, Any] | None:
+def correctable_output(now: Snapshot) -> dict[str, Any] | None:
     """Return the last output, with a label, for the user to correct; None if the output cannot be corrected."""
     record = now.latest
     if record is None or not record.turns or not now.writable or now.status == "waiting" or now.lanes_go_on:
@@ -337,7 +337,7 @@ def _can_enter(now: Snapshot) -> dict[str, str] | None:
     return {"words": f"Next: {name}, answered by {part(who or '', 60)}.", "button": "Show and edit the prompt first"}
 
 
-def _bottom(now: Snapshot) -> list[Block]:
+def _notes_and_conversation(now: Snapshot) -> list[Block]:
     """Return the blocks below the answer form: the conversation so far, and notes on differences and pins."""
     parts: list[Block] = []
     if now.waiting_at is not None and now.conversation:

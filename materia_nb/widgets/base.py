@@ -201,9 +201,9 @@ class Panel(Shown):
             if self.closed or self._timer is not None:
                 return
             wait = max(0.0, self._drawn_at + self.interval - time.monotonic())
-            self._timer = call_later(wait, self._due)
+            self._timer = call_later(wait, self._timer_elapsed)
 
-    def _due(self) -> None:
+    def _timer_elapsed(self) -> None:
         self.refresh()
         # Only timed redraws count for the interval: the result of a click is drawn immediately after the click.
         self._drawn_at = time.monotonic()
@@ -336,7 +336,7 @@ def show_html(widget: ui.HTML, html: object) -> None:
 
 _Run: TypeAlias = tuple[Hashable, list[Panel]]
 _open_panels: Final[dict[Hashable, _Run]] = {}
-_showing: Final = threading.Lock()
+_show_lock: Final = threading.Lock()
 
 
 def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
@@ -347,7 +347,7 @@ def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
     """
     panel = factory()
     cell, run = _cell() or (("key", key), object())
-    with _showing:
+    with _show_lock:
         before, panels = _open_panels.get(cell, (run, []))
         old, current = ([], panels) if before == run else (panels, [])
         _open_panels[cell] = (run, [*current, panel])
@@ -391,7 +391,7 @@ class Runnable(Protocol):
 
 
 _runs: Final[weakref.WeakKeyDictionary[Cast | Runnable, Runs]] = weakref.WeakKeyDictionary()
-_finding: Final = threading.Lock()
+_runs_lock: Final = threading.Lock()
 _INSTANT_S: Final = 0.05
 
 
@@ -481,7 +481,7 @@ class Runs:
             self.started, self.asked_to_stop = round(time.time() * 1000), None
         _pause_on_interrupt()
         self._begin(lambda: self._run(act)).join(_INSTANT_S)  # avoids a frame that only shows that something runs
-        self._tell()
+        self._notify_watchers()
 
     def note_stop_request(self) -> None:
         """Record the time of the first request to stop the current run."""
@@ -493,9 +493,9 @@ class Runs:
         if isinstance(owner, Cast):
             owner.stop()
             self.note_stop_request()
-            self._tell()
+            self._notify_watchers()
 
-    def beside(self, act: Callable[[], object]) -> None:
+    def run_in_thread(self, act: Callable[[], object]) -> None:
         """Run ``act`` in its own thread, because it may have to wait for a running step."""
         self._begin(lambda: self._run_beside(act))
 
@@ -525,23 +525,23 @@ class Runs:
             with self._lock:
                 self.running, self.outcome, self.error = False, outcome, error
                 self.started = self.asked_to_stop = None
-            self._tell()
+            self._notify_watchers()
 
     def _run_beside(self, act: Callable[[], object]) -> None:
         try:
             act()
         except Exception as raised:  # noqa: BLE001 - as above
             self.error = raised
-        self._tell()
+        self._notify_watchers()
 
-    def _tell(self) -> None:
+    def _notify_watchers(self) -> None:
         for watcher in tuple(self._watchers):
             watcher(self)
 
 
 def runs_of(owner: Cast | Runnable) -> Runs:
     """Return the runs of a cast or board; all panels of one owner share the same object."""
-    with _finding:
+    with _runs_lock:
         return _runs.setdefault(owner, Runs(owner))
 
 

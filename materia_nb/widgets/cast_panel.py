@@ -23,7 +23,7 @@ from materia_nb.handoff import item_issues
 from materia_nb.insight.compare import ComparedCast
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.answering import answer_of_buttons, checked, correction, parse_value
+from materia_nb.widgets.answering import answer_of_buttons, check_text, correctable_output, parse_value
 from materia_nb.widgets.base import show_panel
 from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
 from materia_nb.widgets.cast_slices import StepRows, step_compare_blocks
@@ -66,9 +66,9 @@ class NamedElement:
     id: ShortText
 
 
-_acts_on_cast: Final = cast_messages.guarded(require_same_cast)
-_acts: Final = cast_messages.guarded(require_current)
-_acts_when_idle: Final = cast_messages.guarded(require_current, require_idle)
+_about_same_cast: Final = cast_messages.guarded(require_same_cast)
+_about_current_state: Final = cast_messages.guarded(require_current)
+_when_idle: Final = cast_messages.guarded(require_current, require_idle)
 _starts: Final = cast_messages.guarded(require_current, apply_typed)
 _starts_when_idle: Final = cast_messages.guarded(require_current, require_idle, apply_typed)
 
@@ -159,12 +159,12 @@ class CastPanel(CastSurface):
         self.cast.pins.add(socket, text)
         self.resolve(self.cast.retry)
 
-    @_acts_when_idle
+    @_when_idle
     def _by_hand(self, text: LongText) -> None:
         """Answer instead of the agent or process that failed."""
         self.answer(text)
 
-    @_acts_when_idle
+    @_when_idle
     def _skip(self, note: LongText, *, item: StrictBool = False) -> None:
         """Skip the socket that failed, or its whole work item, and continue; the note is the reason."""
         self.resolve_now(lambda: self.cast.skip(note, item=item))
@@ -185,12 +185,12 @@ class CastPanel(CastSurface):
         """Stop the run immediately if the running step can be interrupted, otherwise after the step."""
         self.runs.pause()
 
-    @_acts
+    @_about_current_state
     def _leave(self) -> None:
         """Continue without waiting for a function that does not return."""
         self.cast.runner.stop.leave()
 
-    @_acts_on_cast
+    @_about_same_cast
     def _abort(self) -> None:
         """Abort the cast after the running step."""
         if self.aborting:  # pressed twice
@@ -205,7 +205,7 @@ class CastPanel(CastSurface):
             finally:
                 self.aborting = False
 
-        self.runs.beside(abort)
+        self.runs.run_in_thread(abort)
 
     # -- where runs stop -----------------------------------------------------------------
 
@@ -248,7 +248,7 @@ class CastPanel(CastSurface):
     @cast_messages.message
     def _select(self, element: NamedElement | None) -> None:
         """Show a part in the inspector; null shows the current position of the cast."""
-        self.select(None if element is None else require_element(self.here, element.kind, element.id))
+        self.select(None if element is None else require_element(self.inspected, element.kind, element.id))
 
     @cast_messages.message
     def _tab(self, tab: ShortText) -> None:
@@ -265,24 +265,24 @@ class CastPanel(CastSurface):
     @cast_messages.message
     def _look(self, step: WholeNumber, lane: ShortText = "") -> None:
         """Show the cast as it was after a step of the cast or of a lane."""
-        self.look(step, lane)
+        self.show_step(step, lane)
 
     @cast_messages.message
     def _row(self, row: WholeNumber) -> None:
         """Show the cast as it was after the step in a timeline row, counted from 1; row 0 shows the start."""
-        self.look_at_row(row)
+        self.show_row(row)
 
     @cast_messages.message
     def _now(self) -> None:
         """Show the current state of the cast instead of a past moment."""
-        self.look(None)
+        self.show_step(None)
 
     @cast_messages.message
     def _line(self, line: WholeNumber | None) -> None:
         """Show the steps of an abandoned branch; null shows the steps of the current branch."""
         steps = self.cast.now.line(line)
         self.rows = StepRows(line)
-        self.look(None if line is None else len(steps))
+        self.show_step(None if line is None else len(steps))
 
     @cast_messages.message
     def _lane(self, lane: ShortText) -> None:
@@ -324,21 +324,21 @@ class CastPanel(CastSurface):
 
         self.resolve_now(reply)
 
-    @_acts_when_idle
+    @_when_idle
     def _reply(self, text: LongText) -> None:
         """Answer instead of the agent."""
         self.answer(text)
 
-    @_acts_when_idle
+    @_when_idle
     def _verdict(self, satisfied: StrictBool, reason: LongText) -> None:
         """Answer *satisfied* or *not satisfied*, with a reason."""
-        self.answer(answer_of_buttons(self.here, satisfied, reason))
+        self.answer(answer_of_buttons(self.inspected, satisfied, reason))
 
-    @_acts_when_idle
+    @_when_idle
     def _items_answer(self, rows: ItemRows, reason: LongText, satisfied: StrictBool | None = None) -> None:
         """Answer a generator with a table of work items."""
         items, _ = edited_items(rows, (), None)
-        self.answer(answer_of_buttons(self.here, satisfied, reason, items))
+        self.answer(answer_of_buttons(self.inspected, satisfied, reason, items))
 
     @_starts
     def _refine(self, text: LongText) -> None:
@@ -356,7 +356,7 @@ class CastPanel(CastSurface):
         approvals = self._take_approvals()
         self.resolve(lambda: approvals.answer(text))
 
-    @_acts_when_idle
+    @_when_idle
     def _decide(self, *, satisfied: StrictBool | None = None, target: ShortText | None = None) -> None:
         """Decide instead of the agent that holds the cast: set the verdict, or choose the next socket."""
         approvals = self._take_approvals()
@@ -387,69 +387,69 @@ class CastPanel(CastSurface):
         """Stop approving the calls of a tool automatically."""
         self.cast.approvals.disallow(tool)
 
-    @_acts_when_idle
+    @_when_idle
     def _enter(self) -> None:
         """Enter the next socket without running it."""
         self.cast.step(ask=False)
 
     # -- edits --------------------------------------------------------------------------------
 
-    @_acts_when_idle
+    @_when_idle
     def _edit_prompt(self, layers: dict[str, LongText]) -> None:
         """Change layers of the prompt, for this turn only."""
         for name, text in layers.items():
             self.cast.edit.prompt(name, text)
 
-    @_acts_when_idle
+    @_when_idle
     def _edit_output(self, text: LongText, *, discard_edits: StrictBool = False) -> None:
         """Correct the output of the last step, and choose the next socket again."""
         number = len(self.cast.steps)
         self.cast.edit.output(text, discard_edits=discard_edits)
-        self._say_edits(number)
+        self._show_reapplied_edits(number)
 
-    @_acts_when_idle
+    @_when_idle
     def _set_value(self, path: ShortText, text: LongText, *, as_text: StrictBool = False) -> None:
         """Set a value of the state; the text is parsed as JSON unless ``as_text`` is true."""
         self.cast.edit.set(path, parse_value(text, as_text=as_text))
 
-    @_acts_when_idle
+    @_when_idle
     def _remove_value(self, path: ShortText) -> None:
         """Remove a value from the state."""
         self.cast.edit.set(path, MISSING)
 
-    @_acts_when_idle
+    @_when_idle
     def _items(self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False) -> None:
         """Replace the list of work items; ``base`` is the digest of the list from which the rows were read."""
-        items, origins = self._rebuilt(rows, base)
+        items, origins = self._items_of_rows(rows, base)
         redo, abandon = items_to_redo(rows, origins, abandon=abandon)
         self.cast.edit.items(items, origins, repeat=redo, abandon=abandon)
 
-    def _rebuilt(self, rows: Sequence[ItemRow], base: str | None) -> EditedItems:
+    def _items_of_rows(self, rows: Sequence[ItemRow], base: str | None) -> EditedItems:
         """Return the edited items of a table, and the original index of each item if the list has not changed since."""
         return edited_items(rows, self.cast.now.work_items, self.item_lists.get(base or ""))
 
-    @_acts_when_idle
+    @_when_idle
     def _undo(self) -> None:
         """Revert the last edit."""
         self.cast.edit.undo()
 
-    @_acts_when_idle
+    @_when_idle
     def _back(self, step: WholeNumber, *, files: StrictBool = False, discard_edits: StrictBool = False) -> None:
         """Go back to the state after an earlier step; ``files`` also restores the project files from that time."""
-        self.look(None)
+        self.show_step(None)
         self._go_back(step, files=files, discard_edits=discard_edits)
 
     def _go_back(self, step: int, *, files: bool = False, discard_edits: bool) -> None:
         self.cast.back(step, files=files, discard_edits=discard_edits)
-        self._say_edits(step)
+        self._show_reapplied_edits(step)
 
-    def _say_edits(self, step: int) -> None:
+    def _show_reapplied_edits(self, step: int) -> None:
         if count := sum(edit.step == step for edit in self.cast.now.edits):
             self.say(f"{counted(count, 'edit')} {'was' if count == 1 else 'were'} applied again.")
 
     # -- other casts ------------------------------------------------------------------------
 
-    @_acts_when_idle
+    @_when_idle
     def _fork(self, step: WholeNumber | None = None) -> None:
         """Start another cast from a step, or from the current state of the cast."""
         self.show_new_cast(self.cast.fork(step))
@@ -482,13 +482,13 @@ class CastPanel(CastSurface):
 
     def _compare_cast(self, id_: str) -> Callable[[Snapshot], Sequence[Block]]:
         """Return a function that takes a snapshot and returns its comparison with another cast, as blocks."""
-        own, other = self._cast_words(self.casts.index(self.cast)), self._side_of(id_)
+        own, other = self._cast_label(self.casts.index(self.cast)), self._comparison_side(id_)
         return lambda now: [
             Line(f"A is {own}, B is {other.name}."),
             *CompareView(now.side, other).in_words(now.names),
         ]
 
-    def _side_of(self, id_: str) -> ComparedCast:
+    def _comparison_side(self, id_: str) -> ComparedCast:
         own = {cast.id: cast for cast in self.casts}
         if id_ in own:
             return own[id_].now.side
@@ -540,7 +540,7 @@ class CastPanel(CastSurface):
     @cast_messages.question
     def _casts(self) -> dict[str, Any]:
         """Return the id and a description of each cast that this cast can be compared with."""
-        own = {cast.id: self._cast_words(index) for index, cast in enumerate(self.casts)}
+        own = {cast.id: self._cast_label(index) for index, cast in enumerate(self.casts)}
         entries = [] if self._bench is None else list(self._bench.casts())[:_MAX_CASTS]
         others = {entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries}
         offered = {**own, **others, **own}  # own casts first, in own words
@@ -549,14 +549,14 @@ class CastPanel(CastSurface):
     @cast_messages.question
     def _check(self, purpose: Literal["reply", "by_hand", "correction", "value"], text: LongText) -> dict[str, Any]:
         """Check a typed text as an answer, a correction or a value of the state; return the problems found."""
-        return checked(self.here, text, purpose)
+        return check_text(self.inspected, text, purpose)
 
     @cast_messages.question
     def _check_items(
         self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False
     ) -> dict[str, Any]:
         """Return the problems of an edited list of work items, and the effects of applying the list."""
-        items, origins = self._rebuilt(rows, base)
+        items, origins = self._items_of_rows(rows, base)
         issues = [[issue.path, issue.message] for issue in islice(item_issues(items, "workItems"), 100)]
         effects, order = preview_edit(self.cast.now, items, origins, *items_to_redo(rows, origins, abandon=abandon))
         return {"issues": issues, "said": effects, "order": order}
@@ -571,7 +571,7 @@ class CastPanel(CastSurface):
     @cast_messages.question
     def _last_output(self) -> dict[str, Any]:
         """Return the complete last output, for correction in the page."""
-        return correction(self.here) or {}
+        return correctable_output(self.inspected) or {}
 
     @cast_messages.question
     def _value(self, path: list[ShortText]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class Frame:
         return self.casts[self.index]
 
     @cached_property
-    def here(self) -> Snapshot:
+    def inspected(self) -> Snapshot:
         """Current snapshot of the cast or lane in the inspector."""
         return lane_of(self.now, self.lane)
 
@@ -176,7 +176,7 @@ def _bar(frame: Frame) -> _Slice:
 
 
 def _inspector(frame: Frame) -> _Slice:
-    looked = frame.here, frame.selected, frame.past, frame.tab
+    looked = frame.inspected, frame.selected, frame.past, frame.tab
     return inspector_state(*looked, busy=frame.activity.busy, only=frame.only)
 
 

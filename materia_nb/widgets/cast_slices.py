@@ -70,7 +70,7 @@ def pill(now: Snapshot, activity: Activity) -> Pill:
         where += f" · {names[socket]}" if socket in names else ""
         return Pill("aborted" if status == "aborted" else "failed", f"{status}{where}", detail=plain(failure.message))
     if (hold := now.held) is not None and now.engine.at is not None:
-        question = f"Your turn: {names[now.engine.at.socket]} asks{_for_what(hold)}"
+        question = f"Your turn: {names[now.engine.at.socket]} asks{_purpose_suffix(hold)}"
         return Pill("wants", question, latest and latest.ended)
     stopped = _stopped(now, activity)
     failed = sum(lane.status == "failed" for lane in now.lanes.values()) if now.lanes_go_on else 0
@@ -86,7 +86,7 @@ def _read_only(now: Snapshot) -> Pill:
     return Pill("gone", f"{now.status}{where} · run by {writer.partition(' on ')[0]}", detail=f"{writer} · {hint}")
 
 
-def _for_what(hold: Hold) -> str:
+def _purpose_suffix(hold: Hold) -> str:
     return f" for {hold.needs}" if hold.needs else ""
 
 
@@ -120,7 +120,7 @@ def _stopped(now: Snapshot, activity: Activity) -> Pill:
         name = f"{part(active_lane.name, 40)} · {where_words(active_lane)}"
     entered = cast.latest.started if cast.latest is not None else None
     if cast.held is not None or cast.approvals.asking:
-        purpose = _for_what(cast.held) if cast.held is not None else " for approval"
+        purpose = _purpose_suffix(cast.held) if cast.held is not None else " for approval"
         return Pill("wants", f"Your turn: {name} asks{purpose}", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
         return Pill("wants", f"Your turn: draft of {name}", entered)
@@ -146,7 +146,7 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
     # The user is the agent: a step would ask nobody.
     lanes = [lane for lane in now.lanes.values() if lane.status in ("waiting", "running")]
     answer_due = now.waiting_at is not None or (lanes and all(lane.wants_a_person for lane in lanes))
-    yours = status_pill.tone == "wants" and bool(answer_due)
+    is_users_turn = status_pill.tone == "wants" and bool(answer_due)
     usage, budget = now.engine.usage, now.engine.budget
     names = now.names
     return {
@@ -157,15 +157,15 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
         "busy": busy,
         "stopped": status in ("failed", "aborted"),
         "can": {
-            "run": going and not busy and not yours,
+            "run": going and not busy and not is_users_turn,
             "pause": busy and not activity.aborting,
             "leave": status_pill.tone == "aborting",
             "abort": (going or status == "held") and alive and begun and not activity.aborting,
         },
-        "why": _why_not(now, busy=busy, yours=yours),
+        "why": _reason_blocked(now, busy=busy, is_users_turn=is_users_turn),
         "sockets": [*names.items()],
         "breaks": [{"breakpoint": stop.as_json(), "words": stop.words(now.graph, names)} for stop in now.breakpoints],
-        "counts": _counts(now),
+        "counts": _usage_counts(now),
         "tokens": usage.tokens,
         "cost": usage.cost,
         "most": budget.max_tokens,
@@ -177,23 +177,23 @@ def bar_state(now: Snapshot, activity: Activity) -> dict[str, Any]:
         ),
         "unknown": usage.uncounted,
         "warn": nearly_used_up(now.engine),
-        "asks": _asks(now) if alive else None,
+        "asks": _approval_request(now) if alive else None,
         "undo": now.can_undo and not busy,
         "allowed": sorted(now.approvals.allowed),
     }
 
 
-def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
+def _reason_blocked(now: Snapshot, *, busy: bool, is_users_turn: bool) -> str:
     if busy:
         return "a step is running"
-    if yours:
+    if is_users_turn:
         return "it is your turn: answer in the inspector to continue the run"
     if not now.writable:
         return f"this cast is open read-only: {now.live.continuing}"
     return f"the cast {now.engine.stands}"
 
 
-def _counts(now: Snapshot) -> str:
+def _usage_counts(now: Snapshot) -> str:
     steps_done = steps_words(now)
     return f"{steps_done} · {format_work_time(*work_time(now.all_steps))} run time" if now.steps else steps_done
 
@@ -213,11 +213,11 @@ def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
     """
     changed = changed_definition(now)
     shown_change = None if changed is None else [changed.lines, changed.fixed_fields]
-    state = [lane, busy, _place_and_question(now.session), shown_change]
+    state = [lane, busy, _position_and_question(now.session), shown_change]
     return f"{json_digest(str(now.run_dir))}.{json_digest(state)}"
 
 
-def _place_and_question(session: Session) -> list[Any]:
+def _position_and_question(session: Session) -> list[Any]:
     state, latest, edits, lanes = session.state, session.steps.latest, session.edits, lanes_at_work(session)
     visit, hold, failure, prompt = state.at, state.hold, state.failure, session.prompt
     return [
@@ -229,11 +229,11 @@ def _place_and_question(session: Session) -> list[Any]:
         [session.asks, [[call.tool, dict(call.args), call.decided] for call in session.asking]],
         hold and [hold.needs, hold.reason, hold.text],
         failure and [failure.kind, failure.message],
-        [[lane.status, _place_and_question(lane.session)] for lane in (lanes.lanes if lanes else NOTHING).values()],
+        [[lane.status, _position_and_question(lane.session)] for lane in (lanes.lanes if lanes else NOTHING).values()],
     ]
 
 
-def _asks(now: Snapshot) -> dict[str, Any] | None:
+def _approval_request(now: Snapshot) -> dict[str, Any] | None:
     calls, hold = now.approvals.asking, now.held
     if calls:
         command = plain("; ".join(call_words(call) for call in calls))
@@ -251,7 +251,7 @@ Row: TypeAlias = list[Any]
 
 TAIL: Final = 120
 """Number of latest rows that are always sent; the page requests earlier rows."""
-_MOST_ASKED: Final = 400
+_MAX_REQUESTED_ROWS: Final = 400
 _OUTPUT_CHARS: Final = 160
 
 
@@ -312,13 +312,13 @@ class StepRows:
         """Return the existing rows from ``first`` to ``last``; compute a row again only if its step has changed."""
         steps = self.steps(now)
         edits = {edit.step for edit in now.edits} if self.line is None else frozenset()
-        first, last = max(1, first), min(len(steps), last, first + _MOST_ASKED - 1)
+        first, last = max(1, first), min(len(steps), last, first + _MAX_REQUESTED_ROWS - 1)
         rows = []
         with self._lock:
             for number, step in enumerate(steps[first - 1 : last], start=first):
                 edited, cached = bool(edits) and step.number in edits and not step.lane, self._made.get(number)
                 if cached is None or cached.step is not step or cached.edited is not edited:
-                    row = self._new(now, step, edited=edited)
+                    row = self._new_row(now, step, edited=edited)
                     cached = self._made[number] = _CachedRow(step, edited, row, step.events)
                 rows.append(cached)
         return rows
@@ -346,9 +346,9 @@ class StepRows:
         """Return the numbers of the rows whose texts or output contain ``text``, ignoring case."""
         query = " ".join(text.split()).casefold()
         rows = enumerate(self.steps(now), start=1)
-        return [row for row, step in rows if query in _words_of(step, now.names)]
+        return [row for row, step in rows if query in _searchable_text(step, now.names)]
 
-    def _new(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
+    def _new_row(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
         names = now.names
         next_socket = way_words(step)
         spent = step_usage(step)
@@ -396,7 +396,7 @@ class Place(NamedTuple):
     waits: int
 
 
-def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
+def _searchable_text(step: StepRecord, names: Mapping[str, str]) -> str:
     """Return all searchable text of a step."""
     next_socket = way_words(step)
     named = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""), next_socket)
@@ -433,7 +433,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         past: the past moment that the user views; None for the present.
         busy: True while a step is running.
     """
-    axes = [axis_of(now, _clock(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
+    axes = [axis_of(now, _axis_end(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
     total = len(rows.steps(now))
     in_lane = past is not None and past.engine.lane is not None
     left = len(now.abandoned) + len(now.session.streams_left)
@@ -456,24 +456,24 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         "own": now.writable,
         "busy": busy,
         "id": f"{now.id} {rows.line} {left} {rows.moved}",
-        "axis": total - _on_axis(now) if axes else total + 1,
+        "axis": total - _steps_on_axis(now) if axes else total + 1,
     }
 
 
-def _on_axis(now: Snapshot) -> int:
+def _steps_on_axis(now: Snapshot) -> int:
     """Return the number of steps since the items were distributed to the lanes, including the steps of the lanes."""
     streams = now.session.streams[-1]
     return len(now.steps) - streams.step + sum(len(lane.session.steps) for lane in streams.lanes.values())
 
 
-def _clock(*, busy: bool) -> int | None:
+def _axis_end(*, busy: bool) -> int | None:
     """Return the end of a time axis: the current time while a step is running, or None for the last recorded time."""
     return int(now_in_seconds() * 1000) if busy else None
 
 
 def lanes_tab(now: Snapshot, past: Snapshot | None, *, busy: bool) -> list[Block]:
     """Return the status of each lane; while a step is running, the time axis ends at the current time."""
-    return lanes_blocks(now, _clock(busy=busy), past)
+    return lanes_blocks(now, _axis_end(busy=busy), past)
 
 
 def events_blocks(now: Snapshot, step_rows: StepRows) -> list[Block]:

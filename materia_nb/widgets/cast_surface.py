@@ -46,7 +46,7 @@ HEIGHT: Final = 600
 """Default height of the surface, in pixels."""
 _ITEM_LISTS: Final = 20
 """Number of recently shown lists of work items that an edit may be based on."""
-_MAY_LOSE_EDITS: Final = ("back", "ask_again", "edit_output")
+_EDIT_DISCARDING: Final = ("back", "ask_again", "edit_output")
 
 
 class CastSurface(Panel):
@@ -88,7 +88,7 @@ class CastSurface(Panel):
         self._bench, self._forked = bench, forked
         self.aborting = self._ticking = self._joined = False
         self._asked: frozenset[object] = frozenset()
-        self._said: dict[str, Any] = {}
+        self._shown_notice: dict[str, Any] = {}
         self.without_edits: dict[str, Any] = {}
         self._identity = ""
         self._identified: tuple[tuple[Session, str, bool], str] | None = None
@@ -138,7 +138,7 @@ class CastSurface(Panel):
         if self.designer is not None and kind not in ("mode", "height", "dismiss"):
             self.designer.on_message(str(kind), values)
         else:
-            if kind in _MAY_LOSE_EDITS:
+            if kind in _EDIT_DISCARDING:
                 request = {name: value for name, value in values.items() if name not in ("identity", "first")}
                 self.without_edits = {**request, "discard_edits": True}
             cast_messages.handle(self, content)
@@ -187,7 +187,7 @@ class CastSurface(Panel):
     def start(self, act: Callable[[], object]) -> None:
         """Run ``act`` in the background, and show the current state of the cast."""
         self.runs.rest = None  # what starts now decides how far the cast goes
-        self.look(None)
+        self.show_step(None)
         self.runs.start(act)
 
     def run_until(self, run: Callable[[], object]) -> None:
@@ -243,14 +243,14 @@ class CastSurface(Panel):
     def select(self, element: Element | None) -> None:
         """Show an element in the inspector; None shows the current position of the cast."""
         if element is not None and element.kind == "step":
-            self.look(int(element.id))
+            self.show_step(int(element.id))
             return
         self.selected = element
         if element is not None and self.past is not None and element.kind != "socket":
-            self.look(None)
+            self.show_step(None)
         self.refresh()
 
-    def look(self, number: int | None, lane: str = "") -> None:
+    def show_step(self, number: int | None, lane: str = "") -> None:
         """Show graph, inspector and state as they were after a step of the cast or of a lane; None returns to the present.
 
         Raises:
@@ -262,7 +262,7 @@ class CastSurface(Panel):
         self.past = None if number is None else cast.at(number, None if lane else self.rows.line)
         self.refresh()
 
-    def look_at_row(self, row: int) -> None:
+    def show_row(self, row: int) -> None:
         """Show graph, inspector and state as they were after the step in a timeline row; row 0 is the start.
 
         Raises:
@@ -271,13 +271,13 @@ class CastSurface(Panel):
         now = self.cast.now
         step = nth(self.rows.steps(now), row) if row else None
         if step is None or not step.lane:
-            self.look(0 if step is None else step.number)
+            self.show_step(0 if step is None else step.number)
             return
         self.past = now.maker_of(step).at(step.number)
         self.refresh()
 
     @property
-    def here(self) -> Snapshot:
+    def inspected(self) -> Snapshot:
         """Current snapshot of the cast or lane in the inspector."""
         return lane_of(self.cast.now, self.lane)
 
@@ -294,12 +294,12 @@ class CastSurface(Panel):
         if mode == "design" and self.designer is None and self._bench is not None:
             self.designer = Designer(self._bench, self._bench.design(self.cast.graph.name), self.graph)
             self.designer.changed = self.refresh
-            self.designer.cast_made = self._designed
+            self.designer.cast_made = self._show_designed_cast
         elif mode == "cast" and self.designer is not None:
             self.designer.close()
             self.designer = None  # the designer has released the graph
 
-    def _designed(self, cast: Cast) -> None:
+    def _show_designed_cast(self, cast: Cast) -> None:
         """Show a cast started from the designer."""
         self.set_mode("cast")
         self.show_new_cast(cast)
@@ -332,7 +332,7 @@ class CastSurface(Panel):
         self._show_notice(notice)
 
     def _show_notice(self, notice: dict[str, Any]) -> None:
-        before, self._said = self._said, notice
+        before, self._shown_notice = self._shown_notice, notice
         if notice != before and not self.closed:
             self.front.put({"surface": self._surface()})
 
@@ -346,7 +346,7 @@ class CastSurface(Panel):
         return {
             "mode": "design" if self.designer is not None else "cast",
             "alone": "" if self.only_part is None else self.only_part.name,
-            "notice": self._said,
+            "notice": self._shown_notice,
             "identity": self._identity,
             "resume": self.cast.id,
             "name": shorten(plain(_request_of(self.cast)), 60),
@@ -355,11 +355,11 @@ class CastSurface(Panel):
             "empty": self._empty,
             "tall": self._tall,
             "tabs": self._tabs,
-            "casts": [self._cast_words(index) for index in range(len(self.casts))],
+            "casts": [self._cast_label(index) for index in range(len(self.casts))],
             "cast": self.casts.index(self.cast),
         }
 
-    def _cast_words(self, index: int) -> str:
+    def _cast_label(self, index: int) -> str:
         if index == 0:
             return "the original" if len(self.casts) > 1 else "this cast"
         cast = self.casts[index]
@@ -370,20 +370,20 @@ class CastSurface(Panel):
         busy = self.runs.busy_for(self)
         casts = [cast.now for cast in self.casts]  # the moment that this frame shows
         now = casts[self.casts.index(self.cast)]
-        wanting = [name for name, lane in now.lanes.items() if lane.wants_a_person]
+        questions_due = [name for name, lane in now.lanes.items() if lane.wants_a_person]
         joined = bool(now.lanes) and now.session.streams[-1].status == "joined"
         if self.lane not in now.lanes or (joined and not self._joined):
             self.lane = ""
-        if wanting and not busy and not self.lane:
-            self.lane = wanting[0]
+        if questions_due and not busy and not self.lane:
+            self.lane = questions_due[0]
         self._joined = joined
         if not busy:
-            asks = bool(wanting or now.approvals.asking or now.held or now.status == "failed")
-            questions = _questions(now, wanting) if asks else frozenset()
+            asks = bool(questions_due or now.approvals.asking or now.held or now.status == "failed")
+            questions = _question_identities(now, questions_due) if asks else frozenset()
             if questions - self._asked:
                 self.tab, self.selected = "answer", None  # show the new question
             self._asked = questions
-        if self.past is not None and self.rows.line is None and not _is_part(self.past, now):
+        if self.past is not None and self.rows.line is None and not _is_on_branch(self.past, now):
             self.past = None  # going back removed the viewed moment
         frame = self._frame(casts, busy=busy)
         slices, self._tabs = self._memo.parts(frame, self.opened)
@@ -416,7 +416,7 @@ class CastSurface(Panel):
             rows=self.rows,
             item_texts=self.item_texts,
             watched=self.watched,
-            lane=self.lane or (_at_work(casts[self.casts.index(self.cast)]) if busy else ""),
+            lane=self.lane or (_running_lane(casts[self.casts.index(self.cast)]) if busy else ""),
             selected=self.selected,
             tab=self.tab,
             only="" if self.only_part is None else self.only_part.opens,
@@ -493,9 +493,9 @@ def _positions(now: Snapshot) -> frozenset[object]:
     return frozenset((name, visit.step, visit.turn) for name, visit in visits if visit is not None)
 
 
-def _questions(now: Snapshot, wanting: Sequence[str]) -> frozenset[object]:
+def _question_identities(now: Snapshot, questions_due: Sequence[str]) -> frozenset[object]:
     """Return an identity for each open question to the user, in the cast and in each waiting lane (R69)."""
-    lanes = {name: lane.now for name, lane in now.lanes.items() if name in wanting or not wanting}
+    lanes = {name: lane.now for name, lane in now.lanes.items() if name in questions_due or not questions_due}
     questions = []
     for name, part in {"": now, **lanes}.items():
         step = part.session.steps.latest
@@ -504,13 +504,13 @@ def _questions(now: Snapshot, wanting: Sequence[str]) -> frozenset[object]:
     return frozenset(questions)
 
 
-def _at_work(now: Snapshot) -> str:
+def _running_lane(now: Snapshot) -> str:
     """Return the name of the first running lane, or ""; the inspector shows it until the user selects a lane."""
     names = (name for name, lane in now.lanes.items() if lane.status == "running" and not lane.wants_a_person)
     return next(names, "")
 
 
-def _is_part(past: Snapshot, now: Snapshot) -> bool:
+def _is_on_branch(past: Snapshot, now: Snapshot) -> bool:
     """Return True if a past moment is on the current branch of the cast or of a lane."""
     parts = (part for part in parts_of(now.session) if part.prefix == past.session.prefix)
     return any(len(past.steps) <= len(part.steps) for part in parts)

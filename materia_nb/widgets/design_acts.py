@@ -46,7 +46,7 @@ from materia_nb.widgets.design_state import (
 from materia_nb.widgets.frontend import ShortText
 from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
 
-_TYPED_MOST: Final = 2_000_000
+_MAX_TYPED_CHARS: Final = 2_000_000
 
 
 Values: TypeAlias = Mapping[str, Any]
@@ -128,7 +128,7 @@ def marquee(session: DesignState, ids: Ids) -> None:
         session.selected = None
 
 
-def _chosen(session: DesignState) -> Ids:
+def _chosen_sockets(session: DesignState) -> Ids:
     """Return the marked sockets, or the selected socket, or the members of the selected loop."""
     kind, key = session.selected or (None, "")
     if session.marked or kind == "socket":
@@ -158,7 +158,7 @@ def add(
     materia = materia.strip()
     if materia not in session.design.definitions:
         message = {"kind": "add", "materia": materia, "x": x, "y": y, "positions": positions, "source": source}
-        _ask_to_make(session, materia, message)
+        _offer_to_create(session, materia, message)
         return None
     before = session.design.document
     change = add_socket(before, materia)
@@ -173,7 +173,7 @@ def add(
     return summary
 
 
-def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
+def _offer_to_create(session: DesignState, name: str, message: Values) -> None:
     """Offer to create a missing materia or to use a similar materia; the choice completes ``message``."""
     if not name:
         raise design_error("no materia is named", "add", "click a materia in the palette, or type its name")
@@ -182,8 +182,8 @@ def _ask_to_make(session: DesignState, name: str, message: Values) -> None:
     if closest is not None:
         choices.append((f"Use {closest}", {**message, "materia": closest, "value": closest}))
     for work in ("agent", "utility"):
-        make_it = {"kind": "make", "type": work, "id": name, "then": dict(message)}
-        choices.append((f'New {work} "{shorten(name, 40)}"', make_it))
+        make_message = {"kind": "make", "type": work, "id": name, "then": dict(message)}
+        choices.append((f'New {work} "{shorten(name, 40)}"', make_message))
     session.question = DesignQuestion(f"The materia {shorten(name, 60)!r} does not exist.", tuple(choices))
 
 
@@ -243,7 +243,7 @@ def delete(session: DesignState, of: DesignPart = None) -> str:
 @act
 def copy(session: DesignState) -> str:
     """Copy the chosen sockets."""
-    ids = _chosen(session)
+    ids = _chosen_sockets(session)
     session.clip = copied_sockets(session.design.document, ids)
     return f"copied {', '.join(ids)}"
 
@@ -251,7 +251,7 @@ def copy(session: DesignState) -> str:
 @act
 def cut(session: DesignState) -> str:
     """Copy the chosen sockets, and remove them."""
-    ids = _chosen(session)
+    ids = _chosen_sockets(session)
     copy(session)
     session.marked = []
     return session.design.remove_sockets(ids)
@@ -273,7 +273,7 @@ def paste(session: DesignState) -> str:
 @act
 def duplicate(session: DesignState) -> str:
     """Insert a copy of the chosen sockets without changing the clipboard."""
-    clip, session.clip = session.clip, copied_sockets(session.design.document, _chosen(session))
+    clip, session.clip = session.clip, copied_sockets(session.design.document, _chosen_sockets(session))
     try:
         return paste(session)
     finally:
@@ -298,9 +298,9 @@ _ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
 def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = None) -> str | None:
     """Set one field of a part; a refused value stays in its field, with the reason."""
     kind, key = of
-    if isinstance(value, str) and len(value) > _TYPED_MOST:
+    if isinstance(value, str) and len(value) > _MAX_TYPED_CHARS:
         problem = "the value is too long"
-        raise design_error(problem, field, f"write at most {_TYPED_MOST:,} characters")
+        raise design_error(problem, field, f"write at most {_MAX_TYPED_CHARS:,} characters")
     session.refused.pop((kind, key, field), None)
     try:
         return _set(session, kind, key, field, value)
@@ -327,7 +327,7 @@ def _set(session: DesignState, kind: str, key: str, field: str, typed: JSON) -> 
     value = read_field(model, name if kind != "materia" else field, typed)
     if kind == "socket" and field == "materia":
         _check_materia(session, owner, value)
-    return session.design.apply(session.design.changed_by(_setting(kind, owner, index, field, value)))
+    return session.design.apply(session.design.changed_by(_set_operation(kind, owner, index, field, value)))
 
 
 def _rename(session: DesignState, kind: str, old: str, new: str) -> str:
@@ -339,10 +339,10 @@ def _rename(session: DesignState, kind: str, old: str, new: str) -> str:
     return summary
 
 
-def _setting(kind: str, owner: str, index: int | None, field: str, value: JSON) -> FixStep:
+def _set_operation(kind: str, owner: str, index: int | None, field: str, value: JSON) -> FixStep:
     """Return the operation that sets a field of a part."""
     if kind in ("edge", "exit"):
-        return _setting_of_way(kind, owner, index, field, value)
+        return _set_edge_operation(kind, owner, index, field, value)
     if (kind, field) == ("loadout", "entry"):
         return do("set_entry", str(value))
     if kind == "loadout":
@@ -353,7 +353,7 @@ def _setting(kind: str, owner: str, index: int | None, field: str, value: JSON) 
     return do(f"set_{kind}", owner, field, value)
 
 
-def _setting_of_way(kind: str, owner: str, index: int | None, field: str, value: JSON) -> FixStep:
+def _set_edge_operation(kind: str, owner: str, index: int | None, field: str, value: JSON) -> FixStep:
     if index is None:
         raise design_error(
             f"this {kind} has no field {field}", f"{kind} {owner}", f"remove the {kind} and create it again"
@@ -371,7 +371,7 @@ def _check_materia(session: DesignState, id_: str, named: JSON) -> None:
     if named is None:
         raise design_error("a socket needs a materia", f"{id_}.materia", "choose a materia, or remove the socket")
     if named not in session.design.definitions:
-        _ask_to_make(session, named, {"kind": "set", "of": ["socket", id_], "field": "materia"})
+        _offer_to_create(session, named, {"kind": "set", "of": ["socket", id_], "field": "materia"})
         problem = f"the materia {shorten(str(named), 60)!r} does not exist"
         raise design_error(problem, f"{id_}.materia", "choose an existing materia, or create a new materia")
 
@@ -391,7 +391,7 @@ def connect(
 ) -> str:
     """Add an edge between two sockets, or an exit if it leaves a loop over a list and no condition is given."""
     design, document = session.design, session.design.document
-    loop = _left_loop(session, from_, to) if when is None and not max_traversals else None
+    loop = _loop_left_by(session, from_, to) if when is None and not max_traversals else None
     if loop is not None:
         exits = list_in(loop_in(document, loop), "exits", loop)
         used = {as_object(exit_).get("condition") for exit_ in exits if as_object(exit_).get("from") == from_}
@@ -417,7 +417,7 @@ def _likely_condition(edges: list[JSON]) -> str:
     return next((when for when in left if when in REWORK_CONDITIONS), left[0] if left else "always")
 
 
-def _left_loop(session: DesignState, source: str, to: str) -> str | None:
+def _loop_left_by(session: DesignState, source: str, to: str) -> str | None:
     """Return the loop over a list that an edge from ``source`` to ``to`` would leave, skipping the remaining items."""
     socket = session.facts.sockets.get(source)
     loops = () if socket is None else socket.loops
@@ -448,7 +448,7 @@ def turn(session: DesignState, of: DesignPart) -> str:
     document = session.design.document
     if of[0] == "edge" and index is not None:
         to = as_object(edges_of(document, "edge", owner)[index]).get("to")
-        loop = _left_loop(session, owner, str(to))
+        loop = _loop_left_by(session, owner, str(to))
         if loop is None:
             where = f"{owner}.edges[{index}]"
             raise design_error("this edge does not leave a loop", where, "select an edge that leads out of a loop")
@@ -472,11 +472,11 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
     An edge that leaves the loop skips the remaining items, but an exit does not. If edges leave the loop, the user is
     asked whether to convert the edges to exits.
     """
-    members = _chosen(session) if ids is None else ids
+    members = _chosen_sockets(session) if ids is None else ids
     # A round begins at a socket that an edge from outside leads to.
     sockets = session.facts.sockets
-    led = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
-    first = [id_ for id_ in members if id_ in led][:1]
+    entered = {to for id_, socket in sockets.items() if id_ not in members for to in socket.targets}
+    first = [id_ for id_ in members if id_ in entered][:1]
     source = session.design.likely_generator(members)
     before = as_object(session.design.document.get("loops"))
     ordered = [*first, *(id_ for id_ in members if id_ not in first)]

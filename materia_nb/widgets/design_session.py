@@ -28,11 +28,11 @@ from materia_nb.widgets.design_state import LIKELY, DesignQuestion, DesignState,
 from materia_nb.widgets.frontend import LongText, ShortText, Token, outdated
 from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
-_UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
+_UNSAVED_DESIGNS: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
 """Closed designs with unsaved changes, by the name of the loadout."""
-_OPEN: Final[WeakSet[Designer]] = WeakSet()
+_OPEN_DESIGNERS: Final[WeakSet[Designer]] = WeakSet()
 """Open designers, in any panel."""
-_EXPLORED: Final = 8_000
+_MAX_EXPLORED_STATES: Final = 8_000
 """Maximum number of states to explore for the possible outcomes; the limit keeps the user's wait short."""
 _log = logging.getLogger("materia_nb.widgets")
 
@@ -58,9 +58,9 @@ class DesignSession(DesignState):
                 self.note = "status", summary or ""
         if self.design.draft_error not in ("", not_kept):
             self.note = "alert", f"{summary or 'done'}; {self.design.draft_error}. Save the design, or it may be lost."
-        self._tidy()
+        self._drop_missing_parts()
 
-    def _tidy(self) -> None:
+    def _drop_missing_parts(self) -> None:
         """Remove references to parts that no longer exist in the design."""
         known = as_object(self.design.document.get("sockets"))
         self.marked = [id_ for id_ in self.marked if id_ in known]
@@ -82,10 +82,10 @@ class Designer:
     """
 
     def __init__(self, bench: Workbench, design: Design, canvas: GraphPanel | None = None) -> None:
-        self.session = _session(bench, design)
+        self.session = _session_for(bench, design)
         if self.session.design.changed:
             self.session.note = "status", "unsaved edits; Reload reads the file from disk"
-        _OPEN.add(self)
+        _OPEN_DESIGNERS.add(self)
         self.canvas = canvas
         self.changed: Callable[[], object] = lambda: None
         self.cast_made: Callable[[Cast], object] | None = None
@@ -102,16 +102,16 @@ class Designer:
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Handle a message, and redraw all surfaces of this design; never raises."""
         self.session.cast_made = self.cast_made
-        self.session.on_message(kind, self._in_grid(values))
-        for designer in _sharing(self.session):
+        self.session.on_message(kind, self._with_grid_position(values))
+        for designer in _designers_of(self.session):
             if kind == "tidy" and designer.canvas is not None:
                 designer.canvas.tidy()
             designer.changed()
 
-    def _in_grid(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _with_grid_position(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Convert pixels of the picture to column and row; the other cards keep their visible positions."""
         if isinstance(then := values.get("then"), Mapping):
-            return {**values, "then": self._in_grid(then)}
+            return {**values, "then": self._with_grid_position(then)}
         x, y = values.get("x"), values.get("y")
         if self.canvas is None or not (is_number(x) and is_number(y)):
             return values
@@ -146,9 +146,9 @@ class Designer:
     def close(self) -> None:
         """Switch the canvas back to casts, and store unsaved edits for the next designer of the loadout."""
         design = self.session.design
-        _OPEN.discard(self)
-        if design.changed and not _sharing(self.session):
-            _UNSAVED.setdefault(self.session.bench, {})[design.name] = design
+        _OPEN_DESIGNERS.discard(self)
+        if design.changed and not _designers_of(self.session):
+            _UNSAVED_DESIGNS.setdefault(self.session.bench, {})[design.name] = design
         for end in self._ends:
             end()
         self._ends = []
@@ -182,27 +182,27 @@ class Designer:
             _log.info("the config cannot be read; the previous config is used", exc_info=True)
 
 
-def _sharing(session: DesignSession) -> list[Designer]:
+def _designers_of(session: DesignSession) -> list[Designer]:
     """Return the open designers that share a session."""
-    return [designer for designer in tuple(_OPEN) if designer.session is session]
+    return [designer for designer in tuple(_OPEN_DESIGNERS) if designer.session is session]
 
 
 def unsaved_design(bench: Workbench, name: str) -> Design | None:
     """Return this kernel's unsaved design of a loadout, from an open or a closed panel; None if there is none."""
-    opened = (designer.session for designer in tuple(_OPEN))
+    opened = (designer.session for designer in tuple(_OPEN_DESIGNERS))
     designs = [session.design for session in opened if session.bench is bench and session.design.name == name]
-    return next((design for design in designs if design.changed), _UNSAVED.get(bench, {}).get(name))
+    return next((design for design in designs if design.changed), _UNSAVED_DESIGNS.get(bench, {}).get(name))
 
 
-def _session(bench: Workbench, design: Design) -> DesignSession:
+def _session_for(bench: Workbench, design: Design) -> DesignSession:
     """Return the open session of the loadout, or a new session if the loadout is not being edited."""
-    for designer in tuple(_OPEN):
+    for designer in tuple(_OPEN_DESIGNERS):
         session = designer.session
         if session.bench is bench and session.design.name == design.name:
             if session.design is not design and not session.design.changed:
                 session.design.reload(design)
             return session
-    session = DesignSession(bench, _UNSAVED.get(bench, {}).pop(design.name, design))
+    session = DesignSession(bench, _UNSAVED_DESIGNS.get(bench, {}).pop(design.name, design))
     if not session.design.changed:
         session.offer_draft()
     return session
@@ -239,7 +239,7 @@ def explore(session: DesignState) -> str:
     if problems:
         reason = f"the design has {counted(len(problems), 'problem')}"
         raise design_error(reason, "what can happen", "fix the problems first")
-    exploration = Exploration(session.design.graph(), range(4), _EXPLORED)
+    exploration = Exploration(session.design.graph(), range(4), _MAX_EXPLORED_STATES)
     session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
         session.odds = dict(exploration.odds(LIKELY, 3).ends)

@@ -36,9 +36,9 @@ from materia_nb.widgets.selection import (
     written,
 )
 
-_MOST_WORDS: Final = 200
+_MAX_STEP_CHARS: Final = 200
 _UNGROUPED: Final = "agents"
-_LAST: Final = "utilities"
+_LAST_GROUP: Final = "utilities"
 
 
 def design_slice(session: DesignState) -> DesignSlice:
@@ -84,8 +84,8 @@ def _bar_slice(session: DesignState) -> DesignSlice:
         "steps": len(design.steps),
         "problems": len(design.report.problems),
         "hints": len(design.report.hints),
-        "undo": shorten(design.steps[-1], _MOST_WORDS) if design.steps else None,
-        "redo": shorten(design.undone[0], _MOST_WORDS) if design.undone else None,
+        "undo": shorten(design.steps[-1], _MAX_STEP_CHARS) if design.steps else None,
+        "redo": shorten(design.undone[0], _MAX_STEP_CHARS) if design.undone else None,
         "home": str(design.home),
         "where": "this notebook" if design.home.path is None else design.home.path.name,
         "why": design.home.why,
@@ -97,11 +97,11 @@ def _bar_slice(session: DesignState) -> DesignSlice:
             "choices": [shorten(choice, 80) for choice, _ in question.choices],
         },
         "estimate": session.estimated[1] if session.estimated and session.estimated[0] is design.now else "",
-        "left": _left(design),
+        "left": _unsaved_changes_text(design),
     }
 
 
-def _left(design: Design) -> str:
+def _unsaved_changes_text(design: Design) -> str:
     """Return a sentence about the changes that remain if the kernel dies."""
     if not design.changed:
         return "all changes are saved."
@@ -117,13 +117,13 @@ def _palette_slice(design: Design) -> DesignSlice:
     for id_, raw in design.definitions.items():
         definition = as_object(raw)
         group = materia_group(definition)
-        title = _UNGROUPED if not group else _LAST if group == "Utility" else group
-        groups.setdefault(title, []).append(_entry(id_, definition, used[id_]))
-    order = sorted(groups, key=lambda title: (title == _LAST, title != _UNGROUPED, title.casefold()))
+        title = _UNGROUPED if not group else _LAST_GROUP if group == "Utility" else group
+        groups.setdefault(title, []).append(_palette_entry(id_, definition, used[id_]))
+    order = sorted(groups, key=lambda title: (title == _LAST_GROUP, title != _UNGROUPED, title.casefold()))
     return {"groups": [{"title": shorten(title, 60), "entries": groups[title]} for title in order]}
 
 
-def _entry(id_: str, raw: Object, placed: int) -> DesignSlice:
+def _palette_entry(id_: str, raw: Object, placed: int) -> DesignSlice:
     tint = tint_of(raw.get("color"))
     label = raw.get("label")
     return {
@@ -139,11 +139,11 @@ def _entry(id_: str, raw: Object, placed: int) -> DesignSlice:
 
 # -- the dock: what is wrong and what fixes it, what can happen, what was changed ---------------
 
-_MOST_FINDINGS: Final = 60
-_MOST_FIXES: Final = 20
+_MAX_FINDINGS: Final = 60
+_MAX_TESTED_FIXES: Final = 20
 """Maximum number of findings for which an automatic fix is tried; each try validates the whole loadout."""
-_MOST_CHANGES: Final = 60
-_NOTHING_PLACED: Final = "click a materia in the palette"
+_MAX_CHANGES: Final = 60
+_EMPTY_DESIGN_HINT: Final = "click a materia in the palette"
 _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
     ("loop", "exit", "loops.", "exits"),
     ("socket", "edge", "", "edges"),
@@ -155,7 +155,7 @@ def dock_slice(session: DesignState) -> DesignSlice:
     """Return the content of the dock: problems, possible outcomes, and changes."""
     return {
         "problems": findings(session.design, {pick for _, pick in session.parts}),
-        "happens": happens(session),
+        "happens": possible_outcomes(session),
         "changes": _changes_slice(session.design),
     }
 
@@ -165,17 +165,17 @@ def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
     listed = [*design.report.problems, *design.report.hints]
     placed = as_object(design.document.get("sockets"))
     rows = []
-    for index, problem in enumerate(listed[:_MOST_FINDINGS]):
-        fix = design.fix_of(problem) if index < _MOST_FIXES else None
+    for index, problem in enumerate(listed[:_MAX_FINDINGS]):
+        fix = design.fix_of(problem) if index < _MAX_TESTED_FIXES else None
         pick = part_of_problem(design, problem, known)
         rows.append(
             {
                 "severity": problem.severity,
                 "code": problem.code,
                 "source": problem.source,
-                "where": _where_words(design, problem, pick),
+                "where": _location_text(design, problem, pick),
                 "what": part(problem.message, 400),
-                "todo": _NOTHING_PLACED if problem.source == "sockets" and not placed else part(problem.hint, 400),
+                "todo": _EMPTY_DESIGN_HINT if problem.source == "sockets" and not placed else part(problem.hint, 400),
                 "fix": None if fix is None else shorten(fix.label, 60),
                 "pick": None if pick is None else list(pick),
             }
@@ -195,18 +195,18 @@ def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> 
             rest = source.removeprefix(f"{head}{id_}")
             if rest == source or rest[:1] not in ("", ".", "["):
                 continue
-            index = _number(rest.removeprefix(f".{name}[")) if rest.startswith(f".{name}[") else None
+            index = _parse_index(rest.removeprefix(f".{name}[")) if rest.startswith(f".{name}[") else None
             pick = (kind, id_) if index is None else edge_selection(edge_kind, id_, index)
             return pick if pick in known else (kind, id_)
     return None
 
 
-def _number(text: str) -> int | None:
+def _parse_index(text: str) -> int | None:
     digits = re.match(r"(\d{1,5})\]", text, re.ASCII)
     return None if digits is None else int(digits[1])
 
 
-def _where_words(design: Design, problem: Problem, pick: Selection | None) -> str:
+def _location_text(design: Design, problem: Problem, pick: Selection | None) -> str:
     """Return the location of a finding in words: materia and socket, the number of the edge, or the path."""
     if pick is None or pick[0] == "loop":
         return part(problem.source, 80)
@@ -223,7 +223,7 @@ def _where_words(design: Design, problem: Problem, pick: Selection | None) -> st
     return socket_name if is_whole else f"{socket_name}, {part(rest, 60)}"
 
 
-def happens(session: DesignState) -> DesignSlice | None:
+def possible_outcomes(session: DesignState) -> DesignSlice | None:
     """Return the possible outcomes of casts, or None before a search; ``stale`` means that the design has changed."""
     if session.explored is None:
         return None
@@ -233,12 +233,12 @@ def happens(session: DesignState) -> DesignSlice | None:
         "states": explored.states,
         "whole": explored.complete_search,
         "notes": list(explored.notes),
-        "rows": _ends_rows(explored, session.odds) + _never_rows(explored),
+        "rows": _outcome_rows(explored, session.odds) + _unreachable_rows(explored),
         "route": list(session.route),
     }
 
 
-def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
+def _outcome_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
     """Return one row for each possible end of a cast, with its probability if known."""
     rows = []
     ends = explored.ends_seen
@@ -271,7 +271,7 @@ def _row(
     return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": picked}
 
 
-def _never_rows(explored: Exploration) -> list[DesignSlice]:
+def _unreachable_rows(explored: Exploration) -> list[DesignSlice]:
     """Return one row for each edge, exit and socket that no cast can reach."""
     word = "never" if explored.certain else "so far not"
     rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
@@ -288,17 +288,17 @@ def _never_rows(explored: Exploration) -> list[DesignSlice]:
 
 def _changes_slice(design: Design) -> DesignSlice:
     """Return the editing steps, newest first, and the unsaved changes, in words."""
-    of_materia = ({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch())
-    patch = [*design.patch(), *of_materia]
+    materia_changes = ({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch())
+    patch = [*design.patch(), *materia_changes]
     return {
-        "steps": [shorten(done, _MOST_WORDS) for done in reversed(design.steps[-_MOST_CHANGES:])],
-        "undone": [shorten(undone, _MOST_WORDS) for undone in design.undone[:_MOST_CHANGES]],
-        "unsaved": [_patch_words(change) for change in patch[:_MOST_CHANGES]],
-        "more": max(0, len(patch) - _MOST_CHANGES),
+        "steps": [shorten(done, _MAX_STEP_CHARS) for done in reversed(design.steps[-_MAX_CHANGES:])],
+        "undone": [shorten(undone, _MAX_STEP_CHARS) for undone in design.undone[:_MAX_CHANGES]],
+        "unsaved": [_patch_text(change) for change in patch[:_MAX_CHANGES]],
+        "more": max(0, len(patch) - _MAX_CHANGES),
     }
 
 
-def _patch_words(step: Mapping[str, JSON]) -> DesignSlice:
+def _patch_text(step: Mapping[str, JSON]) -> DesignSlice:
     """Return one operation of a JSON Patch in words."""
     path = ".".join(pointer_keys(step["path"]))
     verbs = {"add": "new", "remove": "gone", "replace": "changed", "move": "moved", "copy": "copied"}

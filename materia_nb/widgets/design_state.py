@@ -74,7 +74,7 @@ ITEMS: Final = tuple(
 """Work items for the example prompts before a cast exists."""
 LIKELY: Final = 0.5
 """Assumed probability of a satisfied verdict, used to compute the probability of each outcome and the estimate."""
-_MOST_STEPS: Final = 200
+_MAX_STEPS: Final = 200
 _KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
 
 
@@ -163,7 +163,7 @@ class DesignState:
         forms = [socket.prompt_form for socket in written.sockets.values()]
         if self._prompts is None or self._prompts[0] is not graph or self._prompts[1] != forms:
             plain, back = (
-                Prompts(written, REQUEST, ITEMS, rework=rework, max_visits=_MOST_STEPS) for rework in (False, True)
+                Prompts(written, REQUEST, ITEMS, rework=rework, max_visits=_MAX_STEPS) for rework in (False, True)
             )
             self._prompts = graph, forms, (plain, back)
         return self._prompts[2]
@@ -249,11 +249,11 @@ def inspector_slice(session: DesignState) -> DesignSlice:
     """Return the form of the selection: a socket with its materia, an edge, an exit, a loop, or the loadout."""
     pick = session.selected
     if len(session.marked) > 1 and pick is None:
-        return _marked(session)
+        return _marked_form(session)
     if pick is None:
-        return _loadout(session)
+        return _loadout_form(session)
     kind, key = pick
-    form = {"socket": _socket, "loop": _loop}.get(kind, _line)(session, pick)
+    form = {"socket": _socket_form, "loop": _loop_form}.get(kind, _edge_form)(session, pick)
     return {**form, "of": [kind, key], "marked": list(session.marked)}
 
 
@@ -271,10 +271,10 @@ def _fields(
     fields = form_of(model, raw, known)
     if model is AgentMateria and not known["model"]:
         fields = [field._replace(unit=_NO_MODELS) if field.name == "model" else field for field in fields]
-    return [_sent(session, of, field, prefix) for field in fields]
+    return [_field_slice(session, of, field, prefix) for field in fields]
 
 
-def _sent(session: DesignState, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
+def _field_slice(session: DesignState, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
     name = f"{prefix}{field.name}"
     refused = session.refused.get((*of, name))
     return {
@@ -288,10 +288,10 @@ def _sent(session: DesignState, of: tuple[str, str], field: FormField, prefix: s
 
 
 def _id_field(session: DesignState, of: tuple[str, str], about: str) -> DesignSlice:
-    return _sent(session, of, FormField("id", "id", "text", of[1], (), about, "", "", True, True, ""), "")
+    return _field_slice(session, of, FormField("id", "id", "text", of[1], (), about, "", "", True, True, ""), "")
 
 
-def _loadout(session: DesignState) -> DesignSlice:
+def _loadout_form(session: DesignState) -> DesignSlice:
     design = session.design
     sockets, loops = (len(as_object(design.document.get(name))) for name in ("sockets", "loops"))
     return {
@@ -306,7 +306,7 @@ def _loadout(session: DesignState) -> DesignSlice:
     }
 
 
-def _marked(session: DesignState) -> DesignSlice:
+def _marked_form(session: DesignState) -> DesignSlice:
     return {
         "kind": "marked",
         "of": ["marked", ""],
@@ -317,7 +317,7 @@ def _marked(session: DesignState) -> DesignSlice:
     }
 
 
-def _socket(session: DesignState, pick: Selection) -> DesignSlice:
+def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
     design, id_ = session.design, pick[1]
     raw, facts = written(design.document, "socket", id_), session.facts
     named = raw.get("materia")
@@ -336,7 +336,7 @@ def _socket(session: DesignState, pick: Selection) -> DesignSlice:
             _id_field(session, pick, "Every reference to the socket changes with its id."),
             *_fields(session, pick, SocketFields, raw),
         ],
-        "ways": _ways(design.document, facts, id_),
+        "ways": _edge_rows(design.document, facts, id_),
         "targets": [*facts.sockets, END],
         "conditions": _CONDITIONS,
         "json": pretty(raw),
@@ -350,7 +350,7 @@ def _materia(session: DesignState, facts: LoadoutFacts, socket: str, named: str)
     design = session.design
     definition = as_object(design.definitions[named])
     others = [id_ for id_, other in facts.sockets.items() if other.raw.get("materia") == named and id_ != socket]
-    elsewhere = _placed_elsewhere(design, named)
+    elsewhere = _other_sockets(design, named)
     return {
         "id": named,
         "work": materia_kind(definition),
@@ -362,7 +362,7 @@ def _materia(session: DesignState, facts: LoadoutFacts, socket: str, named: str)
     }
 
 
-def _placed_elsewhere(design: Design, named: str) -> list[str]:
+def _other_sockets(design: Design, named: str) -> list[str]:
     used: list[str] = []
     for name, raw in as_object(design.config.get("loadouts")).items():
         sockets = as_object(as_object(raw).get("sockets")).values()
@@ -424,36 +424,36 @@ def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
     }
 
 
-def _ways(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
+def _edge_rows(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
     """Return one row for each edge of a socket, in order, and then for each loop exit that starts at the socket."""
-    rows = [_way("edge", id_, index, raw) for index, raw in enumerate(edges_of(document, "edge", id_))]
+    rows = [_edge_row("edge", id_, index, raw) for index, raw in enumerate(edges_of(document, "edge", id_))]
     for loop in facts.loops:
         for index, raw in enumerate(edges_of(document, "exit", loop.id)):
             if as_object(raw).get("from") == id_:
-                rows.append({**_way("exit", loop.id, index, raw), "place": None, "loop": loop.id})
+                rows.append({**_edge_row("exit", loop.id, index, raw), "place": None, "loop": loop.id})
     return rows
 
 
-def _way(kind: Kind, owner: str, index: int, raw: JSON) -> DesignSlice:
+def _edge_row(kind: Kind, owner: str, index: int, raw: JSON) -> DesignSlice:
     """Return one row of a list of edges or exits."""
     when, to = (as_object(raw).get(name) for name in ENDS[kind])
     limit = as_object(raw).get("maxTraversals") if kind == "edge" else None
     condition = condition_spec(when) if is_condition(when) else None
     return {
         "what": list(edge_selection(kind, owner, index)),
-        "when": _said(when) if condition is None else condition.choice,
+        "when": _text_of_value(when) if condition is None else condition.choice,
         "tone": "" if condition is None else condition.tone,
-        "to": _said(to),
+        "to": _text_of_value(to),
         "most": "" if limit is None else brief(limit),
         "place": index,
     }
 
 
-def _said(value: JSON) -> str:
+def _text_of_value(value: JSON) -> str:
     return value if isinstance(value, str) else brief(value)
 
 
-def _line(session: DesignState, pick: Selection) -> DesignSlice:
+def _edge_form(session: DesignState, pick: Selection) -> DesignSlice:
     """Return the form of an edge or an exit."""
     kind, document, (owner, index) = pick[0], session.design.document, owner_of(pick)
     if index is None:
@@ -483,7 +483,7 @@ def _line(session: DesignState, pick: Selection) -> DesignSlice:
     limit = f", at most {brief(traversals)} times for each item" if traversals is not None else ""
     return {
         "kind": kind,
-        "title": f"{part(source)} → {part(_said(to))}",
+        "title": f"{part(source)} → {part(_text_of_value(to))}",
         "sub": f"{kind} {index + 1} of {len(edges)} {whose}",
         "sentence": f"{once}From {part(source)} {condition} to {part(str(to))}{limit}.",
         "first": index == 0,
@@ -494,7 +494,7 @@ def _line(session: DesignState, pick: Selection) -> DesignSlice:
     }
 
 
-def _loop(session: DesignState, of: Selection) -> DesignSlice:
+def _loop_form(session: DesignState, of: Selection) -> DesignSlice:
     document, id_ = session.design.document, of[1]
     raw, members = written(document, "loop", id_), members_of(document, id_)
     source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
@@ -503,7 +503,7 @@ def _loop(session: DesignState, of: Selection) -> DesignSlice:
         model: type[Model] = Consumes if source == "consumes" else IteratorFields
         fields += _fields(session, of, model, as_object(raw[source]), f"{source}.")
     exits = [
-        {**_way("exit", id_, index, route), "from": str(as_object(route).get("from"))}
+        {**_edge_row("exit", id_, index, route), "from": str(as_object(route).get("from"))}
         for index, route in enumerate(edges_of(document, "exit", id_))
     ]
     return {

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 FIRST: Final = 60
 """Number of rows that the page gets initially."""
-_MOST_ASKED: Final = 400
+_MAX_REQUESTED_ROWS: Final = 400
 _RECORDED: Final = 100
-_REST_S: Final = 0.08
+_READ_DELAY_S: Final = 0.08
 """Delay before the selected cast is read, in seconds, so that scrolling through the list stays fast."""
-_LAST: Final = 6
-_STATES: Final[Mapping[str, tuple[str, str, str]]] = {
+_LAST_STEPS: Final = 6
+_STATUS_LABELS: Final[Mapping[str, tuple[str, str, str]]] = {
     "waiting": ("wants", "your turn", "it needs an answer, or an agent was interrupted: open the cast for details"),
     "held": ("wants", "your turn", "an agent has a question: open the cast to read it"),
     "failed": ("failed", "failed", ""),
@@ -50,7 +50,7 @@ _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "complete": ("done", "complete", ""),
 }
 """Colour tone, label and tooltip of each status, in sorting order."""
-_RANK: Final = tuple(_STATES)
+_STATUS_ORDER: Final = tuple(_STATUS_LABELS)
 
 
 class CastsFront(FrontWidget):
@@ -101,7 +101,7 @@ class CastExplorer(Panel):
         self._order = self._in_all = 0
         self._query = Query()
         self._reading = self._again = self._renewing = False
-        self._said: dict[str, str] = {}
+        self._shown_notice: dict[str, str] = {}
         self._picked = ""
         self._compared: list[Block] = []
         self._glanced: CastEntry | None = None
@@ -143,7 +143,7 @@ class CastExplorer(Panel):
             if self._again:
                 self.read()
 
-    def _renew(self, path: object) -> None:
+    def _reread(self, path: object) -> None:
         """Read one cast again after this panel has changed it."""
         self._renewing = False
         self._entries = [cast_entry(entry.path) if entry.path == path else entry for entry in self._entries]
@@ -209,32 +209,32 @@ class CastExplorer(Panel):
     @_about_cast
     def _open(self, cast: ShortText) -> None:
         """Show a cast below the list, read-only."""
-        self._put_below(cast, self._casts.open(cast))
+        self._show_below(cast, self._casts.open(cast))
 
     @_about_cast
     def _resume(self, cast: ShortText) -> None:
         """Show a cast below the list, to continue it."""
-        self._put_below(cast, self._casts.resume(cast))
+        self._show_below(cast, self._casts.resume(cast))
 
-    def _put_below(self, id_: str, cast: Cast) -> None:
+    def _show_below(self, id_: str, cast: Cast) -> None:
         self._close_cast()
         self._picked = id_
         self._below = CastPanel(cast, self._casts.take, bench=self._casts.bench)
         path = cast.run_dir
-        self._below.at_close(cast.follow.changes(lambda _: self._renew_later(path)))
+        self._below.at_close(cast.follow.changes(lambda _: self._reread_later(path)))
         self.put(self.front, self._below.view)
 
-    def _renew_later(self, path: object) -> None:
+    def _reread_later(self, path: object) -> None:
         if not self._renewing:
             self._renewing = True
-            self.after(0.5, lambda: self._renew(path))
+            self.after(0.5, lambda: self._reread(path))
 
     @_about_cast
     def _fork(self, cast: ShortText) -> None:
         """Fork a cast at its current state, and show the fork below the list."""
         entry = self._entry(cast)
         fork = self._casts.take(self._casts.look_at(entry.path if entry is not None else cast).fork())
-        self._put_below(fork.id, fork)
+        self._show_below(fork.id, fork)
         self.read()
 
     @casts_messages.guarded(_require_both_shown)
@@ -289,7 +289,7 @@ class CastExplorer(Panel):
     @casts_messages.question
     def _rows(self, order: WholeNumber, first: WholeNumber, last: WholeNumber) -> dict[str, Any]:
         """Return the rows from ``first`` to ``last``, in the sort order with the number ``order``."""
-        last = min(last, first + _MOST_ASKED)
+        last = min(last, first + _MAX_REQUESTED_ROWS)
         rows = self._rows_of(self._shown[first:last]) if order == self._order else []
         return {"order": self._order, "first": first, "rows": rows}
 
@@ -312,7 +312,7 @@ class CastExplorer(Panel):
         self._show_notice({"words": clip_plain(error_message(error, self.title), 2_000), "tone": "bad"})
 
     def _show_notice(self, notice: dict[str, str]) -> None:
-        self._said = notice
+        self._shown_notice = notice
         if not self.closed and self.front.casts:
             self.front.casts = {**self.front.casts, "notice": notice}
 
@@ -320,7 +320,7 @@ class CastExplorer(Panel):
         """Send the current list to the page."""
         query = self._query
         matches = search_casts(self._entries, query.text)
-        listed = sort_entries([entry for entry in matches if _is(entry, query.only)], query.by, down=query.down)
+        listed = sort_entries([entry for entry in matches if _has_status(entry, query.only)], query.by, down=query.down)
         if not self._picked and listed:
             self._picked = listed[0].id
         if listed != self._shown:
@@ -329,7 +329,7 @@ class CastExplorer(Panel):
         picked = None if at is None else listed[at]
         if picked is not self._glanced and self._below is None:
             self._glanced = picked
-            self.after(_REST_S, self._look_at)
+            self.after(_READ_DELAY_S, self._read_selected)
         below = "" if self._below is None else self._below.cast.id
         reading = f"reading {len(self._entries):,} of {self._in_all:,}"
         self.front.casts = {
@@ -337,17 +337,17 @@ class CastExplorer(Panel):
             "order": self._order,
             "total": len(listed),
             "rows": self._rows_of(listed[:FIRST]),
-            "counts": {name: sum(_is(entry, name) for entry in matches) for name in ("all", *_ONLY)},
+            "counts": {name: sum(_has_status(entry, name) for entry in matches) for name in ("all", *_STATUS_FILTERS)},
             "reading": reading if self._reading and len(self._entries) < self._in_all else "",
             "cost": _cost_of_all(listed),
             "at": at,
-            "picked": None if picked is None else self._acts_of(picked),
+            "picked": None if picked is None else self._commands_for(picked),
             "below": below,
             "compared": [block.as_json() for block in self._compared],
-            "notice": self._said,
+            "notice": self._shown_notice,
         }
 
-    def _acts_of(self, entry: CastEntry) -> dict[str, Any]:
+    def _commands_for(self, entry: CastEntry) -> dict[str, Any]:
         """Return the possible commands on a cast, and the reason if the cast cannot be resumed."""
         readable = entry.status != "broken"
         recorded = "another engine recorded the cast: open it, or continue in a fork"
@@ -362,13 +362,13 @@ class CastExplorer(Panel):
             "why": "it is complete" if entry.status == "complete" else recorded,
         }
 
-    def _look_at(self) -> None:
+    def _read_selected(self) -> None:
         """Read the selected cast, and show its summary below the list."""
         entry = self._glanced
         if entry is None:
             return
         try:
-            sides = glance(entry)
+            sides = summarize_cast(entry)
         except OSError as error:
             sides = [Line(f"The journal cannot be read: {error.strerror}.", "bad")], []
         self.front.glance = {"id": entry.id, "sides": [[block.as_json() for block in side] for side in sides]}
@@ -380,18 +380,18 @@ class CastExplorer(Panel):
         return text + (f"\n... and {counted(more, 'cast')} more" if more > 0 else ""), None
 
 
-_ONLY: Final[Mapping[str, Any]] = {
+_STATUS_FILTERS: Final[Mapping[str, Any]] = {
     "waits": lambda entry: entry.status in ("waiting", "held"),
     "failed": lambda entry: entry.status in ("failed", "broken"),
     "tagged": lambda entry: bool(entry.tags),
 }
 
 
-def _is(entry: CastEntry, only: str) -> bool:
-    return only == "all" or bool(_ONLY[only](entry))
+def _has_status(entry: CastEntry, only: str) -> bool:
+    return only == "all" or bool(_STATUS_FILTERS[only](entry))
 
 
-def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
+def summarize_cast(entry: CastEntry) -> tuple[list[Block], list[Block]]:
     """Return a summary of a cast: its outcome or status, and its last steps.
 
     Only the end of the journal is read, so that a long cast takes no longer than a short one.
@@ -413,21 +413,21 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
         if "materiaLabel" in last:
             names[str(last.get("socket"))] = part(str(last["materiaLabel"]), 40)
     rows, text = [], ""
-    for step, data in list(steps.items())[-_LAST:]:
-        who, text = names.get(str(data.get("socket")), ""), _said(entry, data)
+    for step, data in list(steps.items())[-_LAST_STEPS:]:
+        who, text = names.get(str(data.get("socket")), ""), _output_text(entry, data)
         rows.append((str(step), who, part(str(data.get("itemLabel") or ""), 30), part(text, 120)))
-    blocks = _stands(entry, last, names)
+    blocks = _outcome_text(entry, last, names)
     if entry.status == "complete" and rows:
         heading = Heading(f"final output · {rows[-1][1]}, step {rows[-1][0]}", small=True)
         blocks += [heading, Code(clip_plain(text, 4_000))]
     warnings = last.get("warnings") if entry.warnings else None
-    for warning in warnings[:_LAST] if isinstance(warnings, list) else ():
+    for warning in warnings[:_LAST_STEPS] if isinstance(warnings, list) else ():
         message = warning.get("message") if isinstance(warning, dict) else warning
         blocks.append(Line(clip_plain(str(message), 600), "warn"))
     return blocks, [Heading("last steps", small=True), Table(("step", "who", "item", "output"), rows, "no steps yet")]
 
 
-def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str]) -> list[Block]:
+def _outcome_text(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str]) -> list[Block]:
     """Return the outcome of a cast, or the reason why it has stopped, from its last event."""
     who = names.get(str(last.get("socket")), "The cast")
     if entry.status == "complete":
@@ -444,7 +444,7 @@ def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str])
     return [Line(f"{who} asks: {reason}" if reason else f"{who} has not answered yet")]
 
 
-def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
+def _output_text(entry: CastEntry, output: Mapping[str, Any]) -> str:
     """Return the verdict and context in the output of a step, or the text of an output without a verdict."""
     text, value = output.get("text"), {}
     try:
@@ -460,7 +460,7 @@ def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
 def sort_entries(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[CastEntry]:
     """Sort casts by a column; the sort is stable."""
     keys: Mapping[str, Any] = {
-        "state": lambda entry: -_RANK.index(entry.status),
+        "state": lambda entry: -_STATUS_ORDER.index(entry.status),
         "request": lambda entry: (entry.name or entry.request or "").casefold(),
         "loadout": lambda entry: (entry.loadout or "").casefold(),
         "when": lambda entry: entry.started or 0,
@@ -488,7 +488,7 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
         Id; colour tone, label and tooltip of the status; name, request, tags and loadout; start in words, with a
         tooltip; steps; warnings; cost; identity.
     """
-    tone, word, more = _STATES[entry.status]
+    tone, word, more = _STATUS_LABELS[entry.status]
     if writer == "":
         tone, word, more = "working", "running", "a step is running in this kernel"
     elif writer is not None:

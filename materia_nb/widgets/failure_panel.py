@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from materia_nb.engine.cast_warnings import CastWarning
     from materia_nb.handoff import Issue
 
-_STDERR: Final = 4_000
+_MAX_STDERR_CHARS: Final = 4_000
 _MAX_WARNINGS: Final = 8
-_CONCLUSION: Final = 20
-_OF_LANES: Final = ("retry", "retry_turn", "retry_limit", "answer")
+_MAX_CONCLUSION_LINES: Final = 20
+_LANE_ACTIONS: Final = ("retry", "retry_turn", "retry_limit", "answer")
 """Actions that are offered after a lane has failed. All except ``answer`` apply to all failed lanes."""
 
 
@@ -67,7 +67,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         "offers": [
             {"name": offer.name, "words": part(offer.label, 80), "does": offer.does}
             for offer in (offers(now, changed) if now.writable else [])
-            if now.engine.lane is None or offer.name in _OF_LANES
+            if now.engine.lane is None or offer.name in _LANE_ACTIONS
         ],
         "socket": socket,
         "says": "the output of the process"
@@ -75,11 +75,11 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         else "the answer",
         "form": "as text" if text else "as JSON",
         "refused": "" if failure.refused is None else failure.refused[1],
-        "budget": _twice(now.engine),
+        "budget": _doubled_budget(now.engine),
     }
 
 
-def _twice(state: CastState) -> str:
+def _doubled_budget(state: CastState) -> str:
     """Return a budget with which the cast can continue: twice the used amount of the exhausted limit."""
     bound = next((bound for bound in BOUNDS if bound.reached(state.usage, state.budget)), BOUNDS[0])
     twice = 2 * (bound.used(state.usage) or 0)
@@ -90,9 +90,9 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     failure = now.failure
     assert failure is not None  # noqa: S101 - the caller asks
     name = now.names.get("" if lanes_at_work(now.session) else failure.socket or "", "The cast")
-    command = _command(now)
-    ended = _ended_words(command) or failure_words(failure.kind)
-    parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_under(now)), "quiet")]
+    command = _process_record(now)
+    ended = _exit_text(command) or failure_words(failure.kind)
+    parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_failure_details(now)), "quiet")]
     if failure.refused is None and (command is None or failure.kind == "invalid_output"):
         parts.append(Line(failure.message))
     if failure.refused is not None:
@@ -102,7 +102,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
             Fold("the refused answer", [Code(text)]),
         ]
     if command is not None:
-        parts += _process(now, command)
+        parts += _process_blocks(now, command)
     if not now.writable:  # otherwise there are buttons
         parts.append(Line(f"To continue: {now.live.continuing}"))
     raised = now.live.raised
@@ -121,7 +121,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     return parts
 
 
-def _under(now: Snapshot) -> list[str]:
+def _failure_details(now: Snapshot) -> list[str]:
     """Return details of a failure: its step, its work item, and the number of attempts."""
     record = now.latest
     if lanes_at_work(now.session) is not None:  # the generator's step is not part of the failure
@@ -131,7 +131,7 @@ def _under(now: Snapshot) -> list[str]:
     return [*filter(None, [step, item, tried_words(now)]), "all steps are kept"]
 
 
-def _command(now: Snapshot) -> dict[str, JSON] | None:
+def _process_record(now: Snapshot) -> dict[str, JSON] | None:
     """Return the recorded command of the failed step's process, or None if the step ran no process."""
     record, failure = now.latest, now.failure
     if record is None or failure is None or failure.socket != record.socket:
@@ -145,7 +145,7 @@ def _command(now: Snapshot) -> dict[str, JSON] | None:
     return None
 
 
-def _ended_words(command: dict[str, JSON] | None) -> str:
+def _exit_text(command: dict[str, JSON] | None) -> str:
     """Describe how a process ended, such as ``ended with code 1``; return "" if the process succeeded."""
     if command is None:
         return ""
@@ -158,7 +158,7 @@ def _ended_words(command: dict[str, JSON] | None) -> str:
     return f"ended with code {command['code']}" if command.get("code") else ""
 
 
-def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
+def _process_blocks(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
     """Return the output of a process, its command, and links to the files in which both are saved."""
     parts: list[Block] = []
     if command.get("startError"):
@@ -170,7 +170,7 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
             text = RunDir(now.run_dir).text_of(str(artifact)).rstrip()
         if not text and (name == "stdout" or command.get("startError")):
             continue
-        content = Code(text[-_STDERR:]) if text else Line("empty", "quiet")
+        content = Code(text[-_MAX_STDERR_CHARS:]) if text else Line("empty", "quiet")
         parts += [Heading(name, small=True), content] if name == "stderr" else [Fold(name, [content])]
     argv = command.get("command")
     inside = [Code("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
@@ -197,7 +197,7 @@ def result_blocks(now: Snapshot) -> list[Block]:
     parts: list[Block] = [Heading(heading, tone="warn" if warnings else "good")]
     record = next((step for step in reversed(now.steps) if step.output is not None), None)
     if now.conclusion:
-        parts += [Heading("conclusion of the agents", small=True), *lines(now.conclusion[:_CONCLUSION])]
+        parts += [Heading("conclusion of the agents", small=True), *lines(now.conclusion[:_MAX_CONCLUSION_LINES])]
     elif record is not None:
         name = now.names[record.socket]
         parts.append(Heading(f"final output · {name}, step {record.number}", small=True))
@@ -209,16 +209,16 @@ def result_blocks(now: Snapshot) -> list[Block]:
         parts.append(Heading("warnings", small=True))
         alike: dict[str, list[str]] = {}
         for warning in warnings:
-            alike.setdefault(warning.code, []).append(clip_plain(_warning_words(now, warning), 600))
+            alike.setdefault(warning.code, []).append(clip_plain(_warning_text(now, warning), 600))
         for code, messages in alike.items():
             parts += lines(messages[:1], "warn")
             if messages[1:]:
                 parts.append(Fold(f"{len(messages) - 1} more of {code}", lines(messages[1:_MAX_WARNINGS])))
     changed = diff_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
-    return [*parts, *changed, Heading("cost and time", small=True), FactTable(_spent(now))]
+    return [*parts, *changed, Heading("cost and time", small=True), FactTable(_cost_and_time(now))]
 
 
-def _warning_words(now: Snapshot, warning: CastWarning) -> str:
+def _warning_text(now: Snapshot, warning: CastWarning) -> str:
     """Return a warning with the name of its socket and the number of its step."""
     socket = warning.socket or ""
     about = warning.message.removeprefix(f"{socket} ") if socket else warning.message
@@ -227,7 +227,7 @@ def _warning_words(now: Snapshot, warning: CastWarning) -> str:
     return f"{who}{about} ({step}{warning.code})"
 
 
-def _spent(now: Snapshot) -> list[tuple[str, str]]:
+def _cost_and_time(now: Snapshot) -> list[tuple[str, str]]:
     """Return the cost of a cast, and its time, divided into agents, processes and waiting."""
     steps = [*now.steps, *(step for lane in now.lanes.values() for step in lane.now.steps)]
     processes = [step for step in steps if now.graph.sockets[step.socket].is_utility]

@@ -31,7 +31,7 @@ from materia_nb.widgets.graph_elements import Looks
 
 _BUNDLE: Final = files("materia_nb.widgets") / "bundle"
 _LOADER: Final = (_BUNDLE / "loader.js").read_text("utf-8")
-_making: Final = threading.Lock()
+_code_lock: Final = threading.Lock()
 
 
 @functools.cache
@@ -47,7 +47,7 @@ class FrontCode(ui.Widget):
     packed = Unicode().tag(sync=True)
 
 
-_code: FrontCode | None = None
+_code_widget: FrontCode | None = None
 
 
 def reference(widget: ui.Widget) -> str:
@@ -57,13 +57,13 @@ def reference(widget: ui.Widget) -> str:
 
 def _shared_code() -> FrontCode:
     """Return the widget with the bundle; create the widget on first use or after it was closed."""
-    global _code  # noqa: PLW0603 - there is one a kernel
-    with _making:
-        if _code is None or _code.comm is None:
+    global _code_widget  # noqa: PLW0603 - there is one a kernel
+    with _code_lock:
+        if _code_widget is None or _code_widget.comm is None:
             text = bundle()
             packed = b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-            _code = FrontCode(version=text[3:].partition(" ")[0], packed=packed)
-        return _code
+            _code_widget = FrontCode(version=text[3:].partition(" ")[0], packed=packed)
+        return _code_widget
 
 
 class FrontWidget(anywidget.AnyWidget):
@@ -215,7 +215,7 @@ class PageMessage:
         """
         try:
             return self.fields.validate_python(
-                {name: value for name, value in content.items() if value is not None or self._needs(name)},
+                {name: value for name, value in content.items() if value is not None or self._is_required(name)},
                 context=receiver,
             )
         except ValidationError as error:
@@ -224,7 +224,7 @@ class PageMessage:
             problem = f"The page sent an invalid message {self.kind!r}: {field}: {first['msg']}."
             raise bad_message(problem) from None
 
-    def _needs(self, name: str) -> bool:
+    def _is_required(self, name: str) -> bool:
         functions = (*self.guards, self.function)
         parameters = (parameters_of(function).get(name) for function in functions)
         return any(parameter and parameter.default is Parameter.empty for parameter in parameters)

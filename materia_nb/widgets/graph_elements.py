@@ -50,8 +50,8 @@ node."""
 
 _Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, str]]]
 
-_SIGNS: Final = {START_SIGN: "start", END_SIGN: "end"}
-_AWAY: Final = 4.0
+_SIGN_NAMES: Final = {START_SIGN: "start", END_SIGN: "end"}
+_ANCHOR_DISTANCE: Final = 4.0
 """Distance of a line's anchor node beyond the tip of the line, in pixels; the distance defines the direction of the
 line."""
 
@@ -90,7 +90,7 @@ class GraphElements:
             kinds = " ".join(word.replace(" ", "-") for word in socket_kinds(graph.sockets[socket_id]))
             self._node("n", socket_id, box, f"socket {kinds}", ("socket", socket_id))
         for key, box in self.placed.signs.items():
-            self._node("s", _SIGNS[key], box, f"sign {_SIGNS[key]}", None)
+            self._node("s", _SIGN_NAMES[key], box, f"sign {_SIGN_NAMES[key]}", None)
         self._inside = {socket: loop for loop in self.placed.folded for socket in graph.loops[loop].sockets}
         for line in self.placed.edges:
             self._add_line(line)
@@ -154,8 +154,8 @@ class GraphElements:
 
     def _end_of(self, key: str) -> tuple[str, Point]:
         """Return the id and the centre of the node at which a line starts or ends."""
-        if key in _SIGNS:
-            return self._ids["s", _SIGNS[key]], _centre(self.placed.signs[key])
+        if key in _SIGN_NAMES:
+            return self._ids["s", _SIGN_NAMES[key]], _centre(self.placed.signs[key])
         if key in self.placed.nodes:
             return self._ids["n", key], _centre(self.placed.nodes[key])
         loop = self._inside[key]
@@ -170,7 +170,7 @@ class GraphElements:
             # The line does not end at another node, so it ends at a new invisible point.
             (x, y), (dx, dy) = points[-1], line.heading
             sign = 1 if line.stub else -1
-            end = (x + sign * _AWAY * dx, y + sign * _AWAY * dy)
+            end = (x + sign * _ANCHOR_DISTANCE * dx, y + sign * _ANCHOR_DISTANCE * dy)
             target = self._anchor(f"end of {link.key}", end)
         label = line.label
         bent = bend_segments(points, start, end, (label.cx, label.cy) if label is not None else None)
@@ -220,7 +220,7 @@ class GraphElements:
             drawn = partial(self._socket_look, socket, box, _about_socket(socket, entry=socket_id == self.graph.entry))
             yield self._ids["n", socket_id], frozenset((socket_id,)), drawn
         for key, box in self.placed.signs.items():
-            yield self._ids["s", _SIGNS[key]], frozenset(("last_route",)), partial(self._sign_look, key, box)
+            yield self._ids["s", _SIGN_NAMES[key]], frozenset(("last_route",)), partial(self._sign_look, key, box)
         for element_id, line in self._lines.items():
             those = (line.link, *line.shared)
             keys = frozenset(
@@ -241,8 +241,8 @@ class GraphElements:
         return {"classes": "", "words": self._looks[element_id]["words"], "svg": svg_image(drawn, box)}
 
     def _name(self, key: str) -> str:
-        if key in _SIGNS:
-            return _SIGNS[key]
+        if key in _SIGN_NAMES:
+            return _SIGN_NAMES[key]
         return f"{part(self.graph.sockets[key].materia.label, 40)} ({part(key, 40)})"
 
     def _loop_look(self, loop_id: str, box: Box, marks: Marks) -> dict[str, str]:
@@ -292,7 +292,7 @@ class GraphElements:
         }
 
 
-_OF_THE_CURRENT: Final = ("waiting", "working", "held")
+_MARKS_OF_CURRENT_SOCKET: Final = ("waiting", "working", "held")
 
 
 def _changed(before: Marks, now: Marks) -> set[object] | None:
@@ -308,7 +308,7 @@ def _changed(before: Marks, now: Marks) -> set[object] | None:
             keys |= was ^ value
         elif not isinstance(value, bool):
             keys |= {field.name, was, value}
-        elif field.name in _OF_THE_CURRENT:
+        elif field.name in _MARKS_OF_CURRENT_SOCKET:
             keys |= {before.current, now.current}
         else:
             return None

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 _HEIGHT: Final = 420
 """Default height of a picture that is shown alone, in pixels."""
-_ROOM: Final = (535.0, 490.0)
+_DEFAULT_CANVAS_SIZE: Final = (535.0, 490.0)
 """Assumed width and height of the canvas, in pixels, until the page reports them."""
-_FOLDED_ABOVE: Final = 30
+_MIN_SOCKETS_TO_FOLD: Final = 30
 """Minimum number of sockets in a graph for folding its finished loops automatically."""
 Selected: TypeAlias = Callable[[Kind, str], object]
 """Callback that receives the kind and the id of the selected part."""
@@ -144,7 +144,7 @@ class GraphPanel(Panel):
         self._unfolded: frozenset[str] = frozenset()
         self._marked: tuple[str, ...] = ()
         self._shown = 0
-        self._area = _ROOM
+        self._area = _DEFAULT_CANVAS_SIZE
         self._edits = 0
         self._positions: dict[str, GridPosition] = {}
         self._direction: Direction | None = None
@@ -220,7 +220,7 @@ class GraphPanel(Panel):
     def tidy(self) -> None:
         """Discard the card positions set in the designer, so that the layout places the cards."""
         self._positions = {}
-        self._draw_anew(fresh=True)
+        self._rebuild_scene(fresh=True)
 
     # -- for code ---------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class GraphPanel(Panel):
     def mode(self, mode: str) -> None:
         self._mode, self._positions = ("design" if mode == "design" else "cast"), {}
         self._direction, self._level, self._edits = None, None, 0
-        self._draw_anew(fresh=True)
+        self._rebuild_scene(fresh=True)
 
     def select(self, kind: Kind, key: str) -> None:
         """Select a part as a click does, and clear the marks of sockets.
@@ -307,18 +307,18 @@ class GraphPanel(Panel):
             self.selected = None
         self._direction = self._scene.placed.direction  # keep the direction while the graph is edited
         before, scene = self._scene.placed.level, self._laid_out()
-        self._draw_anew(scene, fresh=self._mode == "design" and scene.placed.level != before)
+        self._rebuild_scene(scene, fresh=self._mode == "design" and scene.placed.level != before)
 
     def turn(self, direction: Direction) -> None:
         """Set the direction of the flow, ``right`` or ``down``."""
         self._direction = direction
-        self._draw_anew(fresh=True)
+        self._rebuild_scene(fresh=True)
 
     def fold(self, loop: str) -> None:
         """Fold a loop into one card, or unfold it; the loop is then no longer folded automatically."""
         self._folded ^= {loop} & self.graph.loops.keys()
         self._unfolded |= {loop}
-        self._draw_anew(fresh=False)
+        self._rebuild_scene(fresh=False)
 
     @property
     def grid_positions(self) -> dict[str, GridPosition]:
@@ -383,7 +383,7 @@ class GraphPanel(Panel):
     @canvas_messages.message
     def _room(self, w: float, h: float) -> None:
         """Report the width and height of the canvas, in pixels."""
-        self._fill(w, h)
+        self._resize(w, h)
 
     @canvas_messages.message
     def _turn(self) -> None:
@@ -477,7 +477,7 @@ class GraphPanel(Panel):
     def _duplicate(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
         """Insert a copy of sockets."""
 
-    def _fill(self, wide: float, high: float) -> None:
+    def _resize(self, wide: float, high: float) -> None:
         """Set the size of the area; compute the layout again if the new size changes the picture."""
         if not 0 < high < 1e5 > wide > 0 or (self._mode == "design" and self._edits > 1):
             return
@@ -489,14 +489,14 @@ class GraphPanel(Panel):
         old, scene = self._scene.placed, self._laid_out()
         new = scene.placed
         if (old.direction, old.level, old.nodes) != (new.direction, new.level, new.nodes):
-            self._draw_anew(scene, fresh=True)
+            self._rebuild_scene(scene, fresh=True)
 
     # -- drawing ----------------------------------------------------------------------------
 
     def _parts(self) -> list[Selection]:
         return [selection for _, selection in selectable_parts(self.graph)]
 
-    def _draw_anew(self, scene: GraphElements | None = None, *, fresh: bool) -> None:
+    def _rebuild_scene(self, scene: GraphElements | None = None, *, fresh: bool) -> None:
         with self._drawing:
             if self.closed:
                 return
@@ -534,7 +534,7 @@ class GraphPanel(Panel):
             "selected": by_pick.get(self.selected) if self.selected is not None else None,
             "current": self._scene.element_of(marks.current),
             "name": part(self.graph.name, 80),
-            "told": " · ".join(self._lines(moment)),
+            "told": " · ".join(self._status_lines(moment)),
             "follows": self.cast is not None,
             "marked": [look_ for key in self._marked if (look_ := by_pick.get(("socket", key))) is not None],
         }
@@ -543,7 +543,7 @@ class GraphPanel(Panel):
 
     def _fold_finished(self, marks: Marks) -> None:
         """Fold finished loops of a large graph, except loops that the user has folded or unfolded."""
-        if len(self.graph.sockets) < _FOLDED_ABOVE:
+        if len(self.graph.sockets) < _MIN_SOCKETS_TO_FOLD:
             return
         finished = {
             loop.id
@@ -556,7 +556,7 @@ class GraphPanel(Panel):
             self._scene = self._laid_out()
             self._show_scene(fresh=False)
 
-    def _lines(self, moment: _Moment | None) -> tuple[str, ...]:
+    def _status_lines(self, moment: _Moment | None) -> tuple[str, ...]:
         """Return the status of the cast in words."""
         if moment is None:
             return (self.title,)

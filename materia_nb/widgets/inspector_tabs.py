@@ -135,10 +135,10 @@ def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Bloc
     if name == "why":
         why = cast.why(step.number)
         return [Heading(why.title), *why_blocks(why)]
-    return [*_worked_on(step), *handoff_blocks(cast, step)]
+    return [*_item_blocks(step), *handoff_blocks(cast, step)]
 
 
-def _worked_on(step: StepRecord) -> list[Block]:
+def _item_blocks(step: StepRecord) -> list[Block]:
     """Return the work item of a step as blocks; empty if the step had no item."""
     item = step.at.item
     if item is None:
@@ -174,7 +174,7 @@ def blocks_content(blocks: Any) -> dict[str, Any]:
     return {"is": "blocks", "blocks": blocks}
 
 
-_WORDS: Final = {
+_TAB_TITLES: Final = {
     "answer": "Answer",
     "output": "Output",
     "prompt": "Prompt",
@@ -183,9 +183,9 @@ _WORDS: Final = {
     "calls": "Calls",
     "about": "About",
 }
-_OF_SOCKET: Final = ("answer", "prompt", "why", "state", "calls", "about")
-_OF_STEP: Final = ("output", "prompt", "why", "state", "calls")
-TABS: Final = tuple(_WORDS)
+_SOCKET_TABS: Final = ("answer", "prompt", "why", "state", "calls", "about")
+_STEP_TABS: Final = ("output", "prompt", "why", "state", "calls")
+TABS: Final = tuple(_TAB_TITLES)
 _NO_PROMPT: Final = "A utility has no prompt: its process receives the state and its parameters."
 
 
@@ -210,22 +210,22 @@ def inspector_state(
     """
     if past is not None:
         tabs = _Tabs(past, past.latest, now, None, busy=busy, present=False)
-        names = _OF_STEP if past.latest is not None else ("state",)
+        names = _STEP_TABS if past.latest is not None else ("state",)
         return _state(names, tab, _step_title(past, past.latest), tabs)
     if selected is not None and selected.kind not in ("socket", "step"):
         tabs = _Tabs(now, None, now, selected, busy=busy)
         return _state(("about",), tab, _title_of(now, selected), tabs)
-    current = _here(now)
+    current = _current_position(now)
     socket = selected.id if selected is not None else current
     is_current = socket == current
     element = Element("socket", socket) if socket in now.graph.sockets else None
     record = now.latest if is_current else next((step for step in reversed(now.steps) if step.socket == socket), None)
     tabs = _Tabs(now, record, now, element, busy=busy, is_current=is_current)
-    several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
+    several = _SOCKET_TABS if element is not None else ("answer", "why", "state", "calls")
     return _state((only,) if only else several, tab, _socket_title(now, element, is_current=is_current), tabs)
 
 
-def _here(cast: Snapshot) -> str:
+def _current_position(cast: Snapshot) -> str:
     at = cast.engine.at
     if cast.failure is not None and lanes_at_work(cast.session) is not None:
         return ""  # the cast stopped in its lanes
@@ -238,7 +238,7 @@ def _here(cast: Snapshot) -> str:
 def _state(names: Sequence[str], tab: str, title: dict[str, Any], tabs: _Tabs) -> dict[str, Any]:
     calls = tabs.record.calls if tabs.record is not None else ()
     names = [name for name in names if name != "calls" or calls] or names
-    titles = {**_WORDS, "calls": f"Calls {len(calls)}"}
+    titles = {**_TAB_TITLES, "calls": f"Calls {len(calls)}"}
     opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
     waits = not tabs.busy and (bool(tabs.now.approvals.asking) or tabs.now.held is not None)
     return {
@@ -277,7 +277,7 @@ class _Tabs:
             return answer_state(self.now, busy=self.busy)
         assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
         parts: list[Block] = []
-        current = self.now.names.get(_here(self.snapshot))
+        current = self.now.names.get(_current_position(self.snapshot))
         if current is not None and self.now.status in ("waiting", "held", "failed"):
             where = f"The cast is at {current}. "
             parts.append(Action(where, "Show it", "show where the cast is", "select", {"element": None}))
@@ -322,7 +322,7 @@ class _Tabs:
         return {
             "is": "state",
             "nodes": state_nodes(dict(snapshot.state)),
-            "blocks": blocks_as_json(_changed_last(snapshot.latest)),
+            "blocks": blocks_as_json(_last_changes(snapshot.latest)),
             "limits": blocks_as_json(limit_blocks(snapshot)),
             "edit": self.present and snapshot.writable and not self.busy and not snapshot.lanes_go_on,
             "watched": list(self.now.breakpoints.paths),
@@ -331,7 +331,7 @@ class _Tabs:
         }
 
 
-def _changed_last(last: StepRecord | None) -> list[Block]:
+def _last_changes(last: StepRecord | None) -> list[Block]:
     if last is None:
         return []
     return diff_blocks(dict(last.before.data), dict(last.after.data), f"step {last.number} changed")
@@ -343,7 +343,7 @@ def _socket_title(cast: Snapshot, element: Element | None, *, is_current: bool) 
         chips = [*_lane(cast), cast.status]
         return {"kind": "cast", "name": name, "chips": chips, "id": None, "present": True}
     socket, pinned = cast.graph.sockets[element.id], cast.pinned_at(element.id)
-    chips = [*_lane(cast), part(element.id, 40), _who(cast, element.id, pinned)]
+    chips = [*_lane(cast), part(element.id, 40), _agent_name(cast, element.id, pinned)]
     at = cast.engine.at
     if is_current and at is not None and at.socket == element.id and cast.status != "ready":
         chips.append(f"visit {at.visit}" + (f" · {at.item.key} {part(at.item.label, 40)}" if at.item else ""))
@@ -355,7 +355,7 @@ def _socket_title(cast: Snapshot, element: Element | None, *, is_current: bool) 
         "chips": [chip for chip in chips if chip],
         "id": element.id,
         "present": is_current,
-        "stops": _stops(cast, element),
+        "stops": _breakpoint_rows(cast, element),
         "pinned": pinned is not None,
         "answered": element.id in cast.visits
         and any(s.at.socket == element.id and s.turns for s in cast.session.steps),
@@ -366,7 +366,7 @@ def _lane(cast: Snapshot) -> list[str]:
     return [] if cast.engine.lane is None else [f"lane {part(cast.engine.lane.name, 40)}"]
 
 
-def _who(cast: Snapshot, socket: str, pinned: str | None) -> str:
+def _agent_name(cast: Snapshot, socket: str, pinned: str | None) -> str:
     if pinned is not None:
         return pinned_label(cast.pins[pinned].words)
     who = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
@@ -386,7 +386,7 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
     }
 
 
-def _stops(cast: Snapshot, element: Element) -> list[list[Any]]:
+def _breakpoint_rows(cast: Snapshot, element: Element) -> list[list[Any]]:
     """Return the possible breakpoints of an element, each as label, JSON, and True if it is set."""
     existing = {stop.every_time: stop for stop in cast.breakpoints}
     return [
@@ -406,4 +406,4 @@ def _title_of(cast: Snapshot, element: Element) -> dict[str, Any]:
         name = f"{names.get(link.source, link.source)} → {names.get(link.target, link.target)}"
         chip = link.condition if link.edge_index is None else f"{link.condition} · {ordinal(link.edge_index + 1)} edge"
         chip = f"exit · {chip}" if element.kind == "exit" else chip
-    return {"kind": element.kind, "name": name, "chips": [chip], "id": None, "stops": _stops(cast, element)}
+    return {"kind": element.kind, "name": name, "chips": [chip], "id": None, "stops": _breakpoint_rows(cast, element)}

@@ -61,7 +61,7 @@ _LEGEND: Final = (
 )
 
 
-_TRIES: Final = 2
+_MAX_GUESSES: Final = 2
 """Number of guesses before the answer is shown."""
 
 
@@ -90,7 +90,7 @@ class PredictPanel(Panel):
         super().__init__("predict the route")
         self.cast = cast
         self.answer: PredictionView | None = None
-        self.question, self._asked = _ask(cast, name)
+        self.question, self._asked = _next_question(cast, name)
         self._words, self._verdict = ui.HTML(), ui.HTML()
         targets = self.question.places if self.question else ()
         sockets = [target for target in targets if target in cast.graph.sockets]
@@ -106,7 +106,7 @@ class PredictPanel(Panel):
             tooltips=["choose before you guess", "choose before you guess"],
             style={"button_width": "auto"},
         )
-        self.next = button("Next step", "predict the step after this one", self.guarded(self._go_on))
+        self.next = button("Next step", "predict the step after this one", self.guarded(self._show_next_question))
         self.put(
             self.picture,
             legend,
@@ -165,7 +165,7 @@ class PredictPanel(Panel):
 
         return self.guarded(guess)
 
-    def _go_on(self, _: Any) -> None:
+    def _show_next_question(self, _: Any) -> None:
         assert self.question is not None  # noqa: S101 - without one the button is not shown
         self.question.go_on()
         self.answer, self._asked, self.sure.value = None, self.question.text, None
@@ -187,12 +187,12 @@ class PredictPanel(Panel):
         alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
         show_html(self._verdict, html_join([alert, html_lines(self._score())]))
         for target, button_ in self.buttons.items():
-            button_.button_style, button_.icon = self._mark(target)
+            button_.button_style, button_.icon = self._button_look(target)
         # The button stays until the end of the route, because a hidden button loses the keyboard focus.
-        on_the_way = self.question is not None and self.question.points and not self._at_the_end
-        self.next.layout.display = None if on_the_way else "none"
+        has_next_step = self.question is not None and self.question.points and not self._is_route_complete
+        self.next.layout.display = None if has_next_step else "none"
 
-    def _mark(self, target: str) -> tuple[str, str]:
+    def _button_look(self, target: str) -> tuple[str, str]:
         """Return style and icon of a button: marked as the revealed answer, or as a wrong guess."""
         answer = self.answer
         if answer is not None and answer.is_revealed and target == answer.outcome:
@@ -202,14 +202,14 @@ class PredictPanel(Panel):
         return "", ""
 
     @property
-    def _at_the_end(self) -> bool:
+    def _is_route_complete(self) -> bool:
         return self.question is not None and self.question.is_revealed and not self.question.has_next
 
     def _score(self) -> list[str]:
         points = self.question.points if self.question else []
         if len(points) < 2:
             return []
-        so_far = "That is the whole route" if self._at_the_end else f"{counted(len(points), 'step')} predicted"
+        so_far = "That is the whole route" if self._is_route_complete else f"{counted(len(points), 'step')} predicted"
         return [f"{so_far}, {sum(points):g} of {counted(len(points), 'point')}"]
 
     def _svg(self) -> str:
@@ -219,9 +219,9 @@ class PredictPanel(Panel):
         return graph_svg(self.cast.graph, marks)
 
 
-def _ask(cast: Cast, name: str) -> tuple[Question | None, str]:
+def _next_question(cast: Cast, name: str) -> tuple[Question | None, str]:
     try:
-        question = Question(cast, _TRIES, name)
+        question = Question(cast, _MAX_GUESSES, name)
     except MateriaError as error:
         return None, error.what
     return question, question.text

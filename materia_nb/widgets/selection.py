@@ -55,7 +55,7 @@ Selection: TypeAlias = tuple[Kind, str]
 The key of an edge is ``edge:<place>:<socket>``; the key of an implied line to the end is ``implied:<socket>``.
 """
 
-_INDENT: Final = "\N{NO-BREAK SPACE}" * 4
+_LIST_INDENT: Final = "\N{NO-BREAK SPACE}" * 4
 
 
 def selection_of(link: Link) -> Selection | None:
@@ -88,7 +88,7 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
             selection, title = selection_of(link), link_title(link)
             if selection is not None:
                 source = f" (from {part(socket.id)})" if titles[title] > 1 else ""
-                named.append((f"{_INDENT}{title}{source}", selection))
+                named.append((f"{_LIST_INDENT}{title}{source}", selection))
     named += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
     return numbered(named)
 
@@ -99,7 +99,7 @@ def numbered(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
     unique = []
     for title, selection in named:
         counts[title] += 1
-        unique.append((title if counts[title] == 1 else f"{title}{_INDENT}({counts[title]})", selection))
+        unique.append((title if counts[title] == 1 else f"{title}{_LIST_INDENT}({counts[title]})", selection))
     return unique
 
 
@@ -154,16 +154,16 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
         entry = " · entry" if id_ == graph.entry else ""
         named.append((f"{part(id_)} · {description}{entry}", ("socket", id_)))
         for index, edge in enumerate(edges_of(document, "edge", id_)):
-            title = f"{_INDENT}{index + 1} {_way(edge, 'edge')} (from {part(id_)})"
+            title = f"{_LIST_INDENT}{index + 1} {_way(edge, 'edge')} (from {part(id_)})"
             named.append((title, edge_selection("edge", id_, index)))
     for id_, raw in as_object(document.get("loops")).items():
         named.append((f"loop {part(id_)}", ("loop", id_)))
         for index, route in enumerate(edges_of(document, "exit", id_)):
             source = part(as_object(route).get("from", "?"))
-            title = f"{_INDENT}exit {_way(route, 'exit')} (from {source}, loop {part(id_)})"
+            title = f"{_LIST_INDENT}exit {_way(route, 'exit')} (from {source}, loop {part(id_)})"
             named.append((title, edge_selection("exit", id_, index)))
         if is_object(as_object(raw).get("exit")):
-            named.append((f"{_INDENT}legacy exit field (loop {part(id_)})", edge_selection("exit", id_, OLD)))
+            named.append((f"{_LIST_INDENT}legacy exit field (loop {part(id_)})", edge_selection("exit", id_, OLD)))
     return numbered(named)
 
 
@@ -203,7 +203,7 @@ def _way(raw: JSON, kind: Kind) -> str:
     return " → ".join(part(raw[name] if is_text(raw.get(name)) else "?") for name in ENDS[kind])
 
 
-_HANDOFFS: Final = 3
+_MAX_HANDOFFS: Final = 3
 """Maximum number of a socket's latest handoffs that are shown."""
 
 
@@ -263,7 +263,7 @@ class Inspector:
             ("loops", ", ".join(socket.loops)),
         ]
         edges = [
-            (link_title(link), self._used(link, marks), str(self._taken(link)) if cast is not None else "")
+            (link_title(link), self._uses_text(link, marks), str(self._times_taken(link)) if cast is not None else "")
             for link in self._links.values()
             if link.source == key
         ]
@@ -272,11 +272,11 @@ class Inspector:
             Heading("Edges, in order"),
             Table(("edge", "used now", "taken"), edges),
             Heading("Required output"),
-            self._wanted(socket),
+            self._answer_format(socket),
             *_command(socket),
         ]
 
-    def _wanted(self, socket: Socket) -> Block:
+    def _answer_format(self, socket: Socket) -> Block:
         socket_rules = self.rules.sockets[socket.id]
         if socket_rules.wants:
             return Table(("field", "requirement"), list(socket_rules.wants.items()))
@@ -299,20 +299,20 @@ class Inspector:
             ("loop", link.loop or ""),
             ("when", when),
             ("may be taken", self._budget(link) if link.kind == "edge" else ""),
-            ("taken", f"{self._taken(link)} times in total" if self.cast is not None else ""),
+            ("taken", f"{self._times_taken(link)} times in total" if self.cast is not None else ""),
         ]
         return [FactTable([row for row in rows if row[1]]), *self._last_time(link)]
 
-    def _taken(self, link: Link) -> int:
+    def _times_taken(self, link: Link) -> int:
         """Return the number of times that a line was taken, from the decisions of all steps."""
-        return sum(_chose(decision, link) for _, decision in self._decided(link))
+        return sum(_took_line(decision, link) for _, decision in self._decisions_at(link))
 
-    def _decided(self, link: Link) -> list[tuple[StepRecord, Decision]]:
+    def _decisions_at(self, link: Link) -> list[tuple[StepRecord, Decision]]:
         """Return the steps that left the line's socket, with their decisions."""
         steps = self.cast.steps if self.cast is not None else ()
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
-    def _used(self, link: Link, marks: Marks) -> str:
+    def _uses_text(self, link: Link, marks: Marks) -> str:
         """Return how often an edge with a limit was taken, such as ``2 of 3``; in a loop, for the current item."""
         used = marks.budgets.get((link.source, -1 if link.edge_index is None else link.edge_index))
         return "" if used is None else f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
@@ -335,11 +335,11 @@ class Inspector:
         """Return blocks that say whether the last decision of the socket took the line, and why."""
         if self.cast is None:
             return []
-        decided = self._decided(link)
+        decided = self._decisions_at(link)
         if not decided:
             return [Heading("Last time"), Line("No step has left this socket yet.", "quiet")]
         step, decision = decided[-1]
-        why, was_taken = self.cast.why(step.number), _chose(decision, link)
+        why, was_taken = self.cast.why(step.number), _took_line(decision, link)
         name = link.key if link.edge_index is None else f"edge {link.edge_index + 1}"
         rows = [row for row in why.rows if row[0] == name]
         unseen = "" if rows else ": it was not checked"
@@ -377,7 +377,7 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     if not steps:
         return [Heading("Last handoffs"), Line("This socket has not answered yet.", "quiet")]
     parts: list[Block] = [Heading("Last handoffs")]
-    for step in reversed(steps[-_HANDOFFS:]):
+    for step in reversed(steps[-_MAX_HANDOFFS:]):
         item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
         title = f"step {step.number}, visit {step.visit}{item} → {way_words(step)}"
         parts.append(Code(step.shown or "", 2_000, title))
@@ -393,7 +393,7 @@ def _command(socket: Socket) -> list[Block]:
     return [Fold(f"command: {part(' '.join(map(str, command)), 80)}", [Table(("", "argument"), rows)])]
 
 
-def _chose(decision: Decision, link: Link) -> bool:
+def _took_line(decision: Decision, link: Link) -> bool:
     """Return True if the decision took this line."""
     if link.kind == "implied":
         return decision.by == "implied end"

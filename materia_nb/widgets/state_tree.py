@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from materia_nb.widgets.frontend import ItemRow
 
 
-_MOST_CHILDREN: Final = 300
-_TEXT_CHARS: Final = 1_000
-_DEPTH: Final = 12
-_BUDGET: Final = 4_000
+_MAX_CHILDREN: Final = 300
+_MAX_TEXT_CHARS: Final = 1_000
+_MAX_DEPTH: Final = 12
+_MAX_NODES: Final = 4_000
 
 
 def aliases(state: _CastData) -> dict[str, list[str]]:
     """For each value with several names in the state, return its other names, keyed by its first name."""
-    twins: dict[str, list[str]] = {}
+    aliases_by_name: dict[str, list[str]] = {}
     for name in (name for name, value in state.items() if isinstance(value, dict) and value):
-        first = next((name_ for name_ in twins if same(state[name_], state[name])), None)
+        first = next((name_ for name_ in aliases_by_name if same(state[name_], state[name])), None)
         if first is not None and name != "workItems":
-            twins[first].append(name)
+            aliases_by_name[first].append(name)
         else:
-            twins[name] = []
-    return {name: others for name, others in twins.items() if others}
+            aliases_by_name[name] = []
+    return {name: others for name, others in aliases_by_name.items() if others}
 
 
 _CastData = dict[str, JSON]
@@ -45,11 +45,11 @@ _CastData = dict[str, JSON]
 
 def state_nodes(data: _CastData) -> list[dict[str, Any]]:
     """Return the state as tree nodes (name, path, kind, value or children); nodes above a limit are only counted."""
-    left = [_BUDGET]
-    twins = aliases(data)
-    folded = {name for others in twins.values() for name in others}
+    left = [_MAX_NODES]
+    aliases_by_name = aliases(data)
+    folded = {name for others in aliases_by_name.values() for name in others}
     return [
-        {**_node(name, [name], value, left), **({"same": twins[name]} if name in twins else {})}
+        {**_node(name, [name], value, left), **({"same": aliases_by_name[name]} if name in aliases_by_name else {})}
         for name, value in data.items()
         if name not in folded
     ]
@@ -61,17 +61,17 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
     if isinstance(value, dict | list):
         pairs = list(value.items()) if isinstance(value, dict) else [(str(n), item) for n, item in enumerate(value)]
         node |= {"kind": "object" if isinstance(value, dict) else "list", "count": len(pairs)}
-        if len(path) < _DEPTH and left[0] > 0:
+        if len(path) < _MAX_DEPTH and left[0] > 0:
             node["children"] = [
-                _node(key, [*path, key], child, left) for key, child in pairs[:_MOST_CHILDREN] if left[0] > 0
+                _node(key, [*path, key], child, left) for key, child in pairs[:_MAX_CHILDREN] if left[0] > 0
             ]
             node["more"] = len(pairs) - len(node["children"])
         else:
             node |= {"children": [], "more": len(pairs)}
         return node
     text = as_text(value)
-    node |= {"kind": "text" if isinstance(value, str) else "value", "text": plain(text[:_TEXT_CHARS])}
-    if len(text) > _TEXT_CHARS:
+    node |= {"kind": "text" if isinstance(value, str) else "value", "text": plain(text[:_MAX_TEXT_CHARS])}
+    if len(text) > _MAX_TEXT_CHARS:
         node["cut"] = len(text)
     return node
 
@@ -101,11 +101,11 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
     return [Table(("cursors and limits", "now", "limit"), rows)]
 
 
-_MOST: Final = 20
+_MAX_PATHS: Final = 20
 """Maximum number of watched paths."""
-_CHANGES: Final = 40
+_MAX_CHANGES: Final = 40
 """Maximum number of shown changes per path, latest first."""
-_VALUE_CHARS: Final = 200
+_MAX_VALUE_CHARS: Final = 200
 
 
 class WatchList:
@@ -113,7 +113,7 @@ class WatchList:
 
     def __init__(self) -> None:
         self._paths: dict[str, None] = {}
-        self._looked: dict[str, tuple[list[StepRecord], list[int]]] = {}
+        self._changes_by_path: dict[str, tuple[list[StepRecord], list[int]]] = {}
         """For each path: the examined steps, and the indexes of the steps that changed its value."""
 
     def paths(self, now: Snapshot) -> list[str]:
@@ -132,9 +132,9 @@ class WatchList:
             return
         if not split_path(path):
             raise MateriaError("No state path was entered.", hint="enter a path such as plan.title", kind="bad_path")
-        if len(self._paths) >= _MOST and path not in self._paths:
+        if len(self._paths) >= _MAX_PATHS and path not in self._paths:
             raise MateriaError(
-                f"This panel already watches {_MOST} paths, the maximum.",
+                f"This panel already watches {_MAX_PATHS} paths, the maximum.",
                 hint="remove a watched path, then try again",
                 kind="bad_path",
             )
@@ -158,7 +158,7 @@ class WatchList:
 
     def _history(self, now: Snapshot, path: str, line: int | None) -> dict[str, Any]:
         steps = now.line(line)
-        looked, changed = self._looked.setdefault(path, ([], []))
+        looked, changed = self._changes_by_path.setdefault(path, ([], []))
         while looked and (len(looked) > len(steps) or looked[-1] is not steps[len(looked) - 1]):
             looked.pop()  # the cast went back, another line is shown, or the latest step has changed
         while changed and changed[-1] >= len(looked):
@@ -168,7 +168,7 @@ class WatchList:
             looked.append(step)
             if not same(_value(step.before.data, path), _value(step.after.data, path)):
                 changed.append(index)
-        latest = [steps[index] for index in reversed(changed[-_CHANGES:])]
+        latest = [steps[index] for index in reversed(changed[-_MAX_CHANGES:])]
         rows = [[step.number, now.names.get(step.socket, ""), _words(step.after.data, path)] for step in latest]
         return {"changes": len(changed), "rows": rows}
 
@@ -179,7 +179,7 @@ def _value(data: Mapping[str, JSON], path: str) -> Any:
 
 def _words(data: Mapping[str, JSON], path: str) -> str:
     value = _value(data, path)
-    return "not there" if value is MISSING else shorten(part(as_text(value), _VALUE_CHARS), _VALUE_CHARS)
+    return "not there" if value is MISSING else shorten(part(as_text(value), _MAX_VALUE_CHARS), _MAX_VALUE_CHARS)
 
 
 _MAX_CHARS_OF_ITEM: Final = 1_000
@@ -224,7 +224,7 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
         "stands": standings[:_MAX_ITEMS],
         "lanes": {str(index): f"{part(lane.name, 40)}, {lane.status}" for index, lane in cast.lane_of_item.items()},
         "done": standings.count("done"),
-        "current": _current(cast, standings),
+        "current": _current_index(cast, standings),
         "at": at.socket if at is not None and at.item is not None else None,
         "can": cast.writable and not busy and count <= _MAX_ITEMS and not cast.lanes_go_on,
         "frozen": cast.lanes_go_on,
@@ -245,7 +245,7 @@ def json_digest(value: JSON) -> str:
     return sha256(compact(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-_TEXTS: Final = ("title", "context")
+_ITEM_FIELDS: Final = ("title", "context")
 
 
 def texts(item: JSON) -> list[str]:
@@ -255,7 +255,7 @@ def texts(item: JSON) -> list[str]:
     """
     if not isinstance(item, dict):
         return [as_text(item), ""]
-    return [as_text(item.get(name, "")) for name in _TEXTS]
+    return [as_text(item.get(name, "")) for name in _ITEM_FIELDS]
 
 
 EditedItems: TypeAlias = tuple[list[JSON], list[int | None] | None]
@@ -279,13 +279,13 @@ def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[
     for title, context, index, _ in rows:
         origin = index if read is not None and index is not None and index < len(read) else None
         before = None if read is None or origin is None else read[origin]
-        olds = [None, None] if origin is None else texts(before)
-        typed = [old if text is None else text for text, old in zip((title, context), olds, strict=True)]
+        old_texts = [None, None] if origin is None else texts(before)
+        typed = [old if text is None else text for text, old in zip((title, context), old_texts, strict=True)]
         if None in typed:
             problem = "Nothing was done: the list of items that you edited is no longer available."
             raise MateriaError(problem, hint="revert your changes, then edit the current list", kind="outdated")
         new_items.append(
-            before if olds == typed else dict(zip(_TEXTS, typed, strict=True))
+            before if old_texts == typed else dict(zip(_ITEM_FIELDS, typed, strict=True))
         )  # an unchanged item keeps its original value
         origins.append(origin)
     return new_items, origins if read is not None and same(list(read), list(items)) else None
@@ -312,14 +312,14 @@ def preview_edit(
     edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(repeat), abandon)}
     items = [frozen(item) for item in items]  # frozen once, so that each item can be found by its identity
     try:
-        laid = edit_lists(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, edits)
+        edit_result = edit_lists(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, edits)
     except MateriaError as error:
         return [str(error)], None
     positions = {id(item): index for index, item in enumerate(items)}
-    return list(laid.said), [positions[id(item)] for item in laid.data[WORK_ITEMS]]
+    return list(edit_result.said), [positions[id(item)] for item in edit_result.data[WORK_ITEMS]]
 
 
-def _current(cast: Snapshot, standings: Sequence[Standing]) -> int | None:
+def _current_index(cast: Snapshot, standings: Sequence[Standing]) -> int | None:
     """Return the index of the current item, or else of the next item; None if no item is current or next."""
     if WORKED_ON in standings:
         return standings.index(WORKED_ON)

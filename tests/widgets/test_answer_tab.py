@@ -11,7 +11,7 @@ from materia_nb.agents.interface import NeedsApproval, ToolCall
 from materia_nb.cast import open_cast
 from materia_nb.display.blocks import Fold, blocks_as_text
 from materia_nb.errors import MateriaError
-from materia_nb.widgets.answering import answer_of_buttons, answer_state, checked, parse_value
+from materia_nb.widgets.answering import answer_of_buttons, answer_state, check_text, parse_value
 from materia_nb.widgets.failure_panel import failure_state, result_blocks
 
 
@@ -73,19 +73,19 @@ def test_formatted_result_can_also_be_shown_as_raw_text(tmp_path):
 def test_typed_answer_is_checked_before_it_is_sent(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(1), "Check": "person"})
     fine, nothing = {"issues": [], "advice": "", "fine": True}, {"issues": [], "advice": "", "fine": False}
-    assert checked(cast.now, "x", "correction") == nothing, "there is no step yet"
-    assert checked(cast.now, "x", "reply") == fine, "nothing waits"
+    assert check_text(cast.now, "x", "correction") == nothing, "there is no step yet"
+    assert check_text(cast.now, "x", "reply") == fine, "nothing waits"
     cast.run()
-    assert checked(cast.now, h.YES, "reply") == fine
-    unclosed = checked(cast.now, '{"satisfied": true', "reply")
+    assert check_text(cast.now, h.YES, "reply") == fine
+    unclosed = check_text(cast.now, '{"satisfied": true', "reply")
     assert not unclosed["fine"]
     assert "closing quote or bracket is missing" in unclosed["advice"]
-    prose = checked(cast.now, "well", "reply")
+    prose = check_text(cast.now, "well", "reply")
     assert (prose["fine"], prose["advice"], prose["issues"][0][0]) == (False, "", "$")
-    assert checked(cast.now, "3", "value") == fine
-    assert checked(cast.now, "x", "value") == {**nothing, "advice": 'line 1: put x into double quotes: "x"'}
-    assert checked(cast.now, h.YES, "correction") == fine
-    assert checked(cast.now, "x", "by_hand") == fine, "nothing failed"
+    assert check_text(cast.now, "3", "value") == fine
+    assert check_text(cast.now, "x", "value") == {**nothing, "advice": 'line 1: put x into double quotes: "x"'}
+    assert check_text(cast.now, h.YES, "correction") == fine
+    assert check_text(cast.now, "x", "by_hand") == fine, "nothing failed"
     cast.close()
 
 

@@ -610,13 +610,13 @@ def test_selection_of_a_past_edge_is_cleared_when_the_panel_returns_to_the_prese
         (None, True),
         ({"kind": "edge", "id": "edge:0:Socket-1"}, False),
     ):
-        panel.look(1)
+        panel.show_step(1)
         assert say(panel, "select", element=element) == ""
         assert (panel.past is not None) == stays, element
     assert panel.front.surface["selected"] == {"kind": "edge", "id": "edge:0:Socket-1"}
-    panel.look_at_row(0)
+    panel.show_row(0)
     assert len(panel.past.steps) == 0
-    panel.look_at_row(2)
+    panel.show_row(2)
     assert len(panel.past.steps) == 2
     panel.select(Element("step", "1"))
     assert (len(panel.past.steps), panel.selected.kind) == (1, "edge")

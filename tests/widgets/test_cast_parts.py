@@ -58,7 +58,7 @@ def test_row_of_the_parts_table_defines_a_tab(cast, made_up):
         cast.run(steps=3)
         panel.refresh()
         assert line_of(panel) == "3 steps in Plan-Build-Eval"
-        panel.look(1)
+        panel.show_step(1)
         assert line_of(panel) == "1 steps in Plan-Build-Eval", "what is looked at is the past"
         assert {"name": "made-up", "at": "dock"} in panel.front.get_state()["parts"]
     finally:

@@ -9,7 +9,7 @@ import pytest
 from materia_nb import Workbench
 from materia_nb.display.blocks import Heading, Line
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.widgets.explorer import FIRST, CastExplorer, glance, list_row, sort_entries
+from materia_nb.widgets.explorer import FIRST, CastExplorer, list_row, sort_entries, summarize_cast
 from materia_nb.widgets.failure_panel import result_blocks
 from panel_helpers import from_list
 
@@ -109,7 +109,7 @@ def test_cast_can_be_opened_labelled_compared_and_deleted(panel, casts, wb):
     entry = next(one for one in wb.casts() if one.id == readme)
     assert (entry.name, entry.tags) == ("the readme", ("later", "rain"))
     told(panel, {"kind": "resume", "cast": readme})
-    panel._renew(casts[1].run_dir)  # what a timer does
+    panel._reread(casts[1].run_dir)  # what a timer does
     told(panel)
     told(panel, {"kind": "delete", "cast": readme})
     assert not casts[1].run_dir.exists(), "what is shown below is closed before it is deleted"
@@ -134,7 +134,7 @@ def test_changed_cast_is_not_deleted(panel, casts, wb, kind):
 def looked_at(panel, id_):
     """Select a cast and return the details below the list."""
     told(panel, {"kind": "select", "cast": id_})
-    panel._look_at()  # what a timer does where the selection rests
+    panel._read_selected()  # what a timer does where the selection rests
     assert panel.front.glance["id"] == id_
     return [str(side) for side in panel.front.glance["sides"]]
 
@@ -170,13 +170,13 @@ def test_discarded_steps_are_not_among_the_last_steps(panel, wb):
     cast = wb.cast("once more")
     cast.run()
     cast.back(0)
-    assert "no steps yet" in str(glance(cast_entry(cast.run_dir)))
+    assert "no steps yet" in str(summarize_cast(cast_entry(cast.run_dir)))
 
 
 def test_unreadable_cast_is_explained_below_the_list(panel, casts):
     told(panel, {"kind": "select", "cast": casts[0].id})
     (casts[0].run_dir / "events.jsonl").unlink()
-    panel._look_at()
+    panel._read_selected()
     assert "'tone': 'bad'" in str(panel.front.glance["sides"])
 
 

@@ -99,7 +99,7 @@ def test_frame_takes_one_snapshot_in_each_cast_status(tmp_path, taken, status):
     cast.step(ask=False) if status == "waiting" else cast.run()
     panel = CastPanel(cast)
     if status == "looked back":
-        panel.look(1)
+        panel.show_step(1)
     taken.clear()
     panel.refresh()
     assert taken["snapshots"] == 1

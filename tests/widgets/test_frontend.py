@@ -48,7 +48,7 @@ def test_front_end_never_turns_text_into_markup(path: Path):
 def test_all_widgets_share_a_single_copy_of_the_bundle(tmp_path):
     panel = CastPanel(h.start(tmp_path, h.one_config()))
     fronts = [panel.front, panel.graph.front, DesignFront(), CastsFront(), PredictPicture([], print)]
-    code = frontend._code
+    code = frontend._code_widget
     [reference] = {front.code for front in fronts}
     assert reference == frontend.reference(code)
     assert decompress(b64decode(code.packed)).decode() == frontend.bundle()

@@ -22,7 +22,7 @@ from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.design_slices import design_slice
-from materia_nb.widgets.explorer import glance, list_row
+from materia_nb.widgets.explorer import list_row, summarize_cast
 from materia_nb.widgets.failure_panel import result_blocks
 from materia_nb.widgets.inspector_tabs import TABS as ALL_TABS
 from panel_helpers import from_list, from_page
@@ -468,7 +468,7 @@ def test_explorer_session_matches_the_snapshot(tmp_path, project):
     for name, cast in known.items():
         cast.close()
         entry = cast_entry(cast.run_dir)
-        sides = glance(entry)
+        sides = summarize_cast(entry)
         shown += [
             (f"row of {name}", list_row(entry, time.time())),
             *((f"side of {name}", list(side)) for side in sides),
