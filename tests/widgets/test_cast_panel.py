@@ -1203,7 +1203,7 @@ def test_complete_cast_shows_its_usage_and_can_be_saved_as_a_test(looped):
     assert said["run time"].startswith("agents ")
     assert said["waited"] == "never"
     assert said["tokens"] == said["cost"] == "unknown", "nobody reported them: that is not zero"
-    assert "pytest runs it" in say(looped, "keep_test")
+    assert "pytest runs the test" in say(looped, "keep_test")
     (kept,) = looped.cast.now.project.glob("*.materia-case.json")
     assert json.loads(kept.read_text())["expect"]["ends"] == "complete"
 
