@@ -202,7 +202,7 @@ def test_deletion_of_many_casts_is_confirmed_once(bench, three):
     broken.mkdir()
     (broken / "events.jsonl").write_text("no event\n")
     assert "cannot be searched" in repr(bench.casts.ask("$.x"))
-    with pytest.raises(MateriaError, match="cannot be asked"):
+    with pytest.raises(MateriaError, match="cannot be evaluated"):
         bench.casts.ask("$..a..b", [])
 
 
