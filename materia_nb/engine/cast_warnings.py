@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.engine.events import Transition
 from materia_nb.engine.item_edits import entry_of
-from materia_nb.engine.items import item_at, list_at, places, show_only, walked_by
+from materia_nb.engine.items import is_walked_by, item_at, list_at, places, show_only
 from materia_nb.engine.routing import Decision, Passed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
@@ -211,7 +211,7 @@ def _route_warnings(
         visited.add(decision.socket)
         renewed = rules.sockets[decision.socket].consumer_cursors
         if renewed:  # the items are new, so verdicts on the old items no longer matter
-            open_verdicts = {id_: decision for id_, decision in open_verdicts.items() if not walked_by(id_, renewed)}
+            open_verdicts = {id_: decision for id_, decision in open_verdicts.items() if not is_walked_by(id_, renewed)}
         verdict = _unanswered_verdict_warning(rules, decision)
         last = verdict if decision.item is None else None
         if decision.item is not None:

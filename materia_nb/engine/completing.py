@@ -15,13 +15,13 @@ from materia_nb.engine.entering import learned_from, stop_cast
 from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.items import (
     compile_source,
+    cursor_after_advance,
+    cursor_before_advance,
     forget_items,
+    is_walked_by,
     lies_in,
     list_at,
-    moved_back,
-    moved_on,
     own_list,
-    walked_by,
 )
 from materia_nb.engine.routing import (
     NO_READING,
@@ -88,7 +88,7 @@ def complete(
         draft.knowledge, warnings = learned.knowledge, learned.warnings
     apply_output(socket_rules, draft, text, reading)
     assigned, failure = _assign(socket_rules, draft, visit, reading) if socket_rules.assign else ((), None)
-    side_events: tuple[Event, ...] = told_by(rules, draft, visit, reading) if reading.events else ()
+    side_events: tuple[Event, ...] = number_side_events(rules, draft, visit, reading) if reading.events else ()
     of_visit = about(rules, visit)
     if reading.scope is not None:
         side_events += (ev.ScopeChanged(about=of_visit, visit=visit.visit, scope=reading.scope.as_json()),)
@@ -133,7 +133,7 @@ def fail(
     socket_rules = rules.sockets[visit.socket]
     if choose_edge(socket_rules, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)
-    conversation.hand_over(draft, socket_rules.socket, visit.item, result, failure.message)
+    conversation.add_handoff(draft, socket_rules.socket, visit.item, result, failure.message)
     draft.at = visit._replace(approval=None)
     unrouted = Unrouted(result, "", failure.message, exhausted=False, advanced=None)
     return _choose_next(rules, draft, visit, unrouted, events=events, reading=reading)
@@ -160,7 +160,7 @@ def _choose_next(
     return route(rules, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
 
-def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
+def number_side_events(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
     """Return the side events of an output, numbered (R39). Side events of a refused output are marked (R53)."""
     before = draft.side_event_count
     draft.side_event_count += len(reading.events)
@@ -191,7 +191,7 @@ def apply_output(socket_rules: SocketRules, draft: Draft, text: str, reading: Re
         if result is Result.YES and (draft.handoffs.entries or draft.follow_up):
             conversation.forget_refusals(draft, socket.id, item_id)
         if reading.context and reading.context.strip():
-            conversation.hand_over(draft, socket, item, result, reading.context)
+            conversation.add_handoff(draft, socket, item, result, reading.context)
     if socket_rules.asked_again:
         value = reading.value if socket_rules.wanted.parse == "json" else None
         answer = Answered(draft.steps, draft.last_output, value)
@@ -217,7 +217,7 @@ def _reset_loops(draft: Draft, cursors: tuple[str, ...]) -> None:
         draft.within = FrozenDict(
             {name: outer for name, outer in draft.within.items() if not any(cursor in cursors for cursor, _ in outer)}
         )
-    forget_items(draft, lambda item: walked_by(item, cursors))
+    forget_items(draft, lambda item: is_walked_by(item, cursors))
 
 
 def _assign(
@@ -256,7 +256,7 @@ def _advance(
         length = len(list_at(advance.items, draft, item))
     if not CONDITION_SPECS[advance.when].holds(result):
         return AdvanceFact(advance.when, False, advance.cursor, before, before, length, False, advance.derived)
-    after = moved_on(draft, advance.cursor, length)
+    after = cursor_after_advance(draft, advance.cursor, length)
     draft.cursors = FrozenDict({**draft.cursors, advance.cursor: after})
     return AdvanceFact(advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived)
 
@@ -330,7 +330,7 @@ def route(
             decision = decision_of(visit, "failure", None, reading, applied)
             return stop_cast(draft, reported, visit, reading, decision, events=events)
         if reported.undo is not None:  # the item is not done
-            draft.cursors = FrozenDict({**draft.cursors, reported.undo: moved_back(draft, reported.undo)})
+            draft.cursors = FrozenDict({**draft.cursors, reported.undo: cursor_before_advance(draft, reported.undo)})
         applied = applied._replace(advance=None)
         unrouted = unrouted._replace(result=Result.FAILED, context=reported.message, exhausted=False, advanced=None)
     choice = _choose(rules, draft, visit, unrouted)
@@ -368,7 +368,7 @@ def _update_item_records(rules: Rules, draft: Draft, visit: Visit, unrouted: Unr
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in REWORK_CONDITIONS
     if reworked and (item is None or item.id != done):
-        draft.follow_up = conversation.capture(
+        draft.follow_up = conversation.record_rework_reason(
             draft.follow_up, rules.sockets[visit.socket].socket, choice.target, item, unrouted, visit.step
         )
     if not reworked and draft.follow_up and unrouted.result in ACCEPTED:

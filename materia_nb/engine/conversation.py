@@ -128,7 +128,7 @@ MAX_SCANNED: Final = 500
 """Maximum number of handoffs that are searched, newest first. The maximum keeps steps fast in a long cast."""
 
 
-def capture(
+def record_rework_reason(
     follow_ups: tuple[FollowUp, ...],
     socket: Socket,
     target: str,
@@ -151,7 +151,7 @@ def capture(
     return (*(old for old in follow_ups if old is not dropped), entry)
 
 
-def shown_to(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
+def reasons_for(follow_ups: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
     """Return the reasons for rework to show to ``target``, oldest first, at most 2,400 characters in total.
 
     The oldest of these reasons may be cut; the others are complete.
@@ -191,7 +191,7 @@ def context_of(data: Mapping[str, JSON]) -> str:
     return context if isinstance(context, str) and context.strip() else ""
 
 
-def hand_over(draft: Draft, socket: Socket, item: Item | None, result: Result, text: str) -> None:
+def add_handoff(draft: Draft, socket: Socket, item: Item | None, result: Result, text: str) -> None:
     """Add a handoff to the records and to ``state.context`` (R10)."""
     item_id, key = (item.id, item.key) if item else (None, None)
     entry = Handoff(socket.id, socket.materia.label, item_id, key, draft.steps, result, text)

@@ -508,7 +508,7 @@ def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edi
     back: Events = (ev.CastBack(step=number, ts=ts),)
     if discard_edits or not 0 <= number <= len(session.steps):
         return back
-    edits, unfit = edit.edits_since(rules, session, number), edit.unfit_since(rules, session, number)
+    edits, unfit = edit.edits_since(rules, session, number), edit.describe_unfit_since(rules, session, number)
     if unfit:
         raise _edits_lost(unfit[0], len(edits) + len(unfit), "")
     return _reapply_edits(rules, session, back, edits, ts)
@@ -521,7 +521,7 @@ def _reapply_edits(rules: Rules, session: Session, events: Events, edits: Sequen
     after = fold(rules, session, events)
     for index, lost in enumerate(edits):
         try:
-            data = edit.reapplied(lost, after.state.data)
+            data = edit.reapply_edit(lost, after.state.data)
             applied = edit_state(rules, after, data, lost.lists, ts)
             after = fold(rules, after, applied)
         except MateriaError as error:

@@ -114,7 +114,7 @@ def edits_since(rules: Rules, session: Session, number: int) -> tuple[Edit, ...]
     return tuple(edit for edit in newer if not (edit.visit is not None and edit.step in skipped))
 
 
-def unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
+def describe_unfit_since(rules: Rules, session: Session, number: int) -> list[str]:
     """Return descriptions of the changes after step ``number`` that cannot be applied again, oldest first."""
     unfit: list[str] = []
     for record in session.steps[number:]:
@@ -132,7 +132,7 @@ def raised(state: CastState) -> int:
     return sum(more for key, more in state.extra.items() if key[0] != "repair")
 
 
-def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
+def reapply_edit(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Apply an edit again, to the data of another state.
 
     Raises:

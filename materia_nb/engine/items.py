@@ -186,7 +186,7 @@ def _lane_of(state: StateView, cursor: str) -> OfLane | None:
     return state.lane if state.lane is not None and state.lane.cursor == cursor else None
 
 
-def moved_on(state: StateView, cursor: str, length: int) -> int:
+def cursor_after_advance(state: StateView, cursor: str, length: int) -> int:
     """Return the position of a cursor after an advance.
 
     In a lane, this is the position of the stream's next item (R14).
@@ -198,7 +198,7 @@ def moved_on(state: StateView, cursor: str, length: int) -> int:
     return next_index.get(at, length)
 
 
-def moved_back(state: StateView, cursor: str) -> int:
+def cursor_before_advance(state: StateView, cursor: str) -> int:
     """Return the position of a cursor before its last advance."""
     lane, at = _lane_of(state, cursor), state.cursors[cursor]
     if lane is None:
@@ -247,7 +247,7 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
             cursor = None
             draft.within = FrozenDict({**draft.within, iterator.cursor: outer})
             name, depth = (iterator.cursor,), len(outer)
-            forget_items(draft, lambda item: walked_by(item, name) and places(item)[:depth] != outer)
+            forget_items(draft, lambda item: is_walked_by(item, name) and places(item)[:depth] != outer)
     if cursor is None:
         cursor = 0
         draft.cursors = FrozenDict({**draft.cursors, iterator.cursor: 0})
@@ -298,7 +298,7 @@ def lies_in(item: ItemId | None, other: ItemId) -> bool:
     return places(item)[: len(other_places)] == other_places
 
 
-def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
+def is_walked_by(item: ItemId, cursors: Collection[str]) -> bool:
     """Return True if ``cursors`` contains the cursor of the item or of one of its outer items."""
     return item[0] in cursors or any(cursor in cursors for cursor, _ in item[2])
 

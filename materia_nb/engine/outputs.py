@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from materia_nb.engine import events as ev
-from materia_nb.engine.completing import apply_output, complete, fail, start_detour, told_by
+from materia_nb.engine.completing import apply_output, complete, fail, number_side_events, start_detour
 from materia_nb.engine.conversation import ToolCall, cut_to
 from materia_nb.engine.entering import EntryPrompt, enter, first_prompt, form_for, turn_facts
 from materia_nb.engine.events import Transition
@@ -43,7 +43,7 @@ CORRECT_THE_UTILITY: Final = (
 """Hint after a failure of a utility."""
 
 
-def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
+def hold_cast(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
     """Hold the cast until a person answers or decides; the socket is not completed."""
     visit = visit._replace(memory=reading.memory)
     action: Literal["pause", "escalate"] = "pause" if reading.action == "pause" else "escalate"
@@ -59,7 +59,7 @@ def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) 
     return Transition(draft.done(), (event,), decision_of(visit, action, None, reading), None, reading)
 
 
-def continued(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt) -> Transition:
+def continue_agent(rules: Rules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt) -> Transition:
     """Ask an agent that has not finished to continue in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
@@ -209,8 +209,8 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if reading.action == "detour":
         return _start_output_detour(rules, draft, visit, text, reading)
     if reading.action == "reissue":
-        return continued(rules, draft, visit, reading, prompt or first_prompt(rules, draft.done(), visit))
-    return held(rules, draft, visit, text, reading)
+        return continue_agent(rules, draft, visit, reading, prompt or first_prompt(rules, draft.done(), visit))
+    return hold_cast(rules, draft, visit, text, reading)
 
 
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
@@ -307,7 +307,7 @@ def _refuse(
     process: str,
 ) -> Transition:
     summary = "; ".join(cut_to(issue.summary, 300) for issue in reading.issues[:8])
-    of_visit, events = about(rules, visit), told_by(rules, draft, visit, reading)
+    of_visit, events = about(rules, visit), number_side_events(rules, draft, visit, reading)
     if rules.sockets[visit.socket].socket.is_utility:
         message = f"The output of {visit.socket} was refused. {summary}"
         failure = Failure(
@@ -321,7 +321,7 @@ def _refuse(
         return fail(rules, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= _MAX_REFUSED):
-        return held(rules, draft, visit, text, reading)
+        return hold_cast(rules, draft, visit, text, reading)
     allowed = repairs_allowed(rules, draft, visit)
     if visit.repairs >= allowed and not asks:
         failure = Failure(

@@ -20,8 +20,8 @@ from materia_nb.engine.conversation import (
     context_of,
     cut_to,
     middle,
+    reasons_for,
     records,
-    shown_to,
     state_json,
 )
 from materia_nb.engine.items import item_label, list_at, quoted, standing
@@ -74,7 +74,7 @@ class PromptContext(NamedTuple):
     def parts(self, room: PromptBudget) -> tuple[list[PromptPart], list[PromptPart]]:
         """Return two lists: the parts before the task, and the parts after the task."""
         open_reasons = tuple(follow_up for follow_up in self.state.follow_up if not follow_up.settled)
-        reasons = shown_to(open_reasons, self.visit.socket, self.visit.item)
+        reasons = reasons_for(open_reasons, self.visit.socket, self.visit.item)
         sent_back = {entry.step for entry in reasons}
         before = self._answer_before(reasons)
         shown_steps = {step for step in sent_back if self._entry_at(step) is not None}
@@ -396,7 +396,7 @@ class PromptContext(NamedTuple):
 
     def reasons(self) -> list[FollowUp]:
         """Return the reasons for rework, oldest first (R22), including settled ones."""
-        return shown_to(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
+        return reasons_for(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
 
     def _answer_before(self, reasons: Sequence[FollowUp]) -> Answered | None:
         """Return the socket's last answer for this item if the last step sent the work back; otherwise None.

@@ -10,7 +10,7 @@ from materia_nb.engine import events as ev
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt, form_for, stop_cast
 from materia_nb.engine.events import Event, Transition
-from materia_nb.engine.items import moved_back
+from materia_nb.engine.items import cursor_before_advance
 from materia_nb.engine.prompt import repair_again, repair_prompt
 from materia_nb.engine.routing import about, choose_edge, used_up
 from materia_nb.engine.rules import Rules
@@ -185,7 +185,7 @@ def _restart_visit(rules: Rules, state: CastState, visit: Visit, event: Event) -
 def _with_waiting_visit(state: CastState, visit: Visit) -> CastState:
     """Make ``visit`` wait for an output again, and undo its advance of the cursor (R48)."""
     if state.failure is not None and (cursor := state.failure.undo) is not None:
-        state = state._replace(cursors=FrozenDict({**state.cursors, cursor: moved_back(state, cursor)}))
+        state = state._replace(cursors=FrozenDict({**state.cursors, cursor: cursor_before_advance(state, cursor)}))
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
 
 
