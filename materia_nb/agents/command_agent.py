@@ -109,7 +109,7 @@ class JsonOutput:
         if wrong := set(self.usage) - set(TOKEN_KINDS):
             raise AgentError(
                 f"The usage paths cannot include {', '.join(sorted(map(str, wrong)))}",
-                hint=f"give paths for {', '.join(TOKEN_KINDS)}",
+                hint=f"use only the names {', '.join(TOKEN_KINDS)}",
             )
         for paths in (
             self.answer,
@@ -340,7 +340,7 @@ class CommandAgent:
             raise AgentError(message, where=where, hint=hint, kind="agent_exit")
         self._check_exit(turn, result)  # the exit status explains more than the unreadable output
         if answer.no_answer:
-            hint = "run the program in a terminal to see its output; set the argument reads of CommandAgent to match it"
+            hint = "run the program in a terminal, then set reads of CommandAgent to match the output"
             raise AgentError(f"{name}: {answer.no_answer}", where=where, hint=hint, kind="malformed")
         return answer
 

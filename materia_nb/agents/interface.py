@@ -389,7 +389,7 @@ def validate_reply(
             reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else UNCLOSED_THINKING))
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
-            f"The answer of {who} did not begin before it reached its limit: {reply.cut}",
+            f"{who} reached a limit before its answer began: {reply.cut}",
             hint="increase max_tokens of the agent (--max-tokens N, or max_tokens in its settings), then run retry --turn",
             kind="answer_cut",
         )

@@ -214,7 +214,7 @@ def _raise_missing_key(variables: Iterable[str], provider: str, message: str = "
         raise _bad_model(f"Settings for the provider {provider} are missing: {scrubbed(message)}")
     raise AgentError(
         f"The provider {provider} needs {' or '.join(names)} in the environment",
-        hint=f"set {names[0]} before Jupyter starts; keys are taken from the environment only",
+        hint=f"set {names[0]} before Jupyter starts; keys are read only from the environment",
         kind="no_key",
     )
 

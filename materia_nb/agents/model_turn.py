@@ -311,7 +311,7 @@ class ToolCalls:
             return f"The tool {call.tool!r} does not exist: {meant}", False
         if INVALID_ARGUMENTS in call.args:
             limit = f"{MAX_ARGUMENTS_CHARS:,} characters"
-            return f"The arguments are not a JSON object of at most {limit}; send the call again.", False
+            return f"The arguments must be a JSON object of at most {limit}. Send the call again.", False
         result = self._box.call(call.tool, call.args)
         return result.text, result.ok
 

@@ -297,7 +297,7 @@ class RecordedAgent:
             return recorded.reply
         visits = sorted(visit for socket, visit in self._replies if socket == socket_id)
         if not turns:
-            last = f"; its last visit is {visits[-1]}" if visits else ""
+            last = f"; its last recorded visit is {visits[-1]}" if visits else ""
             message = f"The recorded cast has no replies for visit {turn.visit} of {turn.socket_id}{last}"
         else:
             message = (
@@ -469,7 +469,7 @@ def agent_from(value: object) -> Agent:
         return ModelAgent(value)
     if callable(value) and not isinstance(value, type):
         return FunctionAgent(value)
-    raise AgentError(f"A value of type {type(value).__name__} is not an agent", hint=f"give {_AGENT_FORMS}")
+    raise AgentError(f"A value of type {type(value).__name__} is not an agent", hint=f"use {_AGENT_FORMS}")
 
 
 def _require_program(command: Sequence[object]) -> None:

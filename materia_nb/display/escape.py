@@ -282,7 +282,7 @@ class _Tree:
         children: list[JSON] = [self.changed(key or '""', *pair, depth + 1) for key, pair in visible]
         alike = len(pairs) - len(differ)
         one_sided = "added" if was is MISSING else "removed" if value is MISSING else ""
-        summary = f"{alike} the same" if alike else one_sided
+        summary = f"{alike} unchanged" if alike else one_sided
         return {**node, "words": summary, "children": children, "more": len(differ) - len(visible)}
 
     def node(self, name: str, value: JSON, depth: int) -> dict[str, JSON]:

@@ -30,7 +30,7 @@ from typing import IO, Any, Final, NamedTuple, Self
 from materia_nb import platform
 from materia_nb.platform import WakingInterrupts
 
-NO_PROCESSES: Final = "this kernel cannot start programs; it can only run Python scripts, inside itself"
+NO_PROCESSES: Final = "this kernel cannot start programs; it can only run Python scripts in its own process"
 """Reason why a command is refused where the kernel cannot start processes, as in the browser."""
 
 _PYTHON: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")

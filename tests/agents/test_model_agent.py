@@ -330,9 +330,9 @@ def test_duplicate_call_id_is_replaced(tmp_path):
             ("bash", {"command": "touch made"}),
             "The tool 'bash' does not exist",
         ),  # there is one, but not for this materia
-        (("read", '{"path": '), "not a JSON object"),
-        (("read", "[1]"), "not a JSON object"),
-        (("read", '{"path": NaN}'), "not a JSON object"),
+        (("read", '{"path": '), "must be a JSON object"),
+        (("read", "[1]"), "must be a JSON object"),
+        (("read", '{"path": NaN}'), "must be a JSON object"),
         (("read", {"path": "../../etc/passwd"}), "out of the project"),
         (("read", {"pth": "a"}), "path"),
     ],

@@ -120,7 +120,7 @@ class TestRecordedAgent:
         "asked, said",
         [
             (turn("Socket-9"), "no replies for visit 1 of Socket-9"),
-            (turn(visit=3), "no replies for visit 3 of Socket-1; its last visit is 2"),
+            (turn(visit=3), "no replies for visit 3 of Socket-1; its last recorded visit is 2"),
             (
                 turn(visit=2, turn_of_visit=1),
                 r"Visit 2 of Socket-1 has 1 recorded replies, but none for turn 2 \(work\)",

@@ -155,7 +155,7 @@ def test_long_listing_reports_the_number_of_omitted_entries(box, project, monkey
 
 def test_write_creates_file_and_parent_folders(box, project):
     result = box.call("write", {"path": "a/b/c.txt", "content": "ä\r\n"})
-    assert (result.ok, result.text) == (True, "a/b/c.txt is written: 4 bytes (new).")
+    assert (result.ok, result.text) == (True, "Wrote a/b/c.txt: 4 bytes (new).")
     assert (project / "a" / "b" / "c.txt").read_bytes() == "ä\r\n".encode()
 
 
@@ -163,9 +163,7 @@ def test_existing_file_is_replaced_and_keeps_its_mode(box, project):
     path = project / "run.sh"
     path.write_text("old one")
     path.chmod(0o750)
-    assert (
-        box.call("write", {"path": "run.sh", "content": "new"}).text == "run.sh is written: 3 bytes (7 bytes before)."
-    )
+    assert box.call("write", {"path": "run.sh", "content": "new"}).text == "Wrote run.sh: 3 bytes (7 bytes before)."
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o750)
     assert [entry.name for entry in project.iterdir()] == ["run.sh"]
 
@@ -229,7 +227,7 @@ def test_an_edit_replaces_a_text(box, project):
     text = "".join(f"{n}\n" for n in range(1, 21))
     result, now = edited(box, project, text, "10\n11\n", "ten\n")
     assert now == text.replace("10\n11\n", "ten\n")
-    assert result.text == "a.txt is changed."
+    assert result.text == "Changed a.txt."
 
 
 @pytest.mark.parametrize(
@@ -252,7 +250,7 @@ def test_edited_text_must_occur_exactly_once(box, project, old, said):
 def test_edit_with_all_replaces_every_occurrence(box, project):
     result, now = edited(box, project, "a b a\na\n", "a", "c", all=True)
     assert (result.ok, now) == (True, "c b c\nc\n")
-    assert result.text == "a.txt is changed in 3 places."
+    assert result.text == "Changed a.txt in 3 places."
     assert edited(box, project, "one\n", "one", "two", all=True)[1] == "two\n"
     assert not edited(box, project, "one\n", "gone", "two", all=True)[0].ok
 

@@ -105,7 +105,7 @@ def test_process_tree_is_killed_by_a_stop(project):
     pids = pids_in(project / "pids", 2)
     stop.set()
     worker.join(10)
-    assert results == [(False, "The cast was stopped, and the command with it.\nstdout:\nbegun")]
+    assert results == [(False, "The cast and the command were stopped.\nstdout:\nbegun")]
     assert_gone(*pids)
 
 

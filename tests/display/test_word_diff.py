@@ -49,8 +49,8 @@ def test_json_tree_shows_changed_values_and_counts_unchanged_values():
         "state.done: [-0-]{+1+}",
         "state.items.1.title: [-four-]{+three+} walls",
         "state.items.2: {+7+}",
-        "state.items: … 1 the same",
-        "state: … 1 the same",
+        "state.items: … 1 unchanged",
+        "state: … 1 unchanged",
     ]
     assert "<ins" in JsonTree("<b>", was="<i>").as_html()
     assert "<b>" not in JsonTree("<b>", was="<i>").as_html()

@@ -215,7 +215,7 @@ def test_state_changes_are_listed():
         "state.a: [-1-]{+true+}",
         "state.b.1: [-2-]{+3+}",
         "state.b.2: {+4+}",
-        "state.b: … 1 the same",
+        "state.b: … 1 unchanged",
         "state.c: [-0-]",
         "state.d: {+null+}",
     ]

@@ -238,7 +238,7 @@ def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
         if target.status is not None:
             data = _encoded(_in_format_of(target, text), "content")
         replace_file(target.name, data, sync=True, folder=target.folder)
-        return ToolResult(f"{target.shown} is written: {len(data):,} bytes ({before}).", ok=True)
+        return ToolResult(f"Wrote {target.shown}: {len(data):,} bytes ({before}).", ok=True)
 
 
 def _in_format_of(target: OpenPath, text: str) -> str:
@@ -257,7 +257,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Replace a text that occurs once in a file; with ``all``, replace every occurrence."""
     old, new = args["old"], args["new"]
     if not old:
-        raise Refused("old is empty: give the text to replace; use write to create a file.")
+        raise Refused("old is empty: pass the text to replace; to create a file, use write.")
     with open_path(work, args["path"], "change") as target:
         _check_target(target)
         text, pattern = _text_of(target), _with_any_line_endings(old)
@@ -279,7 +279,7 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
             raise Refused("old and new are the same: nothing to change.")
         replace_file(target.name, _encoded(changed, "new"), sync=True, folder=target.folder)
         times = "" if count == 1 else f" in {count:,} places"
-        return ToolResult(f"{target.shown} is changed{times}.", ok=True)
+        return ToolResult(f"Changed {target.shown}{times}.", ok=True)
 
 
 def _with_any_line_endings(text: str) -> re.Pattern[str]:
@@ -371,7 +371,7 @@ def _ending(ended: ProcessResult, seconds: float) -> str:
     if ended.timed_out:
         return f"The command took longer than {seconds:g} s and was stopped, with every process that it started."
     if ended.stopped:
-        return "The cast was stopped, and the command with it."
+        return "The cast and the command were stopped."
     return f"exit code {ended.code}" if ended.signal is None else f"ended by {ended.signal}"
 
 

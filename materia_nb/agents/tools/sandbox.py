@@ -31,7 +31,7 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PROTECTED: Final = {
     **dict.fromkeys((".git", ".hg", ".svn", ".jj"), "belongs to version control"),
     ".pi": "belongs to the config and the casts of this project",
-    "notebook-utilities": "holds the scripts that utilities run",
+    "notebook-utilities": "contains the scripts that utilities run",
 }
 """Files and folders that the file tools never change, because their contents run without approval."""
 _REPLACED: Final = "was replaced while it was being opened"
@@ -240,7 +240,7 @@ class _PathWalker:
         self._names.append(name)
         self._made.append(status is None)
         if self._purpose != "look" and all(os.access(file, os.F_OK, dir_fd=self._handles[-1]) for file in RUN_FILES):
-            raise Refused(f"{named('/'.join(self._names))} is the record of a cast, which must stay as it was written.")
+            raise Refused(f"{named('/'.join(self._names))} is the record of a cast, which must not be changed.")
 
     def _leave(self) -> None:
         name = self._names.pop()
@@ -269,11 +269,9 @@ def _check_text(path: str) -> None:
     if size > _MAX_PATH_BYTES:
         raise Refused(f"The path has {size:,} bytes; at most {_MAX_PATH_BYTES:,} are allowed.")
     if path.startswith("~"):
-        raise Refused(
-            f"{named(path)}: ~ is not expanded; paths start at the project (write ./~ for a file of that name)."
-        )
+        raise Refused(f"{named(path)}: ~ is not expanded; paths start at the project (write ./~ for a file named ~).")
     if _URL.match(path):
-        raise Refused(f"{named(path)} is an address; give a path in the project.")
+        raise Refused(f"{named(path)} is a URL; use a path in the project.")
 
 
 def _outside_error(path: str) -> Refused:

@@ -154,7 +154,7 @@ def spawn(document: dict[str, Any]) -> TaskResult:
         base = git(root, "rev-parse", "--verify", "HEAD^{commit}").strip()
     except Failed as error:
         message = "Each lane needs a worktree, so the project must be a Git repository with a commit"
-        raise Failed(f"{message}: git init, git add, git commit, then retry. {error}") from None
+        raise Failed(f"{message}. Run git init, git add and git commit, then retry. {error}") from None
     name = re.sub(r"[^\w-]+", "-", str(document.get("lane") or "work")).strip("-_")[:40] or "work"
     folder = new_folder(Path(document["runDir"]) / "worktrees", name)
     branch = f"materia/{document['castId']}/{folder.name}"
@@ -169,7 +169,7 @@ def spawn(document: dict[str, Any]) -> TaskResult:
     scope = {"id": branch, "cwd": str(cwd), "exports": {EXPORT: {"producer": "Git-Spawn", "value": worktree}}}
     context = f"The lane works in its own worktree, on the branch {branch}."
     if uncommitted := changes(root, document):
-        context += f" Its files are without the uncommitted changes of the project (changed files: {len(uncommitted)})."
+        context += f" It does not contain the uncommitted changes of the project (changed files: {len(uncommitted)})."
     return context, worktree, {"scopeTransition": {"kind": "replace", "scope": scope}}
 
 
