@@ -193,7 +193,7 @@ class Trial(Runner):
         prompt = _asked_text(self.session)
         started = time.monotonic()
         if isinstance(agent, PersonAgent):
-            error: str | None = "a person answers here; pass other agents"
+            error: str | None = "a person answers this socket; pass other agents"
         else:
             with self.in_own_folder(number):
                 self.ask()
@@ -238,7 +238,7 @@ class Trial(Runner):
         if state.hold is not None and state.status == "held":
             return None, f"holds the cast: {state.hold.reason}"
         turn = state.at.mode if state.at is not None else ""
-        asks = {"repair": "is asked to repair it", "draft": "a draft to judge"}
+        asks = {"repair": "is asked to repair it", "draft": "a draft waits for a decision"}
         return None, _asks(self.session) or asks.get(turn, "")
 
 
@@ -462,7 +462,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     if session is None:
         raise MateriaError(
             f"No agent turn is waiting; the cast {runner.session.state.stands}.",
-            hint="fork the cast after the previous step, and attempt the turn there",
+            hint="fork the cast after the previous step, and attempt the turn in the fork",
             kind="not_waiting",
         )
     visit = decide.waiting(session)

@@ -54,7 +54,7 @@ def path_segments(path: str) -> list[str]:
     """Return the segments of a dotted path; raises MateriaError (``bad_path``) if it is empty."""
     segments = split_path(path.strip())
     if not segments:
-        raise MateriaError("The path is empty.", hint="give one such as plan.approved", kind="bad_path")
+        raise MateriaError("The path is empty.", hint="give a path such as plan.approved", kind="bad_path")
     return segments
 
 
@@ -339,7 +339,7 @@ def condition_of(text: str) -> Callable[[StateFacts], bool]:
         raise MateriaError(
             f"This is not a condition: {getattr(error, 'msg', None) or error}.",
             where=part(text, 200),
-            hint='write one such as state.score < 3, item.title == "Draft" or "TODO" in output, with '
+            hint='write a condition such as state.score < 3, item.title == "Draft" or "TODO" in output, with '
             + ", ".join(_NAMES),
             kind="bad_condition",
         ) from None
@@ -460,5 +460,5 @@ def _read_file(path: Path) -> dict[str, JSON]:
         document = None
     loadouts = document.get("loadouts") if isinstance(document, dict) else None
     if not isinstance(loadouts, dict):
-        raise MateriaError("This is not a file of breakpoints.", where=str(path), kind="bad_breakpoint")
+        raise MateriaError("This file does not contain breakpoints.", where=str(path), kind="bad_breakpoint")
     return loadouts

@@ -30,7 +30,7 @@ from materia_nb.store.files import OwnFormat, disk
 
 CASE_FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
-_CASE: Final = OwnFormat("case", CASE_FORMAT, "cast.export.test(path) writes one")
+_CASE: Final = OwnFormat("case", CASE_FORMAT, "write a test case with cast.export.test(path)")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _BOUNDS: Final = [bound for bound in BOUNDS if bound.of != "seconds"]
 """The limits that a case stores; time limits are omitted, since recorded answers take no time."""
@@ -96,29 +96,29 @@ class Case:
         failures = (
             []
             if missing_answer is None or expected["ends"] == "needs"
-            else [f"It needs an answer: {missing_answer.why}."]
+            else [f"The replay needs an answer: {missing_answer.why}."]
         )
         failures += _route_differences(expected["route"], _visits(replayed))
         if (ends := replay_end(replayed, missing_answer)) != expected["ends"]:
-            failures.append(f"It should end: {expected['ends']}. It ends: {ends}.")
+            failures.append(f"Expected end: {expected['ends']}. Actual end: {ends}.")
         for change in value_changes(expected["state"], dict(replayed.state.data))[:_MAX_CHANGES]:
             left, right = format_difference(change.a, change.b, _MAX_VALUE)
-            failures.append(f"state.{change.path} should be {left}. It is {right}.")
+            failures.append(f"state.{change.path} should be {left}, but is {right}.")
         return failures
 
 
 def _route_differences(expected: list[JSON], actual: list[JSON]) -> list[str]:
     for number, (visit, other) in enumerate(zip(expected, actual, strict=False), start=1):
         if visit != other:
-            return [f"Step {number} should be {_visit_words(visit)}. It is {_visit_words(other)}."]
+            return [f"Step {number} should be {_visit_words(visit)}, but is {_visit_words(other)}."]
     if len(expected) != len(actual):
-        return [f"It should take {counted(len(expected), 'step')}. It takes {len(actual)}."]
+        return [f"The cast should take {counted(len(expected), 'step')}, but takes {len(actual)}."]
     return []
 
 
 def _visit_words(visit: Any) -> str:
     item = f" ({visit['item']})" if visit["item"] else ""
-    return f"{visit['socket']}{item}, going to {visit['to'] or 'nowhere'}"
+    return f"{visit['socket']}{item}, followed by {visit['to'] or 'nothing'}"
 
 
 def _visits(session: Session) -> list[JSON]:
@@ -171,7 +171,7 @@ def case_of(
     replayed, missing_answer = _run(case, rules)
     route, state = _visits(replayed), dict(replayed.state.data)
     if not same(state, dict(session.state.data)) or route != _visits(session):
-        raise _no_test("its answers alone do not lead to the same route and state")
+        raise _no_test("a replay of its answers has a different route or state")
     case["expect"] = {"ends": replay_end(replayed, missing_answer), "route": route, "state": state}
     if follows is not None:
         case["follows"] = follows

@@ -555,13 +555,13 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                 are given (``usage``).
         """
         if turn and limit:
-            raise MateriaError("Retry either the turn or past the limit, not both.", kind="usage")
+            raise MateriaError("Choose either the turn or the limit for a retry, not both.", kind="usage")
         if turn:  # a turn that already waits, perhaps with an edited prompt, only needs to be asked
             return self._record(decide.retry_turn if self.now.prompt is None else lambda *_: ())
         failure, steps = self.failure, len(self.steps)
         if failure is not None and failure.blocked and not limit:
             raise MateriaError(
-                f"{failure.socket} has answered; a limit stopped the cast after it.",
+                f"{failure.socket} has answered; a limit stopped the cast after the answer.",
                 hint=f"continue past the limit with retry --limit, or ask {failure.socket} again with back {steps - 1}, then step",
                 kind="at_limit",
             )
@@ -575,7 +575,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return self.steps[-1] if self.steps else None
 
     def skip(self, note: str, *, item: bool = False) -> StepRecord:
-        """Continue a failed cast without the socket where it failed or, with ``item``, without the whole work item.
+        """Continue a failed cast without the socket where it failed, or without the whole work item.
 
         The state does not change, and the cast follows the first ``always`` edge (R3). The journal stores the note.
 

@@ -55,7 +55,7 @@ class Breakpoints:
             write_breakpoints(self._path, self._loadout, self.breakpoints)
         except MateriaError as error:
             if not self._refused:
-                self.problem = f"Breakpoints last only as long as this kernel. {' '.join(str(error).split())}"
+                self.problem = f"Breakpoints are lost when this kernel ends. {' '.join(str(error).split())}"
             self._refused = True
 
 
@@ -201,9 +201,9 @@ class EditableBreakpoints(BreakpointSet, ABC):
     def _condition_spec(self, socket: str | None, edge: int | str | None, kind: OutputKind | None) -> Breakpoint:
         """Return the breakpoint that the arguments of :meth:`add` describe."""
         if kind is not None and edge is not None:
-            message = f"A breakpoint stops at one event, not at {kind} and edge."
+            message = f"A breakpoint stops at one event, so it cannot have the kind {kind} and an edge."
             raise MateriaError(message, hint="add a breakpoint for each event", kind="usage")
-        needs_one_of(kind or "after", OUTPUT_KINDS, f"There is no kind of breakpoint {kind!r}.", "usage")
+        needs_one_of(kind or "after", OUTPUT_KINDS, f"The breakpoint kind {kind!r} does not exist.", "usage")
         breakpoint_ = Breakpoint(kind or ("before" if edge is None else "edge"), socket, edge)
         self._require_place(breakpoint_)
         return breakpoint_
@@ -319,6 +319,6 @@ def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
 def _valid_nth(nth: int | None) -> int | None:
     if nth is not None and (type(nth) is not int or nth < 1):
         raise MateriaError(
-            f"nth must be a whole number from 1, not {nth!r}.", hint="give one such as nth=3", kind="usage"
+            f"nth must be a whole number from 1, not {nth!r}.", hint="give a value such as nth=3", kind="usage"
         )
     return nth

@@ -105,7 +105,9 @@ class Edits:
         """
         typed: object = items  # values from a notebook need not fit the annotation
         if not isinstance(typed, list | tuple):
-            raise MateriaError("The work items must be a list.", hint="each has title and context", kind="items")
+            raise MateriaError(
+                "The work items must be a list.", hint="give each item a title and a context", kind="items"
+            )
         command = partial(decide.edit_items, again=tuple(repeat), abandon=abandon)
         return self._edit(command, json_copy(list(items)), origins)
 
@@ -130,7 +132,7 @@ class Edits:
         snapshot = self._runner.snapshot()
         if WORKED_ON not in snapshot.standings:
             raise MateriaError(
-                "No work item is being worked on, so none can be abandoned.",
+                "There is no current work item to abandon.",
                 hint="remove an open item from the list with edit items",
                 kind="no_item",
             )
@@ -180,7 +182,7 @@ class Edits:
         """
         typed: object = data
         if not isinstance(typed, Mapping):
-            raise MateriaError("The state is an object.", hint="give a dict", kind="not_json")
+            raise MateriaError("The state must be an object.", hint="give a dict", kind="not_json")
         return self._edit(decide.edit_state, json_copy(dict(data)), {})
 
     def prompt(self, part: str, text: str) -> Prompt:

@@ -92,7 +92,9 @@ class Exports:
 
 
 RECORDING_FORMAT: Final = "materia-nb recording 1"
-_RECORDING: Final = OwnFormat("recording", RECORDING_FORMAT, "write one of the current cast with export recording FILE")
+_RECORDING: Final = OwnFormat(
+    "recording", RECORDING_FORMAT, "write a recording of the current cast with export recording FILE"
+)
 _META: Final = ("model", "provider", "finish")
 """The metadata of answers that recordings include; other metadata may contain paths or keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
@@ -110,7 +112,7 @@ def _recorded_steps(session: Session) -> list[StepRecord]:
     names = [name for streams in session.streams for name in streams.lanes]
     if len(set(names)) < len(names):
         raise MateriaError(
-            "Items were handed more than once to lanes of the same names, and a recording cannot tell the answers of these lanes apart.",
+            "Items were distributed more than once to lanes with the same names, and a recording cannot distinguish the answers of these lanes.",
             hint="keep the run directory instead",
             kind="no_recording",
         )

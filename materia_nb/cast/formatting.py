@@ -255,7 +255,7 @@ def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
     index = -1 if not is_integer else number - first if number > 0 else len(steps) + number
     if number == 0 or not 0 <= index < len(steps):
         raise MateriaError(
-            f"There is no step {number if is_integer else type(number).__name__}; the cast has {len(steps)}.",
+            f"There is no step {number if is_integer else type(number).__name__}; the cast has {counted(len(steps), 'step')}.",
             hint="give a number from 1, or -1 for the latest",
             kind="no_step",
         )

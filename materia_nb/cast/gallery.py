@@ -177,7 +177,7 @@ class Gallery(Shown, Mapping[str, Card]):
         lines = []
         for kind, title in _TITLES.items():
             lines += ["", title, *(f"  {card.name:<{width}}  {card.purpose}" for card in self.of(kind))]
-        return "\n".join([*lines[1:], "", "%materia gallery NAME writes one as a notebook"])
+        return "\n".join([*lines[1:], "", "write a card as a notebook with %materia gallery NAME"])
 
     def _show(self) -> dict[str, Any]:
         parts = []
@@ -190,7 +190,7 @@ class Gallery(Shown, Mapping[str, Card]):
 
 _TITLES: Final[Mapping[CardKind, str]] = {
     "pattern": "Patterns",
-    "mistake": "Classic mistakes, each with the finding of check",
+    "mistake": "Common mistakes, each with the problem that check reports",
 }
 
 

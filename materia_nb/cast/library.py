@@ -106,7 +106,7 @@ class Loadouts(Mapping[str, str], Shown):
             raise MateriaError(
                 "The directory for run directories is outside the project directory.",
                 where=f"artifactDir: {named}"[:500],
-                hint='write a path in the project, such as ".pi/pi-materia"; a link must not lead out of it',
+                hint='write a path in the project, such as ".pi/pi-materia"; a symbolic link must not point outside of it',
                 kind="artifact_dir",
             )
         return recording_folder(root)
@@ -242,7 +242,7 @@ class Loadouts(Mapping[str, str], Shown):
         _check_name(name, "loadout")
         document = read_text(body, where=name) if isinstance(body, str) else dict(body)
         if not isinstance(document, dict):
-            raise MateriaError("A loadout must be an object.", where=name, hint="set its fields entry and sockets")
+            raise MateriaError("A loadout must be an object.", where=name, hint="set the fields entry and sockets")
         materia = document.pop("materia", {})
         if not isinstance(materia, dict):
             raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
@@ -257,7 +257,7 @@ class Loadouts(Mapping[str, str], Shown):
             return view
         self._chosen, self.refused = before if before != name else None, name
         stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
-        return view.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
+        return view.noting(f"{name} was defined but cannot be cast, so it was not chosen{stays}")
 
     def import_graph(self, source: object, name: str = "Imported") -> LoadoutView:
         """Convert a graph of another tool to a loadout, with a note about each node that has no equivalent.
@@ -524,6 +524,6 @@ def _check_name(name: str, kind: str) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise MateriaError(
             f"{name!r} cannot be the name of a {kind}.",
-            hint="a letter, then letters, digits, spaces, dots, dashes or underscores, at most 64",
+            hint="start with a letter; use at most 64 letters, digits, spaces, dots, dashes and underscores",
             kind="bad_name",
         )

@@ -306,7 +306,9 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
     rules, when, original = replay.replayed.rules, now(), runner.session
     if not rules.graph.document:
         hint = "give wb.graph(name), or the config itself"
-        raise MateriaError("The loadout was given without its config, which a cast keeps.", hint=hint, kind="no_config")
+        raise MateriaError(
+            "The loadout was given without its config, which a cast must store.", hint=hint, kind="no_config"
+        )
     known, cast = names_of(rules.graph), runner.files.path
     pins = [ev.Pinned(name=name, ts=when, **pin.as_json()) for name, pin in original.pins.items() if name in known]
     start = _cast_start(rules.graph, original.start.request, f"replay of {cast.name}", cast.parent, runner.project)
@@ -350,7 +352,7 @@ def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
     if not problems:
         return []
     first = (
-        f"The loadout {rules.graph.name!r} cannot be cast here, so the cast is shown as recorded: its "
+        f"The loadout {rules.graph.name!r} cannot be cast on this machine, so only the records of the cast are shown: its "
         "state is not rebuilt, and it cannot be resumed, forked or changed."
     )
     return [first, *(f"problem: {problem}" for problem in problems)]

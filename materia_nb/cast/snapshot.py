@@ -407,7 +407,7 @@ class Snapshot:
         return conclusion_lines(self.rules, self.all_steps) if self.status == "complete" else []
 
     def needs_castable(self) -> None:
-        """Raise MateriaError (``not_castable``) if the loadout of an opened cast cannot be cast here (R41)."""
+        """Raise MateriaError (``not_castable``) if the loadout of an opened cast cannot be cast on this machine (R41)."""
         refuse_recorded(self.problems, self.run_dir)
 
     def line(self, branch: int | None = None) -> Sequence[StepRecord]:
@@ -423,7 +423,9 @@ class Snapshot:
         if branch is None:
             return self.session.steps
         if not 0 <= branch < len(left):
-            raise MateriaError(f"Branch {branch} does not exist; the cast has {len(left)}.", kind="no_branch")
+            raise MateriaError(
+                f"Branch {branch} does not exist; the number of branches is {len(left)}.", kind="no_branch"
+            )
         steps_of_branch: list[StepRecord] = list(self.steps)
         for steps in reversed(left[branch:]):
             steps_of_branch[steps[0].number - 1 :] = steps
@@ -469,9 +471,9 @@ class Snapshot:
         if decision is None and after_it > 1:
             source = f"The cast came here from step {record.number - 1}."
             return dataclasses.replace(why, lines=(source, *self.why(record.number - 1).lines, why.lines[-1]))
-        first = ["A person answered it by hand after it had failed."] if record.by_hand else []
+        first = ["A person answered the socket after the failure."] if record.by_hand else []
         if record.skipped is not None:
-            first.append(f"A person skipped it: {record.skipped}")
+            first.append(f"A person skipped the socket: {record.skipped}")
         label = self.label_of(record).words
         last = [f"A person's label: {label}."] if label else []
         return dataclasses.replace(why, lines=(*first, *why.lines, *last), thinking=record.thinking)
@@ -594,7 +596,7 @@ def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
     """Raise MateriaError (``not_castable``) if ``problems`` is not empty."""
     if problems:
         raise MateriaError(
-            f"The loadout of this cast cannot be cast here, so it can only be inspected: {problems[0]}",
+            f"The loadout of this cast cannot be cast on this machine, so you can only inspect the cast: {problems[0]}",
             where=str(run_dir),
             hint="correct the loadout and start a new cast",
             kind="not_castable",

@@ -195,7 +195,7 @@ class Work(ABC):
                 raise
             event = event.replace(problem=" ".join(str(error).split()))
             of = f" of the lane {lane}" if lane else ""
-            self.messages.append(f"The files after step {step}{of} are not kept: {event.problem}")
+            self.messages.append(f"The files after step {step}{of} were not saved: {event.problem}")
         if (event.commit, event.left_out) != (before, self._left_out):
             self._left_out = event.left_out
             self.main.apply(decide.record, event)
@@ -273,9 +273,9 @@ class Work(ABC):
         pin = self.session.pins[name]
         if pin.kind == "function" and name not in self.functions:
             raise MateriaError(
-                f"{name} is pinned to {pin.words}, which was lost with its kernel.",
+                f"{name} is pinned to {pin.words}, which was lost when its kernel ended.",
                 where=visit.socket,
-                hint=f"pin {name} again, or unpin it to let it be answered as usual",
+                hint=f"pin {name} again, or unpin it to run it as usual",
                 kind="pin_gone",
             )
         return PinnedAgent(pin, self.functions.get(name))

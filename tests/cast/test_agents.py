@@ -201,7 +201,7 @@ def test_agent_cannot_continue_its_own_cast(tmp_path):
 
     def agent():
         for call in (cast.step, cast.run, lambda: cast.reply("x"), cast.close):
-            with pytest.raises(MateriaError, match="in the middle of a step") as caught:
+            with pytest.raises(MateriaError, match="A step of this cast is running") as caught:
                 call()
             told.append(caught.value.kind)
         return "fine"
@@ -229,7 +229,7 @@ def test_failing_listeners_are_removed(tmp_path):
     assert cast.run() == "complete"
     assert len(calls) == 1
     assert [m for m in cast.now.messages if "RuntimeError: comm closed" in m]
-    assert [m for m in cast.now.messages if "in the middle of a step" in m]
+    assert [m for m in cast.now.messages if "A step of this cast is running" in m]
     assert seen == [("waiting", 1), ("ready", 1), ("waiting", 2), ("ready", 2), ("complete", 2)]
     unwatch()
     unwatch()

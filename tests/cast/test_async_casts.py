@@ -267,7 +267,7 @@ def test_agent_cannot_continue_the_cast_that_awaits_it(tmp_path, how):
 
     cast = h.start(tmp_path, h.one_config(), asks)
     assert asyncio.run(cast.arun()) == "failed"
-    assert "in the middle of a step" in cast.failure.message
+    assert "A step of this cast is running" in cast.failure.message
 
 
 def test_agent_of_a_lane_cannot_continue_the_cast(tmp_path):
@@ -285,7 +285,7 @@ def test_agent_of_a_lane_cannot_continue_the_cast(tmp_path):
 
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=build, Check=check))
     assert cast.run() == "failed"
-    assert "in the middle of a step" in cast.failure.message
+    assert "A step of this cast is running" in cast.failure.message
 
 
 @pytest.mark.parametrize("how", ["with", "async with"])

@@ -182,7 +182,7 @@ def test_cast_that_waits_with_a_draft_cannot_be_attempted(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": at("M")}))
     cast = wb.cast("r", agents={"*": lambda: "a draft"})
-    assert cast.attempt()[0].leads == "a draft to judge"
+    assert cast.attempt()[0].leads == "a draft waits for a decision"
     cast.run()
     with pytest.raises(MateriaError, match="person must decide first"):
         cast.attempt()

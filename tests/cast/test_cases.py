@@ -36,7 +36,7 @@ def test_case_reports_changed_route_end_and_state(case):
         given["config"]["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "end"
 
     told = changed(case, no_retry)
-    assert told[0] == "Step 3 should be Socket-3 (WI-1), going to Socket-2. It is Socket-3 (WI-1), going to end."
+    assert told[0] == "Step 3 should be Socket-3 (WI-1), followed by Socket-2, but is Socket-3 (WI-1), followed by end."
     assert any(line.startswith("state.context should be") for line in told)
 
 
@@ -44,7 +44,7 @@ def test_case_reports_a_missing_answer(case):
     def again(given):
         given["config"]["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "Socket-1"
 
-    assert "It needs an answer: Socket-1 answered only 1 time." in changed(case, again)
+    assert "The replay needs an answer: Socket-1 answered only 1 time." in changed(case, again)
 
 
 def test_case_that_follows_a_config_file_reports_differences(cast, tmp_path):
@@ -92,7 +92,7 @@ def test_invalid_case_is_refused(tmp_path, text, told):
     with pytest.raises(MateriaError, match=told) as error:
         read_case(path)
     assert error.value.kind == ("no_case" if text is None else "bad_case")
-    assert (error.value.where, error.value.hint) == (str(path), "cast.export.test(path) writes one")
+    assert (error.value.where, error.value.hint) == (str(path), "write a test case with cast.export.test(path)")
 
 
 def test_a_damaged_case_is_an_error_with_its_path(case):
@@ -114,5 +114,5 @@ def test_pytest_runs_cases_and_reports_differences(case):
     command = [sys.executable, "-m", "pytest", *ours]
     done = subprocess.run([*command, str(case.parent)], cwd=case.parent, capture_output=True, text=True, check=False)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert "It should end: failed. It ends: complete." in done.stdout
+    assert "Expected end: failed. Actual end: complete." in done.stdout
     assert "Traceback" not in done.stdout

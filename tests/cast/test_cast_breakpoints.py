@@ -252,8 +252,8 @@ def test_malformed_breakpoint_is_refused(value):
     [
         ({}, "socket of the breakpoint is missing"),
         ({"kind": "after"}, "socket of the breakpoint is missing"),
-        ({"socket": "Socket-3", "edge": 1, "kind": "refused"}, "not at refused and edge"),
-        ({"socket": "Socket-3", "kind": "refuse"}, "no kind of breakpoint 'refuse'.*refused"),
+        ({"socket": "Socket-3", "edge": 1, "kind": "refused"}, "the kind refused and an edge"),
+        ({"socket": "Socket-3", "kind": "refuse"}, "breakpoint kind 'refuse' does not exist.*refused"),
         ({"socket": "Socket-3", "edge": 3}, "no edge 3.*1 to Socket-2, 2 to Socket-2"),
         ({"socket": "Socket-3", "edge": "Socket-1"}, "no edge 'Socket-1'"),
         ({"socket": "Socket-3", "nth": 0}, "whole number from 1"),
@@ -445,6 +445,6 @@ def test_disk_error_while_breakpoints_are_saved_is_reported_once(bench, cast):
     bench.breakpoints.add("Socket-2")
     bench.breakpoints.add("Socket-3")
     (message,) = cast.now.messages
-    assert "as long as this kernel" in message
+    assert "lost when this kernel ends" in message
     assert cast.run() == "breakpoint"
     assert sockets(bench.cast("y")) == {"Socket-2", "Socket-3"}

@@ -105,7 +105,7 @@ def test_decision_for_an_unknown_socket_is_refused(tmp_path):
         cast.reply("  ")
     with pytest.raises(MateriaError, match="not for approval of a command"):
         cast.approvals.approve()
-    with pytest.raises(MateriaError, match="guarded edges only"):
+    with pytest.raises(MateriaError, match="every edge of Check needs a verdict"):
         cast.accept()
     assert cast.status == "held"
 
@@ -126,7 +126,7 @@ def test_detour_of_finished_work_returns_to_the_original_target(tmp_path):
     assert [step.decision.by for step in cast.steps] == ["edge", "detour", "return", "implied end"]
     assert cast.now.engine.detours == ()
     assert "asks for Fix M to run first" in "\n".join(cast.why(2).lines)
-    assert "goes back to Done M" in "\n".join(cast.why(3).lines)
+    assert "returns to Done M" in "\n".join(cast.why(3).lines)
     same_when_opened(cast)
 
 

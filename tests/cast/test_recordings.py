@@ -245,7 +245,7 @@ def test_recording_contains_no_commands_or_paths_of_an_agent(tmp_path):
         ("{", "This is not a recording: it is not JSON"),
         ("[]", "This is not a recording: its format is not"),
         ('{"format": "materia-nb recording 1"}', r"turns\[0\]"),
-        ('{"format": "materia-nb recording 1", "turns": [{"text": "x"}]}', "lacks the socket"),
+        ('{"format": "materia-nb recording 1", "turns": [{"text": "x"}]}', "has no socket or visit"),
     ],
 )
 def test_invalid_recording_is_refused(wb, tmp_path, content, told):

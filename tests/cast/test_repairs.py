@@ -108,7 +108,7 @@ def test_answer_by_hand_for_a_utility_is_treated_as_stdout(failed):
         True,
         1,
     )
-    assert "A person answered it by hand" in str(failed.why(1))
+    assert "A person answered the socket after the failure" in str(failed.why(1))
     assert h.types_of(failed)[-2:] == ["answered_by_hand", "socket_complete"]
     assert h.lines_of(failed)[-1]["data"]["by"] == "person"
     assert failed.run() == "complete"
@@ -134,7 +134,7 @@ def test_failed_step_can_be_skipped(failed):
     step = failed.skip("the counter is down")
     assert (step.skipped, step.output, failed.now.next_socket) == ("the counter is down", None, "Socket-2")
     assert "n" not in failed.state
-    assert "A person skipped it: the counter is down" in str(failed.why(1))
+    assert "A person skipped the socket: the counter is down" in str(failed.why(1))
     (event,) = [one for one in h.lines_of(failed) if one["type"] == "socket_skipped"]
     assert (event["data"]["note"], event["data"]["next"]) == ("the counter is down", "Socket-2")
     assert failed.run() == "complete"
@@ -297,7 +297,7 @@ def test_item_is_skipped_with_a_note_and_the_next_begins(tmp_path):
     assert "skip_item" in names(cast)
     step = cast.skip("nobody needs it", item=True)
     assert (step.skipped, cast.now.standings) == ("nobody needs it", ["done", "skipped", "open"])
-    assert "A person skipped it: nobody needs it" in str(cast.why(step.number))
+    assert "A person skipped the socket: nobody needs it" in str(cast.why(step.number))
     h.assert_same(open_cast(cast.run_dir), cast)
     assert cast.run() == "complete"
     assert [one.item_key for one in cast.steps if one.socket == "Socket-2"] == ["WI-1", "WI-2", "WI-3"]

@@ -255,7 +255,7 @@ def test_steps_are_addressed_by_number(cast):
     assert cast.steps.at(1) is cast.steps[0]
     assert cast.steps.at(-1) is cast.steps[-1]
     for number in (0, 9, -9):
-        with pytest.raises(MateriaError, match=f"no step {number}; the cast has 8"):
+        with pytest.raises(MateriaError, match=f"no step {number}; the cast has 8 steps"):
             cast.steps.at(number)
 
 
@@ -358,6 +358,6 @@ def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
     ids=["step", "fork", "retry", "undo", "edit", "blame", "replay", "back", "test"],
 )
 def test_cast_whose_loadout_cannot_be_cast_refuses_to_continue(act):
-    with pytest.raises(MateriaError, match=r"cannot be cast here.*Socket-9\.parse") as caught:
+    with pytest.raises(MateriaError, match=r"cannot be cast on this machine.*Socket-9\.parse") as caught:
         act(open_cast(NOT_CASTABLE))
     assert caught.value.kind == "not_castable"

@@ -115,7 +115,7 @@ def test_replay_of_a_finished_cast_that_would_continue_differs(tmp_path):
     assert (again.ends, again.needs.socket) == ("needs", "Tell")
     assert again
     assert (again.first.step, again.first.why) == (1, "A is complete now, but B continued with Tell.")
-    assert "It takes another route from step 1." in repr(again)
+    assert "The replay takes another route from step 1." in repr(again)
 
 
 def test_replay_reports_a_different_reason_for_the_same_route(tmp_path):
@@ -124,7 +124,7 @@ def test_replay_reports_a_different_reason_for_the_same_route(tmp_path):
     _, again = replayed_with(tmp_path, before, after, {"P": lambda: "done"})
     assert not again
     assert (again.first, again.other_difference.step, again.other_difference.aspects) == (None, 1, ("route",))
-    assert "It takes the same route.\nOn this route, step 1 differs." in repr(again)
+    assert "The replay takes the same route.\nOn this route, step 1 differs." in repr(again)
 
 
 def test_replay_reports_a_different_state_on_the_same_route(tmp_path):
@@ -254,7 +254,7 @@ def test_replay_verb_replays_the_current_cast_or_all(shell, bench):
     shell.user_ns["wb"] = bench
     line(shell, "cast x")
     run(shell, "%materia run")
-    assert "It takes the same route, with the same results." in text(run(shell, "%materia replay"))
+    assert "The replay takes the same route, with the same results." in text(run(shell, "%materia replay"))
     body = json.loads(json.dumps(bench.loadouts.config.document["loadouts"]["Plan-Build-Eval"]))
     no_retry(body["sockets"], {})
     cell(shell, "define loadout Plan-Build-Eval", json.dumps(body))

@@ -14,7 +14,7 @@ from materia_nb.magics.cast_display import record_text
 def test_loadout_with_problems_is_loaded_but_not_chosen(shell):
     line(shell, "load hello.json")
     shown = cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
-    assert "Bad is kept but cannot be cast, so it is not chosen; Hello stays chosen" in text(shown)
+    assert "Bad was defined but cannot be cast, so it was not chosen; Hello stays chosen" in text(shown)
     assert 'role="alert"' in shown._repr_mimebundle_()["text/html"]
     assert line(shell, "cast hi").graph.name == "Hello"
     assert "Bad" in text(line(shell, "check Bad"))

@@ -950,7 +950,7 @@ def test_panel_shows_changes_made_by_a_cell(make, shell):
     assert shown["offers"][0] == {
         "name": "apply_changes",
         "words": "Apply the changed Count and retry",
-        "does": "this cast uses the new definition from here on",
+        "does": "this cast uses the new definition from now on",
     }
     (change,) = [one for one in shown["blocks"] if one["is"] == "diff"]
     assert ["+", "    \"print('{}')\""] in change["rows"]

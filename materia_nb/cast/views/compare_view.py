@@ -87,7 +87,7 @@ class CompareView(Shown, Comparison):
         headline, _, detail = why.partition(": ")
         more = [*filter(None, [detail]), *more]
         if differences := self.loadouts.differences:
-            more.append(f"Their loadouts differ in {counted(len(differences), 'thing')} (.loadouts).")
+            more.append(f"Their loadouts have {counted(len(differences), 'difference')} (.loadouts).")
         if self.common_steps is not None and self.common_steps > first.step and not first.lane:
             more.append(f"Their routes are the same up to step {self.common_steps}.")
         return Heading(f"They first differ in {first.place}: {headline}", tone="warn"), more
@@ -257,7 +257,7 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         """
         if self._onward is None:
             hint = "call cast.replay(loadout).go_on()"
-            raise MateriaError("This replay was not made by a cast.", hint=hint, kind="no_cast")
+            raise MateriaError("This replay was not created from a cast.", hint=hint, kind="no_cast")
         return self._onward(self)
 
     def _blocks(self) -> list[Block]:
@@ -272,17 +272,19 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
     def _lines(self) -> list[str]:
         first, same_route, missing_answer = self.first, self.other_difference, self.needs
         sentences = [
-            "It takes the same route, with the same results." if same_route is None else "It takes the same route."
+            "The replay takes the same route, with the same results."
+            if same_route is None
+            else "The replay takes the same route."
         ]
         if first is not None:
-            sentences = [f"It takes another route from {first.place}.", *(f"  {line}" for line in first.lines)]
+            sentences = [f"The replay takes another route from {first.place}.", *(f"  {line}" for line in first.lines)]
         if same_route is not None:
             when = "Before that," if first is not None else "On this route,"
             sentences += [f"{when} {same_route.place} differs.", *(f"  {line}" for line in same_route.lines)]
         if missing_answer is not None:
             item = f", item {missing_answer.item_key}" if missing_answer.item_key else ""
             sentences.append(
-                f"To continue, it needs an answer from {missing_answer.socket}, visit {missing_answer.visit}{item}: {missing_answer.why}. "
+                f"To continue, the replay needs an answer from {missing_answer.socket}, visit {missing_answer.visit}{item}: {missing_answer.why}. "
                 "go_on() creates a cast that asks for it."
             )
         elif first is not None:

@@ -239,10 +239,10 @@ class ExploreView(_View, Exploration):
                 cannot be written.
         """
         if self._document is None:
-            raise MateriaError("Its config is not known.", hint="use wb.explore", kind="no_test")
+            raise MateriaError("The config of the loadout is not known.", hint="use wb.explore", kind="no_test")
         if others := sockets_without_samples(self.graph):
             raise MateriaError(
-                f"The answers that were tried do not have the form that {', '.join(others)} wants.",
+                f"The tried answers do not have the format that {', '.join(others)} wants.",
                 hint="cast.export.test writes a case of any protocol",
                 kind="no_test",
             )
@@ -307,9 +307,9 @@ class ExploreView(_View, Exploration):
         ended = [(_ENDS.get(end, f"fail: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
         yield from _first_rows(("it can", "at", "first after"), ended)
         if not self.complete_search:
-            yield Line("whether it can end otherwise is not known")
+            yield Line("the search was incomplete, so other ends may be possible")
         elif self.stalls:
-            yield Line(f"it can get stuck, so that no end is reachable: {', '.join(self.stalls)}")
+            yield Line(f"a cast can get stuck, so that no end is reachable: {', '.join(self.stalls)}")
         word = "never" if self.certain else "so far not"
         if self.not_visited:
             yield Line(f"{word} visited: {', '.join(part(name) for name in self.not_visited)}")

@@ -120,7 +120,7 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
     elif not routes and target.end == COMPLETE:
         routes.append("No edge or exit matches, so the cast is complete.")
     if source.position and target.position and source.position != target.position:
-        routes.append(f"Next is {_POSITIONS[target.position]}.")
+        routes.append(f"The next work item is {_POSITIONS[target.position]}.")
     return " ".join(routes) or f"The cast continues at {_state_text(graph, target)}."
 
 
@@ -130,7 +130,7 @@ def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope
         taken = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken.when != "always" else ""
         limit = (
-            "" if taken.max_traversals is None else f" It may be taken {counted(taken.max_traversals, 'time')}{scope}."
+            "" if taken.max_traversals is None else f" It can be taken {counted(taken.max_traversals, 'time')}{scope}."
         )
         return f"Edge {edge[1]} ({taken.when}) leads to {_place(graph, taken.to)}{because}.{limit}"
     route = next(route for loop in graph.loops.values() for route in loop.routes if route.edge_id == edge)

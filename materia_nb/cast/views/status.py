@@ -187,7 +187,7 @@ def _pinned(cast: Snapshot) -> Iterator[str]:
     """Yield a line about each pin, with a note if the pinned function was lost when the kernel ended (R40)."""
     for name, pin in cast.pins.items():
         is_lost = cast.writable and name in cast.pins_gone
-        lost = ", which was lost with its kernel: pin it again, or unpin it" if is_lost else ""
+        lost = ", which was lost when its kernel ended: pin it again, or unpin it" if is_lost else ""
         yield f"pinned: {name} to {pin.words}{lost}"
 
 
@@ -220,9 +220,7 @@ def _waiting_for(cast: Snapshot) -> str:
         return ""
     socket = cast.graph.sockets[visit.socket]
     if cast.pinned_at(visit.socket) in cast.pins_gone:
-        return (
-            f"waiting: {visit.socket} is pinned to a function that was lost with its kernel; pin it again, or unpin it"
-        )
+        return f"waiting: {visit.socket} is pinned to a function that was lost when its kernel ended; pin it again, or unpin it"
     if socket.is_utility:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
     item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""

@@ -262,7 +262,7 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
     """Return the HTML of one step, collapsed unless the step failed."""
     events = [": ".join(filter(None, (event.severity, event.name, event.message))) for event in step.events]
     event_blocks = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
-    inside = [Heading("Why it went there"), *why_blocks(cast.why(step.number))]
+    inside = [Heading("Reason for the next socket"), *why_blocks(cast.why(step.number))]
     inside += [Code(step.shown, title="Output")] if step.shown is not None else []
     inside += [*handoff_blocks(cast, step), *event_blocks]
     failed = step.decision is not None and step.decision.failure is not None
@@ -283,7 +283,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
     """
     lanes = cast.lanes
     if not lanes:
-        return [Line("The cast has handed no items to lanes.", "quiet")]
+        return [Line("The cast has not distributed items to lanes.", "quiet")]
     streams = cast.session.streams[-1]
     until = _latest_in_lane(cast)
     rows = [

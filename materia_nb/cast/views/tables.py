@@ -227,7 +227,7 @@ def items_view(cast: Snapshot, notes: Sequence[str] = ()) -> View:
 def allowed_view(cast: Snapshot) -> Table:
     """Return the tools that change something, and whether each tool needs approval."""
     rows = [
-        (tool, "runs without approval" if allowed else "asks each time")
+        (tool, "runs without approval" if allowed else "asks for approval each time")
         for tool, allowed in cast.approvals.tools.items()
     ]
     return Table(("tool", "in this cast"), rows)
@@ -273,7 +273,7 @@ class FilesView(Shown):
         files = next((record.files for record in self._cast.steps if record.number == step), None)
         if files is None:
             raise MateriaError(
-                f"The files of step {step} were not kept.",
+                f"The files of step {step} were not saved.",
                 hint=f"cast with files={FILES_NOT_IGNORED!r}; steps in a directory shared with other lanes or casts are not saved",
                 kind="not_kept",
             )
@@ -288,7 +288,7 @@ class FilesView(Shown):
         if not cast.session.keeps:
             hint = f"This cast does not save the files of the project. Set files={FILES_NOT_IGNORED!r} in wb.cast or the config."
             return [Line(hint, "quiet")]
-        not_kept = "not kept: others work in the same directory, or it failed (see messages)"
+        not_kept = "not saved: the directory is shared, or saving failed (see messages)"
         rows = [
             (
                 str(step.number),

@@ -148,7 +148,7 @@ def test_why_names_the_lane_of_a_step(tmp_path):
         cast.why(lane="iu")
     assert "ui" in caught.value.hint
     assert blocks_as_text(lanes_blocks(h.start(tmp_path / "none", h.one_config()).now)).startswith(
-        "The cast has handed no"
+        "The cast has not distributed"
     )
 
 

@@ -78,7 +78,7 @@ def test_breakpoint_and_tool_tables_list_the_entries_of_a_cast(tmp_path):
     assert breakpoints_view(cast.breakpoints, cast.graph).rows == [("before Socket-3",)]
     cast.approvals.allow("bash")
     rows = dict(allowed_view(cast.now).rows)
-    assert (rows["bash"], rows["write"]) == ("runs without approval", "asks each time")
+    assert (rows["bash"], rows["write"]) == ("runs without approval", "asks for approval each time")
     assert repr(items_view(cast.now)) == "no work items"
     cast.step()
     assert items_table(cast.now).rows == [("WI-1", "open", "Part 1", "about Part 1")]
