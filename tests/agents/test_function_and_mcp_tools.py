@@ -1,4 +1,4 @@
-"""Other tools in a model's turn: functions, and MCP servers over stdio and HTTP."""
+"""Tools of a model agent: Python functions, and MCP servers over stdio and HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No path leads a file tool out of the project, even if files are replaced during the access."""
+"""File tools never access a file outside the project, even if files are replaced during the access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cast owns its data (R47): what it returns cannot change it."""
+"""A cast owns its agents (R47): changes of the workbench or of other casts do not affect the cast."""
 
 from __future__ import annotations
 

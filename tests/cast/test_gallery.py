@@ -1,4 +1,4 @@
-"""Every card of the gallery does what it says, its tests pass, and its notebook runs."""
+"""Every card of the gallery behaves as described, its tests pass, and its notebook runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that ask for another turn, a person or a detour instead of a route."""
+"""Held casts: an agent asks for another turn, a person or a detour instead of routing its output."""
 
 from __future__ import annotations
 

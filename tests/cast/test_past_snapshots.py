@@ -1,4 +1,4 @@
-"""The cast as it was after an earlier step, on the current or an abandoned line."""
+"""Snapshots of a cast after an earlier step, on the current or an abandoned branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompt context of a cast (R50): what an agent gets, and what is shown of it."""
+"""The prompt context of a cast (R50): the parts that an agent receives, and the parts that views show."""
 
 from __future__ import annotations
 

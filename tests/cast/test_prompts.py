@@ -1,4 +1,4 @@
-"""Prompts can be read before any cost: those of a scripted cast, and that of one socket."""
+"""Prompts can be read before a cast costs anything: all prompts of a scripted cast, or the prompt of a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures show a materia's colour, who answers, and that a socket consumes a loop."""
+"""Pictures show the colour of a materia, the agent of a socket, and the consumers of a loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fold alone makes sessions, and it refuses events that cannot follow."""
+"""Only the evolve module creates sessions, and it refuses events that cannot follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Valid labels, and what remains of a label when a part of it changes."""
+"""Valid labels, and the parts of a label that an edit leaves unchanged."""
 
 from __future__ import annotations
 

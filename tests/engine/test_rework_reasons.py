@@ -1,4 +1,4 @@
-"""Why work came back (R22): who is told, for how long, and how much of the reason."""
+"""Reasons for returned work (R22): the sockets that receive a reason, its lifetime, and its maximum length."""
 
 from __future__ import annotations
 

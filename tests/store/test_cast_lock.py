@@ -1,4 +1,4 @@
-"""A cast has at most one writer, and other processes can find out which process it is."""
+"""A cast has at most one writer, and other processes can identify the writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps: each cast of the grid runs once, a failure is a row, and finished casts are reused."""
+"""Sweeps: each cast of the grid runs once, a failed cast is a row, and finished casts are reused."""
 
 from __future__ import annotations
 

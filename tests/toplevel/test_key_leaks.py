@@ -1,4 +1,4 @@
-"""Put a key and hostile text into every input; then search every byte that was written or shown for them."""
+"""Put a key and hostile text into every input; then search all written and shown bytes for the key and the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ladder of small models counts correctly, tried with a scripted server instead of a model."""
+"""The ladder of small models counts correctly; a scripted server replaces the model."""
 
 from __future__ import annotations
 

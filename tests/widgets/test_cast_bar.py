@@ -1,4 +1,4 @@
-"""The bar without a panel: its text and enabled buttons at each point of a cast."""
+"""The status bar without a panel: its text and enabled buttons at each point of a cast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of a panel's parts: the effects of a row, and the front end has a body for each kind."""
+"""The table of panel parts: the effects of a row, and a front-end body for each kind of part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every condition is drawn, named and offered from its row of the table; the front end knows none by name."""
+"""Every condition is drawn, named and offered from its row of the table; the front end contains no condition names."""
 
 from __future__ import annotations
 

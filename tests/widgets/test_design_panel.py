@@ -1,4 +1,4 @@
-"""The panel of design mode: the canvas follows the design, edits survive a panel, closing frees everything."""
+"""The panel of design mode: edits survive closing the panel, and closing frees all widgets."""
 
 from __future__ import annotations
 

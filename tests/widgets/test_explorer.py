@@ -1,4 +1,4 @@
-"""The list of all casts, driven as by a page, without browser and kernel."""
+"""The list of all casts, driven by page messages, without a browser or a kernel."""
 
 from __future__ import annotations
 

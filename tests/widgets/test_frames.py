@@ -1,4 +1,4 @@
-"""A frame of a panel shows one moment of its cast, and is drawn once."""
+"""Each frame of a panel shows a single snapshot of its cast, and is drawn once."""
 
 from __future__ import annotations
 

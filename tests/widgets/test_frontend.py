@@ -1,4 +1,4 @@
-"""The bundle of the front end is current, self-contained, and in each notebook once."""
+"""The bundle of the front end is current and self-contained, and each notebook contains it once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message of the page acts once, on what the page showed; an outdated one is refused."""
+"""A message of the page acts once, on the state that the page showed; an outdated message is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prediction panel without its verdicts: its heading, and what it releases."""
+"""The prediction panel without its verdicts: its heading, and the resources that closing releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view has the same content in a terminal, in a cell, on the page and in the panel."""
+"""A view has the same content in a terminal, in a notebook cell, on the exported page and in the panel."""
 
 from __future__ import annotations
 

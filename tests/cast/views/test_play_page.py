@@ -1,4 +1,4 @@
-"""The page that plays a loadout: its taps go where the engine goes, and it is one small file."""
+"""The page that plays a loadout: taps take the same route as the engine, and the page is a single small file."""
 
 from __future__ import annotations
 
