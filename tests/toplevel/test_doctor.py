@@ -192,7 +192,7 @@ def test_agents_are_listed_with_their_problems(programs, wb):
     result = checkup(wb)
     assert finding_of(result, "loadout L").status == "ok"
     asks = finding_of(result, "Socket-1 (Asks)")
-    assert (asks.status, "the model some-model" in asks.details) == ("hint", True)
+    assert (asks.status, "the materia names model some-model" in asks.details) == ("hint", True)
     assert "agent Asks" in asks.advice
     assert finding_of(result, "Socket-2 (Plain)") == Finding("agents", "Socket-2 (Plain)", "ok", "answered by person")
     assert [finding for finding in result.findings if "Socket-3" in finding.name] == []
