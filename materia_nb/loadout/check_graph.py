@@ -52,7 +52,7 @@ _FixFactory: TypeAlias = Callable[[str | None], Fix | None]
 """Function that returns the fix for a broken reference, given the most similar existing name or None."""
 
 
-def _needs_a_person(_closest: str | None) -> None:
+def _no_fix(_closest: str | None) -> None:
     """Return None, because a person has to choose the fix."""
 
 
@@ -86,7 +86,7 @@ def _check_endpoint(
     required: bool = True,
     end: bool = True,
     advice: str | None = None,
-    fix_for: _FixFactory = _needs_a_person,
+    fix_for: _FixFactory = _no_fix,
 ) -> bool:
     """Report a broken reference to a socket. Return True if the reference is valid, or is missing and not ``required``.
 
@@ -147,8 +147,8 @@ def _check_sources(findings: Findings, socket: SocketFacts) -> None:
 def _check_placement(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -> None:
     named, source = socket.raw.get("materia"), f"{socket.id}.materia"
     if not is_text(named):
-        wrong = f"materia cannot be {brief(named)}" if "materia" in socket.raw else "materia is missing"
-        findings.problem(UNKNOWN_MATERIA, source, wrong, findings.near("", facts.definitions))
+        fault_text = f"materia cannot be {brief(named)}" if "materia" in socket.raw else "materia is missing"
+        findings.problem(UNKNOWN_MATERIA, source, fault_text, findings.near("", facts.definitions))
     elif named not in facts.definitions:
         closest = findings.closest(named, facts.definitions)
         fix = suggested_fix(f"Use {closest}", do("set_socket", socket.id, "materia", closest)) if closest else None
@@ -212,7 +212,7 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
 # -- loop regions ----------------------------------------------------------------------------
 
 
-_Inbound: TypeAlias = Sequence[tuple[str, str]]
+_InboundEdges: TypeAlias = Sequence[tuple[str, str]]
 """Edges that start at generators, as pairs of source and target."""
 
 
@@ -232,7 +232,7 @@ def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
     _check_cursors(findings, facts)
 
 
-def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _Inbound, loop: LoopFacts) -> None:
+def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _InboundEdges, loop: LoopFacts) -> None:
     path = f"loops.{loop.id}"
     members_known = _check_members(findings, facts, loop, path)
     _check_done(findings, facts, f"{path}.iterator", loop.iterator)
@@ -255,7 +255,7 @@ def _check_members(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, pat
 def _check_consumes(
     findings: Findings,
     facts: LoadoutFacts,
-    inbound: _Inbound,
+    inbound: _InboundEdges,
     loop: LoopFacts,
     consumes: Object,
     *,
@@ -264,10 +264,10 @@ def _check_consumes(
     path = f"loops.{loop.id}.consumes"
     _check_done(findings, facts, path, consumes)
     members = set(loop.members)
-    entering = [(source, to) for source, to in inbound if to in members and source not in members]
+    entering_edges = [(source, to) for source, to in inbound if to in members and source not in members]
     advice, source = None, consumes.get("from")
-    if len({generator for generator, _ in entering}) == 1:
-        advice = f"write {entering[0][0]!r}, the generator whose edge enters the loop"
+    if len({generator for generator, _ in entering_edges}) == 1:
+        advice = f"write {entering_edges[0][0]!r}, the generator whose edge enters the loop"
     fix_for = partial(_suggest_source, facts, loop)
     known = _check_endpoint(findings, facts, source, f"{path}.from", end=False, advice=advice, fix_for=fix_for)
     if not members_known:
@@ -284,7 +284,7 @@ def _check_consumes(
                 do("add_edge", loop.members[-1], loop.members[0]),
             ),
         )
-    _check_source(findings, facts, entering, loop, source if known else None)
+    _check_source(findings, facts, entering_edges, loop, source if known else None)
 
 
 def _targets(facts: LoadoutFacts, id_: str) -> tuple[str, ...]:
@@ -299,10 +299,10 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
 
 def _suggest_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None = None) -> Fix | None:
     """Return a fix that sets a loop's generator to the generator before it, or adds an edge from its generator."""
-    likely = facts.likely_generator(loop.members)
-    if likely is not None and likely != loop.source:
-        step = do("set_source", loop.id, "consumes", from_=likely)
-        return suggested_fix(f"Consume the items of {likely}", step)
+    probable_generator = facts.likely_generator(loop.members)
+    if probable_generator is not None and probable_generator != loop.source:
+        step = do("set_source", loop.id, "consumes", from_=probable_generator)
+        return suggested_fix(f"Consume the items of {probable_generator}", step)
     if _is_generator(facts, loop.source) and loop.source not in loop.members and loop.members:
         return suggested_fix(
             f"Add an edge from {loop.source} to {loop.members[0]}", do("add_edge", loop.source, loop.members[0])
@@ -311,7 +311,7 @@ def _suggest_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None =
 
 
 def _check_source(
-    findings: Findings, facts: LoadoutFacts, entering: list[tuple[str, str]], loop: LoopFacts, source: JSON
+    findings: Findings, facts: LoadoutFacts, entering_edges: list[tuple[str, str]], loop: LoopFacts, source: JSON
 ) -> None:
     """Check that exactly one edge from a generator enters the loop, and that it starts at the named source (R27)."""
     path = f"loops.{loop.id}.consumes"
@@ -327,17 +327,17 @@ def _check_source(
     else:
         why = None
     advice = "connect one generator to the loop by exactly one edge"
-    if not entering:
+    if not entering_edges:
         known = [id_ for id_, s in facts.sockets.items() if s.is_generator and id_ not in loop.members]
         if known:
             advice += f", for example from {known[0]!r}"
         message = why or "no edge leads from a generator into the loop"
-    elif len(entering) > 1:
-        edges = ", ".join(f"{from_} -> {to}" for from_, to in entering[:5])
-        message = f"{counted(len(entering), 'edge')} lead from generators into the loop: {edges}"
-    elif source is not None and entering[0][0] != source:
+    elif len(entering_edges) > 1:
+        edges = ", ".join(f"{from_} -> {to}" for from_, to in entering_edges[:5])
+        message = f"{counted(len(entering_edges), 'edge')} lead from generators into the loop: {edges}"
+    elif source is not None and entering_edges[0][0] != source:
         path, message = f"{path}.from", why or f"no edge leads from {source!r} into the loop"
-        advice = f"write {entering[0][0]!r}, the generator whose edge enters the loop"
+        advice = f"write {entering_edges[0][0]!r}, the generator whose edge enters the loop"
     else:
         return
     findings.problem(INVALID_LOOP, path, message, advice, _suggest_source(facts, loop))
@@ -356,8 +356,8 @@ def _check_legacy_exit(findings: Findings, facts: LoadoutFacts, loop: LoopFacts,
         advice = 'write "parse": "json", or change the condition of the exit to "always"'
         findings.problem(INVALID_LOOP, f"{source}.parse", message, advice)
     _check_legacy_advance(findings, loop, socket, when)
-    conditions_back = [edge.when for edge in socket.edges if edge.to in loop.members]
-    if all(condition == when and when != "always" for condition in conditions_back):
+    return_conditions = [edge.when for edge in socket.edges if edge.to in loop.members]
+    if all(condition == when and when != "always" for condition in return_conditions):
         message = f"{source!r} has no edge back into loop {loop.id!r} for the next item"
         advice = f'add an edge to a member, such as {{"when": "always", "to": "{loop.members[0]}"}}'
         findings.problem(INVALID_LOOP, f"{source}.edges", message, advice)
@@ -387,7 +387,7 @@ def _exit_source(
     loop: LoopFacts,
     source: JSON,
     path: str,
-    fix_for: _FixFactory = _needs_a_person,
+    fix_for: _FixFactory = _no_fix,
 ) -> str | None:
     """Check the source of an exit, and return its id if it is an existing socket and a member of the loop."""
     known = _check_endpoint(findings, facts, source, path, end=False, fix_for=fix_for)
@@ -429,13 +429,13 @@ def _check_exits(findings: Findings, facts: LoadoutFacts, loop: LoopFacts) -> No
 
 def _check_cursors(findings: Findings, facts: LoadoutFacts) -> None:
     """Check that the loops over the items of one generator have different cursors (R27)."""
-    users: dict[tuple[str, str], str] = {}
+    loop_by_cursor: dict[tuple[str, str], str] = {}
     for loop in facts.loops:
         source = loop.source
         if source is None or not loop.members:
             continue
         cursor = loop.cursor(loop.members[0])
-        other = users.setdefault((source, cursor), loop.id)
+        other = loop_by_cursor.setdefault((source, cursor), loop.id)
         if other != loop.id:
             findings.problem(
                 INVALID_LOOP,

@@ -73,10 +73,10 @@ def _connect_to_next(part: LinkedPart, graph: Graph, target: str, *, used_loops:
             source = _choose_empty_exit(graph, routes_of, loop)
             routes_of.add(loop.id, source)
             raw["exits"] = [*exits, _always_exit(ids[source], target)]
-    ends = [ids[socket.id] for socket in graph.sockets.values() if routes_of.ends_at(socket)]
-    if ends:
+    ending_sockets = [ids[socket.id] for socket in graph.sockets.values() if routes_of.ends_at(socket)]
+    if ending_sockets:
         name = free_name(f"{graph.name} ends", {*part.loops, *used_loops})
-        part.loops[name] = {"sockets": ends, "exits": [_always_exit(id_, target) for id_ in ends]}
+        part.loops[name] = {"sockets": ending_sockets, "exits": [_always_exit(id_, target) for id_ in ending_sockets]}
 
 
 def _redirect_edges(raw: Object, socket: Socket, target: str) -> None:
@@ -109,12 +109,12 @@ def _choose_empty_exit(graph: Graph, routes_of: _ExitRoutes, loop: Loop) -> str:
     )
     candidates = list(loop.sockets) if moves_cursor or loop.generator is None else advancing
     if not candidates:
-        raise _dead_end(graph, loop.id, "the loop has neither an exit nor an advance", "add an exit to the loop")
+        raise _dead_end_error(graph, loop.id, "the loop has neither an exit nor an advance", "add an exit to the loop")
     order = sorted(candidates, key=lambda id_: (routes_of.has_always(id_), id_ not in advancing))
     return order[0]
 
 
-def _dead_end(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
+def _dead_end_error(graph: Graph, loop: str, why: str, hint: str) -> MateriaError:
     return MateriaError(
         f"No part can follow {graph.name!r}, since an empty list in its loop {loop!r} would end the cast: {why}.",
         where=f"loops.{loop}",
@@ -141,7 +141,7 @@ class _ExitRoutes:
         return [route for route in self.routes[loop] if route.condition == "always"]
 
     def has_always(self, source: str) -> bool:
-        return any(route.condition == "always" for route in self._from(source))
+        return any(route.condition == "always" for route in self._exits_from(source))
 
     def ends_at(self, socket: Socket) -> bool:
         """True if the cast would end at a socket because a list is exhausted or the socket's own list is empty."""
@@ -150,7 +150,7 @@ class _ExitRoutes:
             return True
         if socket.advance is None:
             return False
-        conditions = [condition_spec(route.condition) for route in self._from(socket.id)]
+        conditions = [condition_spec(route.condition) for route in self._exits_from(socket.id)]
         return any(
             not any(condition.holds(result) for condition in conditions)
             for result in condition_spec(socket.advance.when).needs
@@ -163,7 +163,7 @@ class _ExitRoutes:
             while socket.iterator is not None and (target := self._after_empty_list(socket)) is not None:
                 if target in visited:
                     loop = socket.loops[0]
-                    raise _dead_end(
+                    raise _dead_end_error(
                         self.graph,
                         loop,
                         "the exits of empty lists form a cycle",
@@ -180,7 +180,7 @@ class _ExitRoutes:
             return None if target == END else target
         return None
 
-    def _from(self, source: str) -> Iterator[ExitRoute]:
+    def _exits_from(self, source: str) -> Iterator[ExitRoute]:
         for routes in self.routes.values():
             yield from (route for route in routes if route.source == source)
 
@@ -221,7 +221,7 @@ class Composition:
 
 
 @dataclass(slots=True)
-class _Unfinished:
+class _Composing:
     """A composition to which parts are still being added."""
 
     sockets: Object = field(default_factory=dict)
@@ -259,7 +259,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
     graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]
     numbers = count(1)  # every socket of every part gets its canonical id, in order (R26)
     tables = [{id_: f"Socket-{next(numbers)}" for id_ in graph.sockets} for graph in graphs]
-    composition = _Unfinished(
+    composition = _Composing(
         materia=dict(as_object(document.get("materia"))),
         cursors={f"{id_}Index" for table in tables for id_ in table.values()},
     )
@@ -290,9 +290,9 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
 def find_part(document: Object, name: str) -> tuple[str, Object]:
     """Return the name and the raw loadout of a part, found by a name as :func:`compose` accepts it."""
     groups = {"loadout": as_object(document.get("loadouts")), "materia": as_object(document.get("materia"))}
-    kind, colon, rest = name.partition(":")
+    kind, colon, unprefixed_name = name.partition(":")
     if colon and kind in _PREFIXES and name not in groups["loadout"] and name not in groups["materia"]:
-        kinds, name = [kind] if rest in groups[kind] else [], rest
+        kinds, name = [kind] if unprefixed_name in groups[kind] else [], unprefixed_name
         known = list(groups[kind])
     else:
         kinds = [kind for kind in _PREFIXES if name in groups[kind]]
@@ -310,7 +310,7 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
     return name, raw if is_object(raw) else {}
 
 
-def _rename(composition: _Unfinished, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
+def _rename(composition: _Composing, facts: LoadoutFacts, ids: Mapping[str, str]) -> LinkedPart:
     """Return a part with its sockets, loops and cursors renamed, so that no earlier part has the same names."""
     # Imported here, because the designer package loads pydantic, which is only needed to compose.
     from materia_nb.loadout.design.document import renamed_at, with_renamed_sockets
@@ -325,7 +325,7 @@ def _rename(composition: _Unfinished, facts: LoadoutFacts, ids: Mapping[str, str
     return LinkedPart(sockets, loops, ids, cursors)
 
 
-def _new_cursors(composition: _Unfinished, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
+def _new_cursors(composition: _Composing, facts: LoadoutFacts, ids: Mapping[str, str]) -> dict[str, str]:
     """Return the new name of each cursor of a part: its old name, unless an earlier part uses that name.
 
     A cursor that is named after its socket follows the socket's new id.
@@ -341,7 +341,7 @@ def _new_cursors(composition: _Unfinished, facts: LoadoutFacts, ids: Mapping[str
     return new_names
 
 
-def _renamed_socket(composition: _Unfinished, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
+def _renamed_socket(composition: _Composing, facts: LoadoutFacts, raw: Object, cursors: Mapping[str, str]) -> Object:
     renamed: Object = {key: value for key, value in raw.items() if key not in _EDITOR_FIELDS}
     renamed["materia"] = _renamed_materia(composition, raw["materia"], cursors)
     for name in ("handoff", "castContext"):  # defaults that the loadout sets for all its sockets
@@ -366,7 +366,7 @@ def _exit_id(route: Object) -> str:
     return f"exit:{route['from']}:{route['condition']}"
 
 
-def _renamed_materia(composition: _Unfinished, name: str, cursors: Mapping[str, str]) -> str:
+def _renamed_materia(composition: _Composing, name: str, cursors: Mapping[str, str]) -> str:
     """Return the id of a materia or, if its prompt reads a renamed cursor, of a copy with an updated prompt."""
     raw = as_object(composition.materia.get(name))
     prompt: JSON = raw.get("prompt")
@@ -376,12 +376,12 @@ def _renamed_materia(composition: _Unfinished, name: str, cursors: Mapping[str, 
     if changed == prompt:
         return name
     renamed: Object = {"label": name, **raw, "prompt": changed}
-    same = next(
+    existing_copy = next(
         (id_ for id_, of in composition.copies.items() if of == name and composition.materia[id_] == renamed),
         None,
     )
-    if same is not None:
-        return same
+    if existing_copy is not None:
+        return existing_copy
     id_ = free_name(name, composition.materia)
     composition.materia[id_], composition.copies[id_] = renamed, name
     return id_

@@ -25,7 +25,7 @@ _MAX_YAML: Final = 150_000
 _MAX_JSON_VALUES: Final = 2_000_000
 _MAX_YAML_VALUES: Final = 200_000
 """Maximum number of values in a YAML document, with aliases expanded: 1 kB can expand to billions of values."""
-_MAX_TEXT: Final = 50_000_000
+_MAX_TEXT_CHARACTERS: Final = 50_000_000
 """Maximum total length of all texts and keys, in characters, with aliases expanded."""
 _MAX_DEPTH: Final = 500
 _MAX_REASON: Final = 200
@@ -67,11 +67,11 @@ def _parse_json(text: str) -> JSON:
         ) from error
     if repeated:
         owner, key = repeated[0]
-        path = next((_path(keys) for keys, value in _walk(document) if value is owner), "the config")
+        path = next((_path_text(keys) for keys, value in _walk_values(document) if value is owner), "the config")
         raise ParseError(
             f"the key {key!r} occurs twice in {path}",
             "remove the duplicate key, since only the last value would be used",
-            *_duplicate_position(text, key, only=len(repeated) == 1),
+            *_duplicate_position(text, key, is_only_duplicate=len(repeated) == 1),
         )
     return _bounded_json(document)
 
@@ -84,7 +84,7 @@ def parse_yaml(text: str) -> JSON:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     reader = YAML(typ="safe", pure=True)
-    reader.Constructor = _constructor()
+    reader.Constructor = _yaml_constructor()
     reader.composer.warn_double_anchors = False  # the library would print a warning for each repeated anchor
     try:
         document = reader.load(text)
@@ -109,7 +109,7 @@ def parse_yaml(text: str) -> JSON:
 
 
 @cache
-def _constructor() -> type:
+def _yaml_constructor() -> type:
     """Return a YAML constructor that refuses merge keys.
 
     YAML 1.2 has no merge keys, and each line with a merge key can double the data.
@@ -137,30 +137,30 @@ def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
         ParseError: the document is too large or too deep, or contains a value that is not JSON.
     """
     characters = 0
-    for count, (keys, value) in enumerate(_walk(document)):
+    for count, (keys, value) in enumerate(_walk_values(document)):
         if len(keys) > _MAX_DEPTH:
             raise ParseError("the config is nested too deeply", f"use at most {_MAX_DEPTH} levels")
         if isinstance(value, dict):
             wrong_keys = [key for key in value if not isinstance(key, str)]
             if wrong_keys:
                 key = repr(wrong_keys[0])[:_MAX_REASON]
-                raise ParseError(f"the key {key} in {_path(keys)} is not text", "write the key in quotes")
+                raise ParseError(f"the key {key} in {_path_text(keys)} is not text", "write the key in quotes")
             characters += sum(map(len, value))
         elif isinstance(value, str):
             characters += len(value)
         elif isinstance(value, float) and not math.isfinite(value):
-            raise ParseError(f"{_path(keys)} is {value}, which is not a JSON value", "write a finite number")
+            raise ParseError(f"{_path_text(keys)} is {value}, which is not a JSON value", "write a finite number")
         elif value is not None and not isinstance(value, list | bool | int | float):
-            message = f"{_path(keys)} is a {type(value).__name__}, which is not a JSON value"
+            message = f"{_path_text(keys)} is a {type(value).__name__}, which is not a JSON value"
             raise ParseError(message, f"write the value as text, in quotes: {str(value)[:_MAX_REASON]!r}")
-        if count >= max_values or characters > _MAX_TEXT:
-            bound = f"{max_values:,} values" if count >= max_values else f"{_MAX_TEXT:,} characters"
+        if count >= max_values or characters > _MAX_TEXT_CHARACTERS:
+            size_limit = f"{max_values:,} values" if count >= max_values else f"{_MAX_TEXT_CHARACTERS:,} characters"
             hint = "remove aliases (*name), since each alias counts as a copy"
-            raise ParseError(f"the config has more than {bound}", hint)
+            raise ParseError(f"the config has more than {size_limit}", hint)
     return document
 
 
-def _walk(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
+def _walk_values(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
     """Yield each value of a document with the keys that lead to the value; each step changes the same list of keys."""
     keys: list[Any] = []
     levels: list[Iterator[tuple[Any, JSON]]] = []
@@ -181,7 +181,7 @@ def _walk(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
             return
 
 
-def _path(keys: list[Any]) -> str:
+def _path_text(keys: list[Any]) -> str:
     """Return the path of a value for an error message, such as ``loadouts.T.sockets[0]``."""
     steps = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return "".join(steps).removeprefix(".") or "the config"
@@ -194,11 +194,11 @@ _TRAILING_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTA
 
 def _uncommented(text: str) -> str:
     """Return a JSON text with spaces instead of comments and trailing commas; lines and columns do not change."""
-    text = _COMMENT.sub(lambda match: _blank(match[0], "/"), text)
-    return _TRAILING_COMMA.sub(lambda match: _blank(match[0], ","), text)
+    text = _COMMENT.sub(lambda match: _blanked(match[0], "/"), text)
+    return _TRAILING_COMMA.sub(lambda match: _blanked(match[0], ","), text)
 
 
-def _blank(text_part: str, first: str) -> str:
+def _blanked(text_part: str, first: str) -> str:
     return re.sub(r"[^\n\r]", " ", text_part) if text_part.startswith(first) else text_part
 
 
@@ -218,11 +218,11 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
     return "remove the comments, or rename the file to .jsonc" if advice == REMOVE_COMMENT else advice
 
 
-def _duplicate_position(text: str, key: str, *, only: bool) -> tuple[int, int]:
+def _duplicate_position(text: str, key: str, *, is_only_duplicate: bool) -> tuple[int, int]:
     """Return the line and column of the second occurrence of a key; 0 and 0 if the position is ambiguous."""
     written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
     positions = [match.start() for match in re.finditer(written, text)]
-    if not only or len(positions) != 2:
+    if not is_only_duplicate or len(positions) != 2:
         return 0, 0
     start = positions[1]
     return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
@@ -249,10 +249,10 @@ def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, in
         root = YAML(pure=True).compose(_uncommented(text).replace("\t", " ") if as_json else text)
     except YAMLError:
         return 1, len(source)
-    inside = [] if loadout is None else [f"loadouts.{loadout}.sockets.", f"loadouts.{loadout}."]
-    matches = [_follow_path(root, where + source) for where in (*inside, "")]
-    left, line = min((min(left, len(source)), -line) for line, left in matches)
-    return -line, left
+    prefixes = [] if loadout is None else [f"loadouts.{loadout}.sockets.", f"loadouts.{loadout}."]
+    matches = [_follow_path(root, where + source) for where in (*prefixes, "")]
+    unmatched_length, line = min((min(unmatched_length, len(source)), -line) for line, unmatched_length in matches)
+    return -line, unmatched_length
 
 
 def _follow_path(node: Any, path: str) -> tuple[int, int]:
@@ -323,7 +323,7 @@ def read_config(path: str | Path) -> JSON:
 def config_text(path: str | Path) -> str:
     """Return the text of a config file; raises MateriaError like :func:`read_config`."""
     path = expanded(path)
-    _check_plain(path)
+    _check_regular_file(path)
     try:
         data = read_plain(path, _MAX_CONFIG_BYTES, follow=True)
     except OSError as error:
@@ -433,7 +433,7 @@ def dumps(document: JSON, *, indent: int | str | None = None) -> str:
     return text
 
 
-def _check_plain(path: Path) -> None:
+def _check_regular_file(path: Path) -> None:
     """Raise MateriaError if a path is not a regular file; opening a pipe, for example, would block."""
     try:
         mode = path.stat().st_mode

@@ -103,14 +103,14 @@ def _remove_tool_nodes(flow: Flow) -> None:
     for id_ in [id_ for id_, step in flow.steps.items() if "tool" in step.title.lower()]:
         callers = {edge.source for edge in flow.edges if edge.target == id_}
         if len(callers) == 1 and {edge.target for edge in flow.edges_from(id_)} == callers:
-            (caller,) = callers
-            title = flow.steps[caller].title
+            (agent_id,) = callers
+            title = flow.steps[agent_id].title
             flow.note(
                 id_, f"removed, since {title} calls its tools within its turn; list the tools in `tools` of its materia"
             )
             del flow.steps[id_]
             flow.edges = [edge for edge in flow.edges if id_ not in (edge.source, edge.target)]
-            rest = flow.edges_from(caller)
+            rest = flow.edges_from(agent_id)
             if len(rest) == 1:  # the removed choice was whether to use a tool
                 flow.edges[flow.edges.index(rest[0])] = rest[0]._replace(choice=False, label="")
 
@@ -156,11 +156,11 @@ _KIND_BY_SHAPE: Final[dict[str, StepKind]] = {
 }
 """The kind of a step by the shape of its node, independent of its label."""
 
-_YES: Final = re.compile(
+_YES_WORDS: Final = re.compile(
     r"yes|y|true|ok|pass(?:e[ds])?|approved?|accept(?:ed)?|good|valid|success|done|useful|satisfied|relevant|grounded"
     r"|complete"
 )
-_NO: Final = re.compile(
+_NO_WORDS: Final = re.compile(
     r"no|n|not|isn|false|fail(?:ed|s)?|reject(?:ed)?|bad|invalid|error|retry|revise|rewrite|again|unsatisfied"
     r"|irrelevant|incomplete"
 )
@@ -273,7 +273,7 @@ class _LoadoutBuilder:
         if not self.order:
             raise _error("The graph has only a start and an end.")
         for step in self.order:
-            self._place(step)
+            self._add_socket(step)
         return {
             "description": f"Imported from {self.flow.origin}.",
             "entry": self.ids[self.order[0]],
@@ -306,7 +306,7 @@ class _LoadoutBuilder:
     def _target_id(self, step: str) -> str:
         return self.ids.get(step, "end")
 
-    def _place(self, id_: str) -> None:
+    def _add_socket(self, id_: str) -> None:
         edges = self.flow.edges_from(id_)
         choices = any(edge.choice for edge in edges) and len({edge.target for edge in edges}) > 1
         if not choices:
@@ -327,9 +327,9 @@ class _LoadoutBuilder:
             titles = [self.flow.steps[target].title for target in targets]
             if all(target == after[0] and len(target) == 1 for target in after):
                 merge = next(iter(after[0]))
-                for target, following in pairwise(targets):
+                for target, next_target in pairwise(targets):
                     self.flow.edges = [
-                        edge._replace(target=following) if edge.source == target and edge.target == merge else edge
+                        edge._replace(target=next_target) if edge.source == target and edge.target == merge else edge
                         for edge in self.flow.edges
                     ]
                 self.flow.note(id_, f"{', '.join(titles)} start at the same time; in the loadout they run in sequence")
@@ -358,9 +358,9 @@ class _LoadoutBuilder:
     def _means_yes(self, edge: FlowEdge) -> bool | None:
         """Return True if a label means yes, False if it means no, else None."""
         label_words = re.findall(r"[a-z]+", edge.label.lower())
-        if any(map(_NO.fullmatch, label_words)):
+        if any(map(_NO_WORDS.fullmatch, label_words)):
             return False
-        return True if any(map(_YES.fullmatch, label_words)) else None
+        return True if any(map(_YES_WORDS.fullmatch, label_words)) else None
 
     def _leads_back(self, id_: str, edge: FlowEdge) -> bool:
         return edge.target in self.order and self.order.index(edge.target) <= self.order.index(id_)
@@ -401,7 +401,7 @@ class _LoadoutBuilder:
         base = base if base[:1].isalpha() else f"Step-{base}".rstrip("-")
         name = free_name(base, self.materia)
         # placeholders of another tool are not variables of a loadout
-        plain = prompt.replace("{{", "{").replace("}}", "}")
+        escaped_prompt = prompt.replace("{{", "{").replace("}}", "}")
         label: dict[str, JSON] = {} if re.sub(r"[-\s]+", "-", title) == base else {"label": title}
-        self.materia[name] = {"type": "agent", **label, "tools": "none", "prompt": plain}
+        self.materia[name] = {"type": "agent", **label, "tools": "none", "prompt": escaped_prompt}
         return name

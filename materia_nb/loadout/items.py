@@ -42,8 +42,8 @@ def assigns_work_items(target: str) -> bool:
 
 def combined_condition(conditions: Iterable[Condition]) -> Condition:
     """Return the common condition of several exits, or ``always`` if their conditions differ (R15)."""
-    distinct = set(conditions)
-    return distinct.pop() if len(distinct) == 1 else "always"
+    unique_conditions = set(conditions)
+    return unique_conditions.pop() if len(unique_conditions) == 1 else "always"
 
 
 @dataclass(slots=True)
@@ -125,8 +125,8 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
 
 def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
     """Return the written advances that equal an advance implied by ``exits``, by socket; saving writes them (R74)."""
-    stripped = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
-    implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": stripped}, facts.definitions))
+    bare = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
+    implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": bare}, facts.definitions))
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 
 
@@ -184,9 +184,9 @@ def _routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
     replaced = next((r for r in routes if (r.source, r.condition) == (source, when)), None)
     if replaced is not None and (replaced.id, replaced.target) == (route.id, target):
         return routes
-    instead = f", instead of {replaced.id}" if replaced is not None else ""
+    replaced_exit = f", instead of {replaced.id}" if replaced is not None else ""
     derivation.note(
-        f"loops.{loop.id}.exit", f"loop {loop.id} exits from {source} to {target} (condition {when}){instead}"
+        f"loops.{loop.id}.exit", f"loop {loop.id} exits from {source} to {target} (condition {when}){replaced_exit}"
     )
     return [r for r in routes if r is not replaced] + [route]
 
@@ -243,15 +243,15 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
 
 def _prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str | None]:
     """Return the sockets between a parallel generator and a loop, and the loop member that follows, or None."""
-    passed = [generator]
+    visited = [generator]
     while True:
-        edges = facts.sockets[passed[-1]].edges
+        edges = facts.sockets[visited[-1]].edges
         to = edges[0].to if edges else None
-        if to is None or to not in facts.sockets or to in passed:
-            return tuple(passed[1:]), None
+        if to is None or to not in facts.sockets or to in visited:
+            return tuple(visited[1:]), None
         if facts.sockets[to].loops:
-            return tuple(passed[1:]), to
-        passed.append(to)
+            return tuple(visited[1:]), to
+        visited.append(to)
 
 
 def entry_targets(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:

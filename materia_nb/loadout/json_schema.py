@@ -14,7 +14,7 @@ from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, TwoSpellings
 from materia_nb.loadout.models import MODELS, AgentMateria, Config, Loadout, UtilityMateria
 
-_MERGED: Final = (Config, Loadout, AgentMateria, UtilityMateria)
+_PARTIAL_OBJECTS: Final = (Config, Loadout, AgentMateria, UtilityMateria)
 """Objects that a file may define partially, since a lower layer can define the rest (R33)."""
 _IS_UTILITY: Final = {
     "anyOf": [
@@ -32,7 +32,7 @@ def field_schemas() -> dict[str, Any]:
     for model in MODELS:
         for field in definitions[model.__name__]["properties"].values():
             field.pop("title", None)
-    for model in _MERGED:
+    for model in _PARTIAL_OBJECTS:
         _accept_null(definitions[model.__name__])
     return definitions
 
@@ -63,7 +63,7 @@ def _forbid_unknown(model: type[Model], schema: dict[str, Any]) -> None:
     rows = model.rows
     if issubclass(model, TwoSpellings):
         schema["properties"] |= {row.name: schema["properties"][name] for name, row in rows.items()}
-    if model not in _MERGED:
+    if model not in _PARTIAL_OBJECTS:
         needed = [name for name, row in rows.items() if row.required or row.needed]
         schema |= {"required": needed} if needed else {}
     schema |= {"additionalProperties": False, "patternProperties": {"^x-": {}}}
@@ -209,8 +209,8 @@ def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, I
     if input_ == "lines" and isinstance(value, list):
         typed = "\n".join(str(entry) for entry in value)
     if input_ == "scope" and not isinstance(value, str) and value is not None:
-        listed = value.get("tools") if is_object(value) else value
-        typed = ", ".join(str(entry) for entry in as_list(listed))
+        tool_names = value.get("tools") if is_object(value) else value
+        typed = ", ".join(str(entry) for entry in as_list(tool_names))
     return FormField(
         row.field,
         row.label or row.field,
@@ -229,9 +229,9 @@ def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, I
 def _input_kind(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> _Input:
     kind = schema.get("type")
     texts = kind == "array" and schema.get("items", {}).get("type") == "string"
-    shaped = is_object(value) or (isinstance(value, str) and value.lstrip().startswith("{"))
+    is_object_input = is_object(value) or (isinstance(value, str) and value.lstrip().startswith("{"))
     kinds: tuple[tuple[_Input, bool], ...] = (
-        ("json", row.shape == CONTEXT_SHAPE and shaped),
+        ("json", row.shape == CONTEXT_SHAPE and is_object_input),
         ("choice", row.shape == CONTEXT_SHAPE),
         ("prose", row.prose),
         ("reference", row.shape in ("socket id", "socket id or end", "materia id")),
@@ -242,7 +242,7 @@ def _input_kind(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> _Input
         ("lines", texts and (isinstance(value, str) or _on_lines(as_list(value)))),
         ("text", kind == "string" or row.shape in ("text", "colour")),
     )
-    return next((input_ for input_, holds in kinds if holds), "json")
+    return next((input_ for input_, applies in kinds if applies), "json")
 
 
 def _on_lines(entries: list[JSON]) -> bool:

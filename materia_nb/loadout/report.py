@@ -139,8 +139,8 @@ class Report:
     @property
     def shown_hints(self) -> tuple[Problem, ...]:
         """The hints that are shown individually."""
-        folded = bool(self.no_effect)
-        return tuple(hint for hint in self.hints if not (folded and hint.code == NO_EFFECT))
+        is_summarized = bool(self.no_effect)
+        return tuple(hint for hint in self.hints if not (is_summarized and hint.code == NO_EFFECT))
 
     @property
     def no_effect_line(self) -> str:
@@ -267,10 +267,10 @@ class HintRule:
     find: Callable[..., Iterable[Hint]]
 
 
-_Find = TypeVar("_Find", bound=Callable[..., Iterable[Any]])
+_RuleFunction = TypeVar("_RuleFunction", bound=Callable[..., Iterable[Any]])
 
 
-def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[_Find], _Find]:
+def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[_RuleFunction], _RuleFunction]:
     """Return a decorator that adds a function to a table of rules. The function must never raise.
 
     The function must also accept malformed values, since its arguments come from the config as written.
@@ -279,7 +279,7 @@ def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[_Find], _
     describes the code.
     """
 
-    def add(find: _Find) -> _Find:
+    def add(find: _RuleFunction) -> _RuleFunction:
         about = (find.__doc__ or "").splitlines()[0].removesuffix(".")
         table.append(HintRule(code, about, scope, find))
         return find

@@ -53,7 +53,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, WORK_ITEMS, WORK_ITEM
 if TYPE_CHECKING:
     from materia_nb.loadout.fields import Model
 
-_Resolved = TypeVar("_Resolved", Limits, Budget, Price)
+_Settings = TypeVar("_Settings", Limits, Budget, Price)
 
 
 def check_config(document: JSON, loadout: str | None = None) -> Report:
@@ -145,11 +145,11 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
         id_ = socket.materia.id
         if id_ not in materia:
             materia[id_] = _materia(socket.materia, (owners or {}).get(id_))
-    graph = _resolved(facts, {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()})
+    graph = _resolved_graph(facts, {id_: materia[socket.materia.id] for id_, socket in facts.sockets.items()})
     return replace(
         graph,
-        limits=_converted(Limits, models.LimitsFields, document.get("limits")),
-        budget=_converted(Budget, models.BudgetFields, document.get("budget")),
+        limits=_settings_from(Limits, models.LimitsFields, document.get("limits")),
+        budget=_settings_from(Budget, models.BudgetFields, document.get("budget")),
         document=frozen(_reduced_document(document, name, materia)),
         keep_thinking=document.get("keepThinking") is not False,
         prices=FrozenDict(_prices(document.get("prices"))),
@@ -157,7 +157,7 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
     )
 
 
-def _resolved(facts: LoadoutFacts, materia: Mapping[str, Materia]) -> Graph:
+def _resolved_graph(facts: LoadoutFacts, materia: Mapping[str, Materia]) -> Graph:
     """Return the graph of the well-formed parts of a loadout; ``materia`` maps socket ids to their materia."""
     derived = derive(facts)
     derivation = replace(derived, sentences=[*derived.sentences])
@@ -200,7 +200,7 @@ def active_loadout(document: JSON) -> str | None:
 
 def _socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Socket:
     facts, raw = derivation.facts, socket.raw
-    parse = _parse(derivation, socket, materia)
+    parse = _parse_mode(derivation, socket, materia)
     # a utility has no second turn, and drafts end with a handoff turn anyway
     finalize = raw.get("finalize") is True and parse == "json"
     contexts = [owner.get("castContext") for owner in (raw, materia.raw, facts.raw, facts.config)]
@@ -208,7 +208,7 @@ def _socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> So
         id=socket.id,
         materia=materia,
         parse=parse,
-        assign=_assign(derivation, socket, materia),
+        assign=_assigned(derivation, socket, materia),
         edges=_edges(derivation, socket),
         advance=socket_advance(derivation, socket),
         iterator=socket_iterator(socket),
@@ -219,7 +219,7 @@ def _socket(derivation: Derivation, socket: SocketFacts, materia: Materia) -> So
         cast_context=cast_context(next(filter(None, contexts), None)),
         prompt_form=raw.get("promptForm"),
         assignment=as_object(raw.get("assignment")),
-        layout=_layout(facts, socket),
+        layout=_socket_position(facts, socket),
     )
 
 
@@ -232,14 +232,14 @@ def _edges(derivation: Derivation, socket: SocketFacts) -> tuple[Edge, ...]:
     return tuple(edges)
 
 
-def _layout(facts: LoadoutFacts, socket: SocketFacts) -> Object | None:
+def _socket_position(facts: LoadoutFacts, socket: SocketFacts) -> Object | None:
     """Return the position of a socket from the layout of the loadout, else from the socket itself."""
     position = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(socket.id)
     drawn = position if is_object(position) else socket.raw.get("layout")
     return drawn if is_object(drawn) else None
 
 
-def _parse(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Literal["json", "text"]:
+def _parse_mode(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Literal["json", "text"]:
     """Return the parse mode in effect (R4, R15)."""
     if materia.generator:
         if socket.parse != "json":
@@ -249,7 +249,7 @@ def _parse(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Lit
     return "json" if socket.parse == "json" or socket.id in derivation.json_sources else "text"
 
 
-def _assign(derivation: Derivation, socket: SocketFacts, materia: Materia) -> tuple[tuple[str, str], ...]:
+def _assigned(derivation: Derivation, socket: SocketFacts, materia: Materia) -> tuple[tuple[str, str], ...]:
     """Return the effective assignments (R4). A generator always assigns its work items."""
     assign = tuple([(target, source) for _, target, source in socket.assignments if isinstance(source, str)])
     if not materia.generator:
@@ -293,7 +293,7 @@ def _built_in_script(raw: Object) -> Object | None:
     return {"kind": "shippedUtility", "name": BUILT_IN[name]}
 
 
-def _converted(kind: type[_Resolved], model: type[Model], raw: JSON) -> _Resolved:
+def _settings_from(kind: type[_Settings], model: type[Model], raw: JSON) -> _Settings:
     """Return limits, a budget or a price with converted values; fields that are missing or null get defaults."""
     read = model.model_validate(as_object(raw)).model_dump()
     named = {field.name for field in fields(kind)}
@@ -304,7 +304,7 @@ def _prices(raw: JSON) -> dict[str, Price]:
     from materia_nb.loadout.models import PriceFields
 
     written = {name: price for name, price in as_object(raw).items() if price is not None}
-    return {name: _converted(Price, PriceFields, price) for name, price in written.items()}
+    return {name: _settings_from(Price, PriceFields, price) for name, price in written.items()}
 
 
 # -- sketches --------------------------------------------------------------------------
@@ -322,21 +322,21 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
         visited: recorded sockets, which are added to the graph if missing, each with its materia or None.
     """
     loadouts = as_object(as_object(document).get("loadouts"))
-    title, recorded = name or next(iter(loadouts), ""), visited or {}
+    title, recorded_sockets = name or next(iter(loadouts), ""), visited or {}
     raw = as_object(loadouts.get(title))
     sockets = {id_: socket for id_, socket in as_object(raw.get("sockets")).items() if is_object(socket)}
-    sockets = {**sockets, **{id_: {} for id_ in recorded if id_ not in sockets}}
+    sockets = {**sockets, **{id_: {} for id_ in recorded_sockets if id_ not in sockets}}
     facts = parse_loadout(title, {**raw, "sockets": sockets}, as_object(as_object(document).get("materia")))
     materia = {}
     for id_, socket in facts.sockets.items():
-        names = (socket.raw.get("materia"), recorded.get(id_), socket.raw.get("utility"), "no materia")
+        names = (socket.raw.get("materia"), recorded_sockets.get(id_), socket.raw.get("utility"), "no materia")
         materia_id = next(name for name in names if is_text(name))
         # a socket can contain the definition itself
         materia[id_] = _sketch_materia(parse_materia(materia_id, socket.materia.raw or socket.raw))
-    graph = _resolved(facts, materia)
+    graph = _resolved_graph(facts, materia)
     # A sketch is never cast and needs no protocol; a protocol that is not installed must not prevent drawing.
     drawn = {id_: replace(socket, handoff=DEFAULT_HANDOFF) for id_, socket in graph.sockets.items()}
-    return replace(graph, entry=graph.entry or next(iter(recorded), ""), sockets=drawn)
+    return replace(graph, entry=graph.entry or next(iter(recorded_sockets), ""), sockets=drawn)
 
 
 def _sketch_materia(facts: MateriaFacts) -> Materia:

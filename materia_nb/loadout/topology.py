@@ -16,7 +16,7 @@ from materia_nb.jsonvalue import JSON, FrozenDict, Object, as_list, as_object, i
 from materia_nb.loadout.graph import END, Iterator
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, WORK_ITEMS, Condition, is_condition
 
-_Result = TypeVar("_Result")
+_CachedResult = TypeVar("_CachedResult")
 _SOCKET_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 CANONICAL_ID: Final = re.compile(r"Socket-[1-9][0-9]*")
 
@@ -205,12 +205,12 @@ class LoadoutFacts:
 
     def likely_generator(self, members: Collection[str]) -> str | None:
         """Return the only generator that leads into a loop of ``members``, or None."""
-        leading = [
+        candidates = [
             id_
             for id_, socket in self.sockets.items()
             if id_ not in members and socket.is_generator and not set(members).isdisjoint(socket.targets)
         ]
-        return leading[0] if len(leading) == 1 else None
+        return candidates[0] if len(candidates) == 1 else None
 
 
 def _object_or_none(value: JSON) -> Object | None:
@@ -225,12 +225,12 @@ def _condition_or_none(value: JSON) -> Condition | None:
     return value if is_condition(value) else None
 
 
-def cached_per_config(function: Callable[[Any, Any], _Result]) -> Callable[..., _Result]:
+def cached_per_config(function: Callable[[Any, Any], _CachedResult]) -> Callable[..., _CachedResult]:
     """Return a function of a config and a loadout that caches its last results for frozen configs."""
-    entries: dict[tuple[int, str | None], tuple[JSON, _Result]] = {}
+    entries: dict[tuple[int, str | None], tuple[JSON, _CachedResult]] = {}
 
     @wraps(function)
-    def cached(config: JSON, loadout: str | None = None) -> _Result:
+    def cached(config: JSON, loadout: str | None = None) -> _CachedResult:
         if type(config) is not FrozenDict:
             return function(config, loadout)
         key = id(config), loadout
@@ -416,8 +416,8 @@ def reachable_from(starts: Iterable[_Node], targets: Mapping[_Node, Iterable[_No
 def reversed_edges(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[_Node]]:
     """Return a graph with reversed edges: the sources of each node."""
     sources: dict[_Node, set[_Node]] = {start: set() for start in targets}
-    for start, onward in targets.items():
-        for to in onward:
+    for start, next_nodes in targets.items():
+        for to in next_nodes:
             sources.setdefault(to, set()).add(start)
     return sources
 

@@ -146,7 +146,7 @@ def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _condition_spec(needs: tuple[str, ...], **row: Any) -> ConditionSpec:
-    return ConditionSpec(needs=tuple(Result[need.upper()] for need in needs), **row)
+    return ConditionSpec(needs=tuple(Result[result_name.upper()] for result_name in needs), **row)
 
 
 CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
@@ -264,8 +264,8 @@ def source_fault(source: str) -> tuple[str, str] | None:
     """
     if not source.startswith("$"):
         return None
-    if (endless := slow_expression(source)) is not None:
-        return f"{brief(source)} {endless[0]}", endless[1]
+    if (slow_reason := slow_expression(source)) is not None:
+        return f"{brief(source)} {slow_reason[0]}", slow_reason[1]
     if (fault := jsonpath_fault(source)) is None:
         return None
     return (

@@ -181,9 +181,9 @@ class Design:
             return change
         implied = implied_advances(parse_loadout(self.name, self.document, self.definitions))
         placed = as_object(change.document.get("sockets"))
-        kept = [id_ for id_, advance in implied.items() if as_object(placed.get(id_)).get("advance") == advance]
-        current = {**placed, **{id_: without(placed[id_], "advance") for id_ in kept}}
-        return replace(change, document={**change.document, "sockets": current}) if kept else change
+        ids = [id_ for id_, advance in implied.items() if as_object(placed.get(id_)).get("advance") == advance]
+        current = {**placed, **{id_: without(placed[id_], "advance") for id_ in ids}}
+        return replace(change, document={**change.document, "sockets": current}) if ids else change
 
     def restore_draft(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
         """Append the steps of a saved draft, and make its ``undone`` steps available for redo, the last step first."""

@@ -94,7 +94,7 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "Mapping[str, JSON]": (is_object, "an object"),
     "tuple[float, float]": (_is_point, "a column and a row"),
     "Mapping[str, tuple[float, float] | None]": (
-        lambda value: is_object(value) and all(point is None or _is_point(point) for point in value.values()),
+        lambda value: is_object(value) and all(position is None or _is_point(position) for position in value.values()),
         "an object with a column and a row for each socket",
     ),
 }
@@ -286,14 +286,14 @@ def with_renamed_sockets(document: Object, new: Mapping[str, str]) -> Object:
     """
     changed = renamed_at(document, _REFERENCES, new)
     for keys in (("sockets",), ("layout", "sockets")):
-        changed = _changed(changed, keys, lambda entries: _with_keys(entries, new))
+        changed = _changed_at(changed, keys, lambda entries: _with_renamed_keys(entries, new))
     return changed
 
 
 def renamed_at(document: Object, paths: Iterable[Sequence[str]], new: Mapping[str, str]) -> Object:
     """Return a loadout with the names at ``paths``, such as ``("sockets", "*", "advance", "cursor")``, replaced."""
     for path in paths:
-        document = _changed(document, path, lambda name: new.get(name, name) if isinstance(name, str) else name)
+        document = _changed_at(document, path, lambda name: new.get(name, name) if isinstance(name, str) else name)
     return document
 
 
@@ -303,19 +303,19 @@ def without_socket(document: Object, id_: str) -> Object:
     A loop without a remaining member is removed too.
     """
     for path in _REFERENCES:
-        document = _changed(document, path, lambda name: _REMOVED if name == id_ else name)
+        document = _changed_at(document, path, lambda name: _REMOVED if name == id_ else name)
     for keys in (("sockets", id_), ("layout", "sockets", id_)):
-        document = _changed(document, keys, lambda _: _REMOVED)
+        document = _changed_at(document, keys, lambda _: _REMOVED)
     return document
 
 
-def _with_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
+def _with_renamed_keys(entries: JSON, new: Mapping[str, str]) -> JSON:
     if not any(old in as_object(entries) for old in new):
         return entries
     return {new.get(key, key): entry for key, entry in entries.items()}
 
 
-def _changed(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
+def _changed_at(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *, marked: bool = False) -> JSON:
     """Return ``value`` with the values at ``path`` changed, or the same object if no value changes.
 
     If ``marked`` is set, ``value`` is removed together with the first part of ``path``; see :data:`_REFERENCES`.
@@ -325,7 +325,7 @@ def _changed(value: JSON, path: Sequence[str], change: Callable[[JSON], JSON], *
     name, rest = path[0].removesuffix("!"), path[1:]
     entries: dict[Any, JSON] = dict(enumerate(value)) if isinstance(value, list) else as_object(value)
     changed = {
-        key: _changed(entry, rest, change, marked=path[0].endswith("!"))
+        key: _changed_at(entry, rest, change, marked=path[0].endswith("!"))
         for key, entry in entries.items()
         if name in ("*", key)
     }

@@ -53,10 +53,10 @@ class EdgeList:
     @property
     def entries(self) -> list[JSON]:
         """All entries, well formed or not; raises MateriaError if the owner does not exist."""
-        return list_in(self._raw, f"{self.kind}s", self.path)
+        return list_in(self._owner_object, f"{self.kind}s", self.path)
 
     @property
-    def _raw(self) -> Object:
+    def _owner_object(self) -> Object:
         return (socket_in if self.kind == "edge" else loop_in)(self.document, self.owner)
 
     def check_index(self, index: int) -> None:
@@ -83,7 +83,7 @@ class EdgeList:
     def replaced(self, entries: list[JSON]) -> Object:
         """Return the document with this list replaced by ``entries``."""
         with_owner = with_socket if self.kind == "edge" else with_loop
-        return with_owner(self.document, self.owner, with_field(self._raw, f"{self.kind}s", entries))
+        return with_owner(self.document, self.owner, with_field(self._owner_object, f"{self.kind}s", entries))
 
     def changed(self, index: int, entry: Object) -> Object:
         """Return the document with the entry at a position replaced."""
@@ -469,11 +469,11 @@ def set_source(
     rest = without(loop, other) if source in loop else renamed(loop, other, source)
     changed = with_loop(document, id_, {**rest, source: spec})
     if source == "consumes":
-        over = f"the work items of {spec['from']}" if "from" in spec else "work items of an unknown generator"
+        list_name = f"the work items of {spec['from']}" if "from" in spec else "work items of an unknown generator"
     else:
-        over = str(spec.get("items", "an unknown list"))
-    pointer = f" with the cursor {cursor}" if isinstance(cursor, str) else ""
-    return DesignChange(changed, f"loop {id_} processes {over}{pointer}")
+        list_name = str(spec.get("items", "an unknown list"))
+    cursor_text = f" with the cursor {cursor}" if isinstance(cursor, str) else ""
+    return DesignChange(changed, f"loop {id_} processes {list_name}{cursor_text}")
 
 
 @operation

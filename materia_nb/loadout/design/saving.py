@@ -148,7 +148,7 @@ class _Writer:
         line = f"{opening}{pad}{', '.join(parts)}{pad}{closing}"
         if self._is_inline(node) and (self.single or ("\n" not in line and self._fits(line, indent))):
             return line
-        return self._on_lines(opening, parts, closing, inner, indent)
+        return self._one_per_line(opening, parts, closing, inner, indent)
 
     def _members(self, node: _Node, new: Object, inner: str) -> list[str]:
         known = dict(zip(node.value, zip(node.starts, node.parts, strict=True), strict=True))
@@ -182,7 +182,7 @@ class _Writer:
     def _fits(self, line: str, indent: str) -> bool:
         return self.single or len(indent) + len(line) <= _MAX_LINE
 
-    def _on_lines(self, opening: str, parts: list[str], closing: str, inner: str, indent: str) -> str:
+    def _one_per_line(self, opening: str, parts: list[str], closing: str, inner: str, indent: str) -> str:
         lines = f",{self.eol}".join(inner + part for part in parts)
         return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
 
@@ -202,9 +202,9 @@ class _Writer:
             return line
         inner = indent + self.unit
         if isinstance(value, list):
-            return self._on_lines("[", [self._new_value(entry, inner) for entry in value], "]", inner, indent)
+            return self._one_per_line("[", [self._new_value(entry, inner) for entry in value], "]", inner, indent)
         members = [f"{dumps(key)}: {self._new_value(entry, inner)}" for key, entry in value.items()]
-        return self._on_lines("{", members, "}", inner, indent)
+        return self._one_per_line("{", members, "}", inner, indent)
 
     def _line(self, value: JSON) -> str:
         if is_object(value) and value:
@@ -242,10 +242,10 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
         home = _home_at(project / PROJECT_FILE, f"saved as a copy, since {layer.name} loadouts are not changed")
         below = document
     at: LayerName = layer.name if layer.path is None or layer.name in _EDITED_LAYERS else "project"
-    return Design(name, document, config.document, replace(home, below=below, materia=_below_layer(config, at)))
+    return Design(name, document, config.document, replace(home, below=below, materia=_materia_below(config, at)))
 
 
-def _below_layer(config: LayeredConfig, layer: LayerName) -> Object:
+def _materia_below(config: LayeredConfig, layer: LayerName) -> Object:
     """Return the materia as the layers below ``layer`` define them, or all materia if the config has no such layer."""
     known = as_object(config.document.get("materia"))
     return {id_: raw for id_ in known if (raw := config.below("materia", id_, layer))}
@@ -259,7 +259,7 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
             hint="choose another name, or edit the existing loadout",
             kind=DESIGN_KIND,
         )
-    home = replace(_home_at(project / PROJECT_FILE), materia=_below_layer(config, "project"))
+    home = replace(_home_at(project / PROJECT_FILE), materia=_materia_below(config, "project"))
     return Design(name, {}, config.document, home)
 
 
@@ -297,13 +297,13 @@ def save_design(
         raise MateriaError("The design has no file.", hint="choose a file name that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path
     home = _home_at(path) if copied else design.home
-    text_now = config_text(path) if path.exists() else None
-    if text_now != home.text_read:
+    current_text = config_text(path) if path.exists() else None
+    if current_text != home.text_read:
         raise _changed_on_disk(path)
     bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
     below = bundled if copied else design.home.materia
     materia = (design.changed_materia | dict(used) if copied else design.changed_materia, below)
-    text = _file_text(path, text_now, design, materia, replace_existing=anyway or not copied)
+    text = _file_text(path, current_text, design, materia, replace_existing=anyway or not copied)
     write_text(path, text)
     if not copied:
         design.saved(replace(home, text_read=text, why=""))

@@ -74,7 +74,7 @@ def rename_socket(document: Object, old: str, new: str) -> DesignChange:
     if old == new:
         return DesignChange(document, f"{old} keeps its name")
     check_new_id(document, new)
-    return DesignChange(_with_renamed(document, {old: new}), f"renamed {old} to {new}")
+    return DesignChange(_with_renamed_ids(document, {old: new}), f"renamed {old} to {new}")
 
 
 @operation
@@ -201,7 +201,7 @@ def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
 
 # -- copies ----------------------------------------------------------------------------------
 
-_ROWS_BELOW: Final = 1
+_COPY_ROW_OFFSET: Final = 1
 """Number of rows between a socket and its copy."""
 
 
@@ -218,8 +218,8 @@ def copied_sockets(document: Object, sockets: Iterable[str]) -> Object:
     positions = as_object(as_object(document.get("layout")).get("sockets"))
     placed = {id_: positions[id_] for id_ in ids if id_ in positions}
     clip: Object = {"sockets": copies, **({"layout": {"sockets": placed}} if placed else {})}
-    for outside in set(objects_in(document, "sockets")).difference(ids):
-        clip = without_socket(clip, outside)
+    for other_id in set(objects_in(document, "sockets")).difference(ids):
+        clip = without_socket(clip, other_id)
     return clip
 
 
@@ -247,10 +247,10 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
     for id_ in ids:
         new_ids[id_] = next_socket_id({"sockets": used})
         used[new_ids[id_]] = None
-    copy = _with_renamed(copy, new_ids)
+    copy = _with_renamed_ids(copy, new_ids)
     layout = objects_in(document, "layout")
     positions = {
-        id_: _lowered(position) for id_, position in as_object(as_object(copy.get("layout")).get("sockets")).items()
+        id_: _moved_down(position) for id_, position in as_object(as_object(copy.get("layout")).get("sockets")).items()
     }
     added = {new: as_object(copy["sockets"])[new] for new in new_ids.values()}
     changed: Object = {**document, "sockets": {**sockets, **added}}
@@ -261,7 +261,7 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
     return DesignChange(changed, f"copied {', '.join(new_ids)} as {', '.join(new_ids.values())}")
 
 
-def _with_renamed(document: Object, new: Mapping[str, str]) -> Object:
+def _with_renamed_ids(document: Object, new: Mapping[str, str]) -> Object:
     """Return a loadout with renamed sockets; cursors that are named after these sockets are renamed too (R13)."""
     facts = parse_loadout("", document, {})
     cursors = {}
@@ -276,9 +276,9 @@ def _with_renamed(document: Object, new: Mapping[str, str]) -> Object:
     return renamed_at(with_renamed_sockets(document, new), [("sockets", "*", "advance", "cursor")], cursors)
 
 
-def _lowered(position: JSON) -> JSON:
+def _moved_down(position: JSON) -> JSON:
     y = as_object(position).get("y")
-    return {**position, "y": y + _ROWS_BELOW} if is_number(y) else position
+    return {**position, "y": y + _COPY_ROW_OFFSET} if is_number(y) else position
 
 
 def new_sockets(before: Object, after: Object) -> list[str]:

@@ -68,7 +68,7 @@ def _two_lists(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "cursor-for-each")
-def _cursor_for_each(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
+def _cursor_per_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An iterator without a cursor in a loop with several members: each member keeps its own position."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
@@ -129,7 +129,7 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "budget-on-advance")
-def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
+def _retry_limit_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A `maxTraversals` of an edge that is also taken when the loop advances to the next item."""
     for id_, when in advances_of(facts, loop).items():
         for edge in facts.sockets[id_].edges:
@@ -140,7 +140,7 @@ def _budget_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 @rule(EDGE_RULES, "loop", "idle-route")
-def _idle_route(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
+def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """An exit that is never taken."""
     advances = advances_of(facts, loop)
     for exit_ in loop.exits if loop.iterates else ():
@@ -181,7 +181,7 @@ def _ends_early(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(EDGE_RULES, "loop", "exhausted-unmatched")
 def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that may finish the last item with a result that no exit matches (R16)."""
-    missing = {id_: _unmatched(facts, id_, when) for id_, when in advances_of(facts, loop).items()}
+    missing = {id_: _unmatched_results(facts, id_, when) for id_, when in advances_of(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
     summary = " and ".join(f"{id_} {when}" for id_, when in results)
     ends = [do("add_exit", loop.id, id_, when, END) for id_, when in results]
@@ -207,8 +207,8 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
         return
     source = exits[0].raw.get("from")
     when = advances_of(facts, loop).get(str(source), "satisfied")
-    never = " and ".join(dict.fromkeys(following))
-    message = f"if the list is empty, the cast ends as complete and never visits {never}"
+    skipped_sockets = " and ".join(dict.fromkeys(following))
+    message = f"if the list is empty, the cast ends as complete and never visits {skipped_sockets}"
     advice = f'write "advance": {{"when": "{when}"}} on {source!r}, and add an always exit from {source!r}'
     yield Hint(f"loops.{loop.id}.exits", message, advice, _add_empty_exit(facts, loop))
 
@@ -230,15 +230,15 @@ def _add_empty_exit(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 @rule(EDGE_RULES, "loadout", "lone-guard")
 def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
     """A socket whose edges match only one verdict, so that the other verdict ends the cast (R3)."""
-    moved: dict[str, set[Condition]] = {}
+    advance_results: dict[str, set[Condition]] = {}
     for loop in facts.loops:
         for id_, result in advances_of(facts, loop).items():
-            moved.setdefault(id_, set()).add(result)
+            advance_results.setdefault(id_, set()).add(result)
     for id_, socket in facts.sockets.items():
         if not socket.targets or id_ in facts.texts:
             continue
         missing = unmatched_verdicts({edge.when for edge in socket.edges if edge.when is not None})
-        if len(missing) == 1 and missing[0] not in moved.get(id_, ()):
+        if len(missing) == 1 and missing[0] not in advance_results.get(id_, ()):
             yield Hint(
                 f"{id_}.edges",
                 f"no edge of {id_!r} matches {missing[0]}, so this result ends the cast as complete",
@@ -252,7 +252,7 @@ def _overlap(edge: Condition | None, advance: Condition) -> bool:
     return edge is not None and condition_spec(edge).overlaps(condition_spec(advance))
 
 
-def _unmatched(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition]:
+def _unmatched_results(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition]:
     """Return the results for which no exit of a member matches, although the member can exhaust the list (R16)."""
     loops = [loop for loop in facts.loops if id_ in loop.members]
     if not any(loop.raw.get("exits") for loop in loops) or any(loop.legacy is not None for loop in loops):
@@ -332,15 +332,15 @@ def _possible_results(facts: LoadoutFacts, socket: SocketFacts) -> list[Result]:
 
 
 @rule(EDGE_RULES, "loadout", "no-way-out")
-def _no_way_out(facts: LoadoutFacts) -> Iterator[Hint]:
+def _cycle_without_end(facts: LoadoutFacts) -> Iterator[Hint]:
     """A cycle of sockets from which no path leads to the end."""
     targets = targets_of(facts)
     cycles, sources = cycles_in(targets), reversed_edges(targets)
     if not cycles:
         return
     ending_sockets = reachable_from([id_ for id_, s in facts.sockets.items() if _can_end(facts, s)], sources)
-    stuck = reachable_sockets(facts, targets) - ending_sockets
-    stuck_cycles = [id_ for id_ in facts.sockets if id_ in cycles and id_ in stuck]
+    cannot_end = reachable_sockets(facts, targets) - ending_sockets
+    stuck_cycles = [id_ for id_ in facts.sockets if id_ in cycles and id_ in cannot_end]
     if stuck_cycles:
         names = ", ".join(map(repr, stuck_cycles[:_MAX_NAMES])) + (", …" if len(stuck_cycles) > _MAX_NAMES else "")
         message = f"no path leads from {names} to the end, so a cast repeats these sockets until it reaches the limit of an edge, and fails"

@@ -26,7 +26,7 @@ REFERENCE_RULES: Final[list[HintRule]] = []
 REFUSED: Final = "pi-materia-refuses"
 DIFFERENT: Final = "pi-materia-differs"
 _CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
-_SCRIPTS: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
+_SCRIPT_PREFIXES: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
 """Prefixes of the names of the reference engine's scripts."""
 _IGNORED: Final = {
     "handoff": "R74",
@@ -72,7 +72,7 @@ def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
         message = f"pi-materia refuses every config with the script name {name!r} (R25)"
         advice = f"write {name.removesuffix('.py')}.mjs, which runs the same script in this engine"
         yield Hint(f"materia.{id_}.script.name", message, advice)
-    elif isinstance(name, str) and not name.startswith(_SCRIPTS):
+    elif isinstance(name, str) and not name.startswith(_SCRIPT_PREFIXES):
         message = f"pi-materia has no script {name!r}, so a cast fails at this materia (R25)"
         yield Hint(f"materia.{id_}.script.name", message, "use a command, or a script that both engines have")
     if isinstance(tools, list):

@@ -145,7 +145,7 @@ def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 
 @rule(SOCKET_RULES, "socket", "told-nothing")
-def _uninformed_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
+def _agent_without_context(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent with `castContext: none` whose prompt has no variables (R50)."""
     if socket.is_utility or not isinstance(socket.materia.raw.get("prompt"), str):
         return
@@ -194,7 +194,7 @@ def _unused_materia(document: Object) -> Iterator[Hint]:
             yield Hint(f"materia.{id_}", f"no loadout uses the materia {id_!r}", "place or remove the materia")
 
 
-_FOREIGN: Final = OwnProtocol("", includes_assignment=True)
+_FOREIGN_PROTOCOL: Final = OwnProtocol("", includes_assignment=True)
 """Placeholder for a protocol of another package, whose properties are unknown."""
 _TASK_PROTOCOLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.items() if own.includes_assignment)
 
@@ -241,7 +241,7 @@ def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]
 def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
     """Yield the fields of an agent's socket that have no effect, each with the reason and advice."""
     raw, id_, text = socket.raw, socket.id, socket.id in facts.texts
-    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
+    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
     if as_object(raw.get("assignment")) and not own.includes_assignment:
         advice = f'write "handoff": {_TASK_PROTOCOLS}, or write the task into the prompt'
         yield "assignment", f"the protocol {name} does not include the assignment in the prompt", advice
@@ -269,7 +269,7 @@ def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "socket", "not-finalized")
 def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An agent that works and writes its envelope in the same turn, without `finalize`."""
-    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
+    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
     if socket.is_utility or socket.id in facts.texts or not own.in_separate_turn:
         return
     if "finalize" not in socket.raw and socket.materia.raw.get("multiTurn") is not True:
@@ -281,14 +281,14 @@ def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 @rule(SOCKET_RULES, "socket", "not-in-protocol")
 def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
     """An assignment from a field that the agent is not asked for."""
-    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN)
+    name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
     if socket.is_utility or socket.id in facts.texts:
         return
     for path, _, source in socket.assignments:
         if not isinstance(source, str) or not source.startswith("$") or source == "$":
             continue
         top_field = first_field(source)
-        if top_field is None and own is not _FOREIGN:
+        if top_field is None and own is not _FOREIGN_PROTOCOL:
             message = f"{brief(source)} does not begin with a field, so the agent is not asked for a field"
             yield Hint(path, message, "begin the source with a field, such as $.plan or $.plan..name")
         elif own.fields is None:
@@ -366,7 +366,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
     if not isinstance(entry, str) or entry not in facts.sockets:
         return
     targets = _targets(facts)
-    write_anything, by_name = _writers(facts)
+    any_path_writers, by_name = _writers(facts)
     known = _ENGINE_NAMES | {split_path(alias)[0] for alias in _aliases(facts)}
     writers_of: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
     before: dict[str, dict[str, str | None]] = {}
@@ -377,7 +377,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
                 continue
             if read.path not in writers_of:
                 paths_with_name = by_name.get(read.path[0], ())
-                writers = write_anything | {writer for writer, path in paths_with_name if _overlap(read.path, path)}
+                writers = any_path_writers | {writer for writer, path in paths_with_name if _overlap(read.path, path)}
                 writers_of[read.path] = writers, _reachable_without(entry, targets, writers)
             writers, arrived_from = writers_of[read.path]
             if id_ not in arrived_from or (read.shared and not writers and _placed_elsewhere(facts, socket)):
@@ -387,7 +387,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
             if writers and not (writers - {id_}) & before[id_].keys():
                 continue  # written only after this socket, for its next visit, such as a critic's feedback
             reported.add((read.reader_path, read.path))
-            yield _unwritten(read, writers - {id_}, list(_route_back(arrived_from, id_))[::-1])
+            yield _unwritten_hint(read, writers - {id_}, list(_route_back(arrived_from, id_))[::-1])
 
 
 def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
@@ -400,7 +400,7 @@ def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
     return False
 
 
-def _unwritten(read: _StateRead, others: set[str], route: list[str]) -> Hint:
+def _unwritten_hint(read: _StateRead, others: set[str], route: list[str]) -> Hint:
     when = f"on the path {' → '.join(route)}" if others else "on any path"
     advice = "assign the value on a socket before this one, or correct the name"
     if others:
@@ -413,7 +413,7 @@ def _unwritten(read: _StateRead, others: set[str], route: list[str]) -> Hint:
 
 def _reads(socket: SocketFacts) -> Iterator[_StateRead]:
     for name in socket.materia.variables:
-        if (path := _path_read(name)) is not None:
+        if (path := _state_path_read(name)) is not None:
             yield _StateRead(
                 f"materia.{socket.materia.id}.prompt",
                 path,
@@ -421,17 +421,17 @@ def _reads(socket: SocketFacts) -> Iterator[_StateRead]:
                 shared=True,
             )
     for where, _, source in socket.assignments:
-        if isinstance(source, str) and not source.startswith("$") and (path := _path_read(source)) is not None:
+        if isinstance(source, str) and not source.startswith("$") and (path := _state_path_read(source)) is not None:
             yield _StateRead(where, path, "nothing is assigned")
     iterator = socket.iterator
-    if iterator and iterator.items and (path := _path_read(iterator.items)) is not None:
+    if iterator and iterator.items and (path := _state_path_read(iterator.items)) is not None:
         where = f"{socket.id}.foreach.items" if iterator.loop is None else f"loops.{iterator.loop}"
         loop = next((loop for loop in socket.loops if loop.id == iterator.loop), None)
         if loop is None or loop.members[0] == socket.id:
             yield _StateRead(where, path, "the list is empty")
 
 
-def _path_read(name: str) -> StatePath | None:
+def _state_path_read(name: str) -> StatePath | None:
     """Return the state path that a variable or source reads; None if the name does not refer to the state."""
     segments = tuple(split_path(name))
     if segments[:1] == ("state",):
@@ -455,12 +455,12 @@ def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str
 
     The paths are grouped by their first segment, each with the socket that writes the path.
     """
-    write_anything: set[str] = set()
+    any_path_writers: set[str] = set()
     by_name: dict[str, list[tuple[str, StatePath]]] = {}
     for id_, socket in facts.sockets.items():
         json = id_ not in facts.texts
         if json and socket.is_utility:
-            write_anything.add(id_)
+            any_path_writers.add(id_)
             continue
         paths = {tuple(split_path(target)) for _, target, _ in socket.assignments}
         if socket.materia.parallel:
@@ -468,7 +468,7 @@ def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str
         for path in paths | (_CANONICAL_PATHS if json else frozenset()):
             if path:
                 by_name.setdefault(path[0], []).append((id_, path))
-    return write_anything, by_name
+    return any_path_writers, by_name
 
 
 def _overlap(path: StatePath, written: StatePath) -> bool:
