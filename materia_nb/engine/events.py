@@ -23,10 +23,7 @@ VERSION: Final = 2
 """Format version of the events in a journal (R43)."""
 
 About: TypeAlias = Mapping[str, JSON]
-"""The fields that identify a visit: ``socket``, ``materia``, ``materiaLabel``.
-
-Inside an item also ``itemKey``, ``itemLabel`` and ``itemLabelShort``.
-"""
+"""Fields of a visit: ``socket``, ``materia``, ``materiaLabel``, and inside items ``itemKey`` and two item labels."""
 
 LaneEnd: TypeAlias = Literal["accepted", "failed", "interrupted"]
 
