@@ -333,4 +333,4 @@ def test_invalid_agent_is_refused_with_one_clear_error(tmp_path):
     bench.load(h.loop_config())
     with pytest.raises(MateriaError, match="A value of type int is not an agent") as caught:
         bench.agent("Build", 42)
-    assert "give a function" in caught.value.hint
+    assert "use a function" in caught.value.hint
