@@ -289,7 +289,7 @@ class Edits:
             self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **limits))
 
     def budget_in_words(self, text: str) -> None:
-        """Change one limit of the budget; ``none`` removes all limits. For the format see :func:`budget_limit`.
+        """Change one limit of the budget, written such as ``2.50 USD`` or ``60 seconds``; ``none`` removes all limits.
 
         Raises:
             MateriaError: the text is not a limit (``bad_budget``).
