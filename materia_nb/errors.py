@@ -403,7 +403,7 @@ def outgoing_line(text: object) -> str:
 
 
 def outgoing_traceback(error: BaseException) -> str:
-    """Return the traceback of an exception and its causes as :func:`outgoing` text."""
+    """Return the traceback of an exception and its causes as text without keys, see :func:`outgoing`."""
     return outgoing("".join(format_exception(error)).rstrip())
 
 

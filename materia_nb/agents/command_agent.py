@@ -373,7 +373,7 @@ _HINTS: Final = {
     "agent_not_started": "install it; %materia doctor lists the known programs that are installed",
     "agent_timeout": "increase timeout_s of the agent",
 }
-"""Hints for failures of a program, by kind of the failure."""
+"""Hints for program failures, by kind of failure."""
 
 
 def _json_at_end(stderr: str) -> str:
@@ -428,7 +428,7 @@ def _nearest_level(thinking: str | None, levels: Sequence[str]) -> str | None:
 
 
 class ScopeOptions(NamedTuple):
-    """Arguments and environment variables that limit a program to a scope of tools."""
+    """Arguments and environment variables that restrict a program to the tools in its scope."""
 
     args: Sequence[str] = ()
     env: Mapping[str, str] = {}

@@ -67,7 +67,7 @@ _WITH_FINISH_REASON: Final = frozenset(
 )
 """Model classes of pydantic-ai whose streams end with a finish reason if they are complete."""
 _UNKNOWN_USAGE: Final = (ai.ModelTimeoutError, ai.ModelRequestTimeout, AgentError, KeyboardInterrupt)
-"""Errors after which the number of tokens that the provider charges is unknown, even if no answer has begun (R56)."""
+"""Errors after which it is unknown how many tokens the provider charges for, even if no answer has begun (R56)."""
 
 
 class StreamCutOff(Exception):

@@ -385,7 +385,7 @@ class Attempts(Shown, Sequence[Attempt]):
                 raise MateriaError(
                     "The turn is no longer waiting with the same prompt.",
                     where=self.socket,
-                    hint="make new attempts, pin the answer, or go back to the step before",
+                    hint="try again, pin the answer, or go back to the previous step",
                     kind="gone_on",
                 )
             if runner.session.state.status == "ready":

@@ -125,7 +125,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def agents(self) -> AgentTable:
-        """The agents of the cast: ``cast.agents.set("Write", function)``."""
+        """The agents of the cast; for example, ``cast.agents.set("Write", function)`` sets one."""
         return self.runner.agents
 
     # -- inspecting ---------------------------------------------------------------------

@@ -148,7 +148,7 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
 
 
 def folders_asked(cast: Snapshot) -> list[str]:
-    """Return the outside directories that a cast asks approval for, as arguments of ``allow`` (P8)."""
+    """Return the directories outside the project for which a cast requests approval, as arguments of ``allow`` (P8)."""
     base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
     asks = [
         engine

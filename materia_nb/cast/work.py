@@ -104,7 +104,7 @@ def over(session: Session) -> MateriaError:
 
 
 class Job(NamedTuple):
-    """A task of a visit.
+    """A unit of work for a visit.
 
     Call ``run`` in any thread, then pass its result to ``take`` while you hold the lock of the cast. ``take`` returns
     True if the cast or lane may continue. ``drop`` discards the reports of an unused task. ``at_once`` is True if the

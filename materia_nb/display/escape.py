@@ -398,7 +398,7 @@ def html_panel(title: str, body: object) -> Html:
 
 
 def html_link(href: str, text: str) -> Html:
-    """Return a link to an address made by this package."""
+    """Return an HTML link to ``href``, an address that this package generated."""
     return Html(f'<a href="{esc(href)}"><bdi>{esc(clip(text, _MAX_CELL_CHARS))}</bdi></a>')
 
 

@@ -225,7 +225,7 @@ def _layout_below_the_fold(
     folded: frozenset[str],
     levels: Sequence[Level],
 ) -> GraphLayout:
-    """Return the layout of a graph that is too large for ``room``: as wide as the room, or the smallest readable width."""
+    """Return the layout of a graph that does not fit into ``room``: as wide as the room, but at least as wide as is readable."""
     is_large = len(graph.sockets) > _LARGE_GRAPH
     small_levels: Sequence[Level] = () if is_large else [level for level in levels if level < 3]
     variants: list[tuple[Direction, Level]] = [(directions[0], 1 if is_large and 1 in levels else 2)]
@@ -479,7 +479,7 @@ class _LayoutBuilder:
         return abs(source.cx - target.cx) + abs(source.cy - target.cy)
 
     def _loops_at(self, link: Link) -> frozenset[str]:
-        """Return the loops around the ends of a line, through which the line may run."""
+        """Return the loops that contain an end of a line; the line may cross these loops."""
         ends = (link.source, link.target)
         return frozenset(loop.id for loop in self.graph.loops.values() if not set(loop.sockets).isdisjoint(ends))
 

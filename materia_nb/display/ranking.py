@@ -1,7 +1,6 @@
 """Automatic placement of cards: rank by rank along the flow, each loop as a block, long flows in several bands.
 
-A grid position counts cards including their gaps: first along the flow, then across, as in the ``layout`` of a loadout. The
-same positions serve a flow to the right and, swapped, a flow down.
+A grid position counts cards including their gaps: first along the flow, then across, as in the ``layout`` of a loadout. The same positions are used for a flow to the right and, swapped, for a flow down.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ def _complete_json(value: JSON, indent: str, room: int) -> str | None:
 
 
 def _shortened_json(value: JSON, indent: str, room: int) -> str:
-    """Return the part of a long value that fits into ``room``, as valid JSON; "" if not even a note fits."""
+    """Shorten a value to at most ``room`` characters of valid JSON, with a note; return "" if not even the note fits."""
     if isinstance(value, str):
         return _short_string(value, room)
     if not isinstance(value, (dict, list)):

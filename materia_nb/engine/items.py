@@ -136,7 +136,7 @@ def _variable(name: str) -> Source:
 
 
 def template_text(value: JSON) -> str:
-    """Return the text that a template inserts for a value: a text unchanged, "" for null, any other value as JSON."""
+    """Return the text that a template inserts for a value: a string unchanged, "" for null, and any other value as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None or value is MISSING else _pretty(value)

@@ -285,7 +285,7 @@ def decision_of(
     *,
     result: Result | None = None,
 ) -> Decision:
-    """Return the decision after a visit that takes no edge or exit; ``result`` replaces the result of the reading."""
+    """Return the decision after a visit that takes no edge or exit; ``result`` overrides the result that was read from the output."""
     known_reading = reading or NO_READING
     step = 0 if visit is None else visit.step
     if result is None:

@@ -203,7 +203,7 @@ def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def is_approval_id(value: JSON) -> bool:
-    """Return True for ``P-`` and 32 hexadecimal digits."""
+    """Return True if the value is ``P-`` followed by 32 hexadecimal digits."""
     return isinstance(value, str) and _APPROVAL_ID.fullmatch(value) is not None
 
 

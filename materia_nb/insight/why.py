@@ -20,7 +20,7 @@ from materia_nb.loadout.vocabulary import YES_OR_NO, Result, condition_spec
 from materia_nb.registry import mimebundle_from_view
 
 THINKING_HEADING: Final = "The agent's thinking"
-"""The heading above an agent's thinking in explanations. Only people see thinking (R49)."""
+"""The heading above an agent's thinking in explanations. Thinking is shown only to people, never to agents (R49)."""
 
 _MAX_THINKING_CHARS: Final = 600
 _MAX_REASON_CHARS: Final = 400

@@ -326,7 +326,7 @@ def judge_answers(
         seed: the seed that is recorded with the answers.
         hints: the hints for wrong answers, by question.
         questions: as for :func:`check`.
-        graph: the loadout of the questions. An answer may name a materia instead of its socket.
+        graph: the loadout that the questions are about. An answer may name a materia instead of its socket.
     """
     right = missing = 0
     lines = list[str]()
@@ -470,7 +470,7 @@ class Numbers(Shown):
         """Check the answers to the questions of the lesson; see :func:`materia_nb.lessons.check`.
 
         Args:
-            graph: the loadout of the questions. An answer may name a materia instead of its socket.
+            graph: the loadout that the questions are about. An answer may name a materia instead of its socket.
             questions: as for :func:`materia_nb.lessons.check`.
         """
         self._graph, self._truths = graph, {name: right_answer(row) for name, row in questions.items()}

@@ -277,7 +277,7 @@ def _empty_choice_label(row: FieldRow, schema: Mapping[str, Any]) -> str:
 
 
 def _parse_input(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    """Return the JSON value of a text typed into a form field; raises MateriaError if the value is not allowed."""
+    """Parse the text of a form field and return its JSON value; raises MateriaError if the value is not allowed."""
     text, label = typed.strip(), row.label or row.field
     if input_ == "prose":
         return typed

@@ -139,7 +139,7 @@ class Journal:
         last line without a line break gets its line break.
         """
         if contents.lacks_line_break:
-            with disk(self.path, "add the line break to the last line of the journal"):
+            with disk(self.path, "add the missing line break at the end of the journal"):
                 write_all(self._handle, b"\n")
                 self.mark = self.mark._replace(size=self.mark.size + 1)
         if not contents.torn:

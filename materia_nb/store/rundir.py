@@ -193,7 +193,7 @@ def new_run_dir(root: Path) -> Path:
 
 
 _ORDER: Final = "order.txt"
-"""The ids of casts in the order in which they were started or continued, one per line."""
+"""Name of the file that lists cast ids in the order in which the casts were started or continued, one per line."""
 
 
 def record_latest(run_dir: Path) -> None:

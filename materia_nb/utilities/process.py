@@ -39,7 +39,7 @@ _in_place_lock: Final = threading.RLock()
 
 
 MAX_CAPTURED: Final = 1_048_576
-"""Maximum number of bytes captured of stdout, and of stderr (R23)."""
+"""Maximum number of bytes captured from each of stdout and stderr (R23)."""
 
 
 class Capture(NamedTuple):

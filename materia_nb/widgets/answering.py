@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _DRAFT_CHARS: Final = 4_000
 _MAX_OUTPUT: Final = 20_000
-"""Maximum length of an output that is sent for correction, in characters; the page requests a longer output."""
+"""Maximum length of an output that is sent for correction, in characters; the page fetches longer outputs on demand."""
 _MAX_EXCERPT: Final = 1_500
 _FILE_NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
 """Pattern of a possible file name, quoted or not, as in ``front/blocks.js``."""
@@ -134,7 +134,7 @@ def _approval_reason(now: Snapshot) -> str:
 
 
 def _hold_state(now: Snapshot) -> dict[str, Any]:
-    """Return the reason why a cast is held, the exact command if there is one, and the possible decisions."""
+    """Return why the cast is on hold, the exact command that awaits approval, if any, and the possible decisions."""
     hold = now.held
     assert hold is not None and now.engine.at is not None  # noqa: S101, PT018 - it is held
     name = now.names[now.engine.at.socket]

@@ -240,7 +240,7 @@ class Panel(Shown):
     # -- being displayed, and ending ------------------------------------------------------
 
     def show_widgets(self, fallback_text: str = GONE) -> None:
-        """Display the widgets as an output that is hidden without a kernel; the caller displays the static replacement.
+        """Display the widgets in an output that is hidden when no kernel runs; the caller displays the static fallback.
 
         Args:
             fallback_text: replacement text for viewers that cannot draw widgets.

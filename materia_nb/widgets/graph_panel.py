@@ -350,7 +350,7 @@ class GraphPanel(Panel):
         return _Moment(self.cast.now, past=False, working=working)
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the graph as text, and its static picture, at the shown moment."""
+        """Return the graph at the shown moment, as text and as a static picture."""
         marks = self.marks
         return graph_text(self.graph, marks), graph_svg(self.graph, marks)
 

@@ -153,7 +153,7 @@ def _item_blocks(step: StepRecord) -> list[Block]:
 
 
 def prompt_content(title: str, prompt: Prompt, key: str, *, edit: bool) -> dict[str, Any]:
-    """Return the content of a prompt tab; editable texts are unchanged, other texts are made safe to display."""
+    """Return the content of a prompt tab; editable text is returned unchanged, other text is made safe to display."""
     names = [part.name for part in prompt.parts]
     first = names.index("task") if "task" in names else 0
     layers = [
@@ -317,7 +317,7 @@ class _Tabs:
         return prompt_content(title, prompt, f"{cast.id} {len(cast.steps)} {socket}", edit=edit)
 
     def tree(self) -> dict[str, Any]:
-        """Return the content of the state tab as plain data, because the state may have thousands of values."""
+        """Return the content of the state tab as plain data instead of widgets, because the state may contain thousands of values."""
         snapshot = self.snapshot
         return {
             "is": "state",

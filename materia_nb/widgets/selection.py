@@ -345,7 +345,7 @@ class Inspector:
         unseen = "" if rows else ": it was not checked"
         return [
             Heading(f"Last time: {why.title}"),
-            Line("This line was taken.", "good") if was_taken else Line(f"This line was not taken{unseen}."),
+            Line("This edge was taken.", "good") if was_taken else Line(f"This line was not taken{unseen}."),
             *([Table(EDGE_COLUMNS, rows)] if rows else ()),
             *lines(why.lines),
         ]

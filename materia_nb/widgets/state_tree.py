@@ -77,7 +77,7 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
 
 
 def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
-    """Return the differences of two states as a tree; an item with several names is shown once."""
+    """Return the differences between two states as a tree; an item with several names is shown once."""
     folded = {name for data in (before, after) for others in aliases(data).values() for name in others}
     kept_before, kept_after = (
         {name: value for name, value in data.items() if name not in folded} for data in (before, after)

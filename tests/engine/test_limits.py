@@ -299,7 +299,7 @@ def test_exit_taken_outside_items_is_limited():
     assert recovery.raise_limit(rules, state).state.next == "A"
 
 
-def test_r18_message_names_every_socket_of_the_cycle_including_other_lists():
+def test_r18_message_names_every_socket_of_the_cycle_including_those_of_other_lists():
     sockets = {
         "Rows": at("U", edge("A")),
         "A": at("P", edge("B"), foreach={"items": "state.rows"}),

@@ -477,7 +477,7 @@ def hints(document):
     return [(one.code, one.source) for one in check_config(document).hints if "castContext" in one.source]
 
 
-def test_invalid_cast_context_is_a_problem_in_every_position():
+def test_invalid_cast_context_is_reported_in_every_position():
     document = chain(castContext="all")
     document["loadouts"]["T"]["castContext"] = {"stat": True}
     document["loadouts"]["T"]["sockets"]["Ask"]["castContext"] = {"handoffs": "many"}

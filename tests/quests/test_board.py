@@ -131,7 +131,7 @@ OUTSIDE = {
         (b"[" * 100_000, "not JSON"),
     ],
 )
-def test_damaged_board_is_one_clear_error_and_not_overwritten(board, content, messages):
+def test_damaged_board_raises_one_clear_error_and_is_not_overwritten(board, content, messages):
     board.path.parent.mkdir(parents=True)
     content = content if isinstance(content, bytes) else content.encode()
     board.path.write_bytes(content)

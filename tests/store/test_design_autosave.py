@@ -215,7 +215,7 @@ def test_five_newest_autosaves_of_a_loadout_are_kept(project):
     assert wb.loadouts.drafts("Other") == ()
 
 
-def test_design_saved_into_a_notebook_survives_the_kernel(project):
+def test_design_saved_in_a_notebook_survives_a_kernel_restart(project):
     wb = Workbench(project)
     design = wb.design("Hojo-Consult")
     design.set_loadout("label", "mine")

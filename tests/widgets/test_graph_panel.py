@@ -655,17 +655,17 @@ def test_edge_explains_why_it_was_taken(project: Path, timers: list[Timer]):
     assert "This line was not taken." in details(panel)
     assert "the output sets satisfied: false; satisfied needs satisfied: true" in details(panel)
     panel.select("edge", "edge:1:Socket-3")
-    assert "This line was taken." in details(panel)
+    assert "This edge was taken." in details(panel)
     assert "3 times for the current item; used 1" in details(panel)
     panel.select("exit", "loop-exit:L:e")
     assert "This line was not taken: it was not checked." in details(panel)
     cast.run()
     panel.refresh()
-    assert "This line was taken." in details(panel)
+    assert "This edge was taken." in details(panel)
     panel.select("edge", "edge:1:Socket-3")
     assert "This line was not taken: it was not checked." in details(panel)
     panel.select("edge", "implied:Socket-4")
-    assert "This line was taken." in details(panel)
+    assert "This edge was taken." in details(panel)
 
 
 def test_edge_shows_its_use_for_the_current_item(project: Path, timers: list[Timer]):

@@ -46,7 +46,7 @@ def test_edges_show_the_last_decision(cast):
     ):
         blocks = inspector.about(kind, key)
         assert [(row[0], row[3]) for one in blocks if isinstance(one, Table) for row in one.rows] == [(name, taken)]
-        assert ("This line was taken." in blocks_as_text(blocks)) == (taken == "yes")
+        assert ("This edge was taken." in blocks_as_text(blocks)) == (taken == "yes")
 
 
 def test_loop_shows_list_and_cursor():
@@ -123,7 +123,7 @@ def test_edge_limits_are_shown_with_usage_or_as_configured(checking):
     assert "No step has left this socket yet." in blocks_as_text(told.about("edge", "implied:Socket-4"))
     assert "Last time" not in blocks_as_text(bare.about("edge", "implied:Socket-4"))
     left = blocks_as_text(told.about("edge", "edge:1:Socket-3"))
-    assert "This line was taken." in left
+    assert "This edge was taken." in left
 
 
 def test_utility_without_a_cast_shows_its_command_and_accepted_output():

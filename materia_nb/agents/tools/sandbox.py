@@ -58,7 +58,7 @@ class Workspace:
             raise Refused("The cast was stopped.")
 
     def parts(self, path: str) -> list[str]:
-        """Return the names of a path relative to the project; an absolute path must begin with the project.
+        """Return the components of a path relative to the project directory; an absolute path must be inside it.
 
         Raises:
             Refused: an absolute path begins elsewhere.
@@ -249,7 +249,7 @@ class _PathWalker:
             self._remove(name)
 
     def _remove(self, name: str) -> None:
-        """Remove a created directory that is not needed, unless it is no longer empty."""
+        """Remove a directory that was created but is not needed, if it is still empty."""
         with suppress(OSError):
             os.rmdir(name, dir_fd=self._handles[-1])
 

@@ -127,7 +127,7 @@ def design_error(message: str, where: str, hint: str) -> MateriaError:
 
 
 def exact(value: JSON) -> str:
-    """Return a text for exact comparison: two values have the same text only if types and key order are equal too."""
+    """Return a string for exact comparison: equal strings mean equal values, types and key order."""
     return json.dumps(value, ensure_ascii=True)
 
 

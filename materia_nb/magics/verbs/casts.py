@@ -283,8 +283,8 @@ def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None =
     """Start a cast of several loadouts and materia, one after another. Continue it with step or run.
 
     Args:
-        parts: loadouts and materia in order; loadout:NAME or materia:NAME if both have the name
-        request: the request; or in the cell
+        parts: loadouts and materia in order; write loadout:NAME or materia:NAME if the name is ambiguous
+        request: the request; may be given in the cell instead
         from_: an earlier cast; its context is stored as previous in the state
     """
     request = call.request(request)

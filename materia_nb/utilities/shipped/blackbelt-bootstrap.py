@@ -92,7 +92,7 @@ def prepare(project: str, state: dict[str, Any]) -> None:
 
 
 def init(project: str) -> None:
-    """Create a jj repository that is not colocated with Git. Older jj versions do so without an option."""
+    """Create a jj repository that is not colocated with Git. Older versions of jj do this by default and have no such option."""
     try:
         jj(project, "git", "init", "--no-colocate")
     except Failed as error:
