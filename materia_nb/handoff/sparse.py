@@ -104,7 +104,11 @@ def _export_issues(exports: JSON) -> Iterator[Issue]:
         size = len(compact(export).encode(errors="replace"))
         total += size
         if not isinstance(export, dict) or export.keys() != {"producer", "value"}:
-            yield Issue(f"{path}.{name}", "An export must have exactly two fields: producer and value.", "write these two fields")
+            yield Issue(
+                f"{path}.{name}",
+                "An export must have exactly two fields: producer and value.",
+                "write these two fields",
+            )
         elif not is_text(export["producer"]):
             yield Issue(f"{path}.{name}.producer", "The producer must be a non-blank text.", "name it")
         if size > MAX_EXPORT_BYTES:

@@ -500,12 +500,10 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | No
 
 def _ask_for_exits(session: DesignState, edges: list[str], message: Values) -> None:
     several = len(edges) > 1
-    question = (
-        f"{', '.join(edges)} {'lead' if several else 'leads'} out of the loop. "
-        "An exit is taken after the last item, but an edge is taken immediately."
-    )
-    is_exit = "Convert to exits" if several else "Convert to an exit", {**message, "exits": True}
-    is_edge = "Keep as edges" if several else "Keep as an edge", {**message, "exits": False}
+    verb = "lead" if several else "leads"
+    question = f"{', '.join(edges)} {verb} out of the loop. Exits are taken after the last item, edges immediately."
+    is_exit = "Make exits" if several else "Make an exit", {**message, "exits": True}
+    is_edge = "Keep the edges" if several else "Keep the edge", {**message, "exits": False}
     session.question = DesignQuestion(question, (is_exit, is_edge))
 
 

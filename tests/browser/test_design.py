@@ -234,7 +234,7 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
             })"""
         )
     assert violations(lab, "an exit is asked about") == []
-    designer.press("Convert to an exit")
+    designer.press("Make an exit")
     designer.wait_for_text("created loop")
 
     _by_finger_and_by_keys_in_a_narrow_surface(designer)

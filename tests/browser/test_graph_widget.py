@@ -165,7 +165,7 @@ def test_graph_with_a_loop_is_drawn_in_both_themes_and_without_a_kernel(cast: La
     assert cast.cell(2).locator(".jp-OutputArea-output .mnb-panel").count() == 1
     for record in (".jp-RenderedSVG", ".mnb-record"):
         expect(cast.cell(2).locator(record), "where there are widgets, they are what is drawn").to_be_hidden()
-    picture = Picture(cast)
+    picture = Picture(cast, cell=2)
     assert picture.ask("cy.nodes('.socket').length") == 6
     assert picture.ask("cy.edges('.exit').length") == 2
     assert picture.ask("cy.nodes('.loop').length") == 1
@@ -222,7 +222,7 @@ def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
 
 
 def test_graph_fills_a_resized_canvas(cast: Lab):
-    picture = Picture(cast)
+    picture = Picture(cast, cell=2)
     assert picture.ask(IS_VISIBLE)
     for width in (900, 1250):
         cast.page.set_viewport_size({"width": width, "height": 900})
@@ -252,7 +252,7 @@ def test_graph_fills_a_resized_canvas(cast: Lab):
 
 def test_click_selects_the_element_under_the_mouse_after_scrolling(cast: Lab):
     cast.run_cell(3)
-    picture = Picture(cast)
+    picture = Picture(cast, cell=2)
     picture.click("n:Socket-3")
     picture.wait_for_class("n:Socket-3", "selected")
     picture.click("e:edge:1:Socket-3")
@@ -312,7 +312,7 @@ def test_a_small_card_is_not_hidden_by_its_handle(lab: Lab):
 def test_graph_can_be_used_by_keyboard(cast: Lab):
     cast.set_source(5, "panel.turn('down')")
     cast.run_cell(5)
-    picture = Picture(cast)
+    picture = Picture(cast, cell=2)
     picture.wait_until(
         "cy.getElementById('n:Socket-2').position('y') > cy.getElementById('n:Socket-1').position('y') + 60"
     )
@@ -346,7 +346,7 @@ def test_graph_can_be_used_by_keyboard(cast: Lab):
 def test_context_menu_and_labels_can_be_used(cast: Lab):
     cast.set_source(5, "heard = []; end = panel.on_gesture(heard.append)")
     cast.run_cell(5)
-    picture = Picture(cast)
+    picture = Picture(cast, cell=2)
     menu = cast.cell(2).get_by_role("menu")
     picture.click("n:Socket-3", button="right")
     menu.wait_for()
@@ -410,7 +410,7 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
     )
     lab.run_all()
     no_error(lab, 0, 1, 2, 3)
-    picture, mouse = Picture(lab), lab.page.mouse
+    picture, mouse = Picture(lab, cell=2), lab.page.mouse
 
     def heard(last: str) -> list[dict[str, Any]]:
         """Return the gestures since the last call, up to one of kind ``last``, which may arrive late."""
@@ -508,7 +508,7 @@ def test_two_displays_follow_steps_of_another_cell(cast: Lab):
 
 @both_kernels
 def test_graph_follows_blocking_and_interrupted_cells(cast: Lab):
-    picture = Picture(cast)
+    picture = Picture(cast, cell=2)
     cast.set_source(5, "cast.agents.set('Build', slow); cast.run(steps=2)")
     cast.start_cell(5)
     picture.wait_for_class("n:Socket-2", "waiting")
@@ -527,11 +527,11 @@ def test_graph_follows_blocking_and_interrupted_cells(cast: Lab):
 @both_kernels
 def test_graph_is_drawn_again_after_a_reload(cast: Lab):
     cast.run_cell(3)
-    Picture(cast).click("n:Socket-2")
-    Picture(cast).wait_for_class("n:Socket-2", "selected")
+    Picture(cast, cell=2).click("n:Socket-2")
+    Picture(cast, cell=2).wait_for_class("n:Socket-2", "selected")
     cast.save()
     cast.open(cast.folder / "test.ipynb")
-    picture = Picture(cast)
+    picture = Picture(cast, cell=2)
     picture.wait_for_class("n:Socket-3", "current")
     picture.wait_for_class("n:Socket-2", "selected")
     cast.run_cell(4)
@@ -553,7 +553,7 @@ def test_hostile_labels_are_not_executed(lab: Lab):
     lab.run_all()
     lab.wait_idle()
     no_error(lab, 0, 1, 2, 3, 4)
-    picture = Picture(lab)
+    picture = Picture(lab, cell=2)
     picture.wait_for_class("s:end", "taken")
     assert picture.label("n:Socket-1").startswith("<img")
     picture.click("n:Socket-1")
@@ -581,6 +581,6 @@ def test_rerunning_a_graph_cell_does_not_accumulate_widgets(cast: Lab):
     for _ in range(10):
         cast.run_cell(2)
         counts.append(cast.outputs(2)[0].text)
-        Picture(cast)
+        Picture(cast, cell=2)
     assert len(set(counts)) == 1
     assert cast.page.locator(".mnb-canvas").count() == 1

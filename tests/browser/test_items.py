@@ -67,7 +67,7 @@ def test_r46_item_dragged_to_the_front_is_processed_next(lab: Lab, panel: Surfac
     assert top is not None
     lab.page.mouse.move(top["x"] + 10, top["y"] + 5, steps=6)
     lab.page.mouse.up()
-    panel.wait_for_text("'Proofread' is 3, not 1")
+    panel.wait_for_text("'Proofread' is at position 3, not 1")
     assert titles(panel) == ["Outline", "Draft", "Proofread", "Links", "Index"], "as it will be applied"
     assert blue(panel) == ["Apply"], "one primary act"
     lab.screenshot("items-dragged", cell=3)

@@ -388,7 +388,7 @@ def test_r46_abandoned_item_stays_skipped_and_can_be_repeated(tmp_path):
     assert cast.edit.again("a") == ("'a' is worked on again, before the other open items.",)
     assert [one["title"] for one in cast.now.work_items] == ["a", "b", "c"]
     assert cast.now.standings == ["open"] * 3
-    with pytest.raises(MateriaError, match="No work item is being worked on"):
+    with pytest.raises(MateriaError, match="There is no current work item to abandon"):
         cast.edit.abandon()
     with pytest.raises(MateriaError, match="No work item is called 'z'") as unknown:
         cast.edit.again("z")

@@ -87,8 +87,8 @@ def test_limit_counted_differently_by_an_older_version_is_explained():
     assert difference.step == 9
     assert "Materia edge traversal limit exceeded for Socket-3->Socket-2 (4/2)" in difference.recorded
     assert difference.ours == "continues to Socket-2"
-    assert "counts maxTraversals over the whole cast (chosen 4 times so far, 2 allowed)" in difference.why
-    assert "counts it for each item, and for item WI-2 this is use 1 of 2" in difference.why
+    assert "counts the uses of this edge in the whole cast (4 of 2 so far)" in difference.why
+    assert "counts the uses for each item" in difference.why
     assert cast.failure.message.startswith("Materia edge traversal limit exceeded")
 
 

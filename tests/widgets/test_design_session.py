@@ -574,7 +574,7 @@ def leads_on(fresh):
 def test_make_loop_asks_whether_leaving_edges_become_exits(leads_on):
     fresh = leads_on
     told = do(fresh, "loop", ids=["Socket-2", "Socket-3"])
-    assert told["bar"]["question"]["choices"] == ["Convert to an exit", "Keep as an edge"]
+    assert told["bar"]["question"]["choices"] == ["Make an exit", "Keep the edge"]
     assert told["bar"]["question"]["words"].startswith("Socket-3 → Socket-4 leads out of the loop.")
     assert "loops" not in fresh.design.document, "nothing is done before it is answered"
     do(fresh, "answer", number=0)
