@@ -226,12 +226,13 @@ class Runner(Work):
 
     def refresh(self) -> None:
         """Read a read-only cast again if another program has changed it, and call the functions that follow changes."""
+        if self.reading is None:  # a cast that is written here needs no lock to be looked at
+            return
         with self.recording:
-            if self.reading is None or (reading := self._read_again(self.reading)) is None:
+            if (reading := self._read_again(self.reading)) is None:
                 return
-            self.reading, self.rules, self.session = reading, reading.rules, reading.session
-            self.problems, self.differences = reading.problems, tuple(reading.differences)
-            self.messages[:] = reading.messages
+            self.reading, self.rules, self.session, self.problems = reading, *reading[:2], reading.problems
+            self.differences, self.messages[:] = tuple(reading.differences), reading.messages
         self.followers.report_changes()
 
     def snapshot(self) -> Snapshot:

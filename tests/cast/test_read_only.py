@@ -163,3 +163,26 @@ def test_workbench_opens_and_forks_a_cast_that_runs_in_another_kernel(other, tmp
         assert fork.run() == "complete"
         assert [step.output for step in fork.steps] == ["by Socket-1", "mine", "mine"]
         fork.close()
+
+
+def test_snapshot_of_a_running_cast_waits_for_no_lock(tmp_path):
+    """Else a panel that waits for a step, and a step that waits for the panel, would wait for each other."""
+    cast = h.start(tmp_path, h.chain_config(1))
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with cast.runner.recording:
+            held.set()
+            release.wait(30)
+
+    threads = [threading.Thread(target=hold), threading.Thread(target=lambda: cast.now)]
+    threads[0].start()
+    assert held.wait(30)
+    threads[1].start()
+    threads[1].join(10)
+    waits = threads[1].is_alive()
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert not waits
+    cast.close()
