@@ -142,7 +142,7 @@ class RunContents(NamedTuple):
         rules: the rules of the recorded loadout.
         session: the session that the journal describes.
         project: the working directory of utilities and agents.
-        problems: the reasons why the loadout cannot be cast on this machine (R41).
+        problems: the reasons why the loadout cannot be cast by this engine (R41).
         messages: messages about parts that could not be read.
         differences: the steps at which this engine would not have taken the recorded route.
         ours: True if this engine wrote the journal; False for the reference engine.
@@ -187,7 +187,6 @@ class Runner(Work):
         agents: AgentTable,
         utilities: tuple[Path, ...] = (),
         journal: Journal | None = None,
-        problems: Sequence[str] = (),
         messages: Sequence[str] = (),
         differences: Sequence[Difference] = (),
         reading: RunContents | None = None,
@@ -201,7 +200,7 @@ class Runner(Work):
         self.project, self.utilities = project, utilities
         self.agents = agents.copy(partial(require_agent, rules.graph))  # a copy for this cast (R47)
         self.journal = journal
-        self.problems = problems
+        self.problems: Sequence[str] = ()
         self.reading, self._read_again = reading, read_again
         self.stop = Stop()
         super().__init__(self)
@@ -211,6 +210,8 @@ class Runner(Work):
         self.stops = BreakpointSet()
         self.attempts: object = None
         self.definitions: Definitions | None = None
+        if reading is not None:
+            self._use(reading)
         self.followers = Followers(self.messages)
         self._artifacts = ArtifactWriter(files, rules)
         self._lock = threading.Lock()
@@ -231,9 +232,12 @@ class Runner(Work):
         with self.recording:
             if (reading := self._read_again(self.reading)) is None:
                 return
-            self.reading, self.rules, self.session, self.problems = reading, *reading[:2], reading.problems
-            self.differences, self.messages[:] = tuple(reading.differences), reading.messages
+            self._use(reading)
         self.followers.report_changes()
+
+    def _use(self, reading: RunContents) -> None:
+        self.reading, self.rules, self.session, self.problems = reading, *reading[:2], reading.problems
+        self.differences, self.messages[:] = tuple(reading.differences), reading.messages
 
     def snapshot(self) -> Snapshot:
         """Return a snapshot of the cast; first read a read-only cast again if it changed."""

@@ -142,12 +142,11 @@ def _release(journal: Journal | None, lock: CastLock | None) -> None:
         lock.release()
 
 
-@without_collecting()  # also between reading and folding, where it would visit each event
 def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
     """Open a run directory read-only, including one of the reference engine.
 
     ``differences`` lists the steps at which this engine would not have taken the recorded route. ``messages`` lists the
-    parts that could not be read. If the loadout cannot be cast on this machine, the cast is shown from its records,
+    parts that could not be read. If the loadout cannot be cast by this engine, the cast is shown from its records,
     with a message about the problems (R41).
 
     Raises:
@@ -161,9 +160,6 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
         *reading[:2],
         project=reading.project,
         agents=agents or AgentTable(),
-        problems=reading.problems,
-        messages=reading.messages,
-        differences=reading.differences,
         reading=reading,
         read_again=partial(_read_again, files),
     )
@@ -180,12 +176,13 @@ def _read_again(files: RunDir, before: RunContents) -> RunContents | None:
 
 def _version(files: RunDir) -> tuple[str | None, object]:
     try:
-        status = Path(files.journal).stat()
+        status = files.journal.stat()
     except OSError:  # reading the journal reports it
         return None, None
     return lock_owner(files.path), (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
+@without_collecting()  # also between reading and folding, where it would visit each event
 def _read(files: RunDir) -> RunContents:
     version = _version(files)
     recorded = read_recorded(files, view_only=True)
@@ -348,11 +345,11 @@ def _owners_of(graph: Graph) -> dict[str, JSON]:
 
 
 def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
-    """Return the messages for a cast whose loadout cannot be cast on this machine (R41); only its records are shown."""
+    """Return the messages for a cast whose loadout cannot be cast by this engine (R41); only its records are shown."""
     if not problems:
         return []
     first = (
-        f"The loadout {rules.graph.name!r} cannot be cast on this machine, so only the records of the cast are shown: its "
+        f"The loadout {rules.graph.name!r} cannot be cast by this engine, so only the records of the cast are shown: its "
         "state is not rebuilt, and it cannot be resumed, forked or changed."
     )
     return [first, *(f"problem: {problem}" for problem in problems)]

@@ -98,7 +98,7 @@ class Snapshot:
         run_dir: the run directory.
         project: the working directory of utilities and agents.
         id: the name of the run directory.
-        problems: the reasons why its loadout cannot be cast on this machine (R41).
+        problems: the reasons why its loadout cannot be cast by this engine (R41).
         messages: messages about the opening of the cast, and about views that failed.
         differences: the steps at which this engine would not have taken the recorded route.
         live: the properties that exist only in this kernel; empty for a snapshot of an earlier moment.
@@ -140,7 +140,7 @@ class Snapshot:
     ) -> None:
         """Create a snapshot of ``session``.
 
-        ``problems`` are the reasons why its loadout cannot be cast on this machine. ``answerers`` returns the current
+        ``problems`` are the reasons why its loadout cannot be cast by this engine. ``answerers`` returns the current
         agent of a socket. ``live`` has the properties that exist only in this kernel.
         """
         self.session, self.engine = session, session.state
@@ -407,7 +407,7 @@ class Snapshot:
         return conclusion_lines(self.rules, self.all_steps) if self.status == "complete" else []
 
     def needs_castable(self) -> None:
-        """Raise MateriaError (``not_castable``) if the loadout of an opened cast cannot be cast on this machine (R41)."""
+        """Raise MateriaError (``not_castable``) if the loadout of an opened cast cannot be cast by this engine (R41)."""
         refuse_recorded(self.problems, self.run_dir)
 
     def line(self, branch: int | None = None) -> Sequence[StepRecord]:
@@ -596,7 +596,7 @@ def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
     """Raise MateriaError (``not_castable``) if ``problems`` is not empty."""
     if problems:
         raise MateriaError(
-            f"The loadout of this cast cannot be cast on this machine, so you can only inspect the cast: {problems[0]}",
+            f"The loadout of this cast cannot be cast by this engine, so you can only inspect the cast: {problems[0]}",
             where=str(run_dir),
             hint="correct the loadout and start a new cast",
             kind="not_castable",

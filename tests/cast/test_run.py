@@ -358,6 +358,6 @@ def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
     ids=["step", "fork", "retry", "undo", "edit", "blame", "replay", "back", "test"],
 )
 def test_cast_whose_loadout_cannot_be_cast_refuses_to_continue(act):
-    with pytest.raises(MateriaError, match=r"cannot be cast on this machine.*Socket-9\.parse") as caught:
+    with pytest.raises(MateriaError, match=r"cannot be cast by this engine.*Socket-9\.parse") as caught:
         act(open_cast(NOT_CASTABLE))
     assert caught.value.kind == "not_castable"

@@ -853,7 +853,7 @@ def test_hostile_text_is_sent_as_text(project, make):
     cast.run()
     panel = make(cast)
     cast.edit.state({**cast.state, "\u202e": "\x1b[31m"})
-    for tab in ("answer", "why", "state", "about"):  # a prompt can be edited, so it is as it is
+    for tab in ("answer", "why", "state", "calls", "about"):  # a prompt can be edited, so it is as it is
         shown = content(panel, tab)
         for node in shown.get("nodes", ()):
             del node["path"]  # only sent back, never shown

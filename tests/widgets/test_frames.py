@@ -80,7 +80,7 @@ def test_only_the_listed_widget_modules_import_the_cast_class():
 def test_frame_takes_one_snapshot(cast, taken, name):
     cast.run(steps=2)
     panel = CastPanel(cast, only_part=name)
-    for tab in ("answer", "prompt", "why", "state", "about"):
+    for tab in ("answer", "prompt", "why", "state", "calls", "about"):
         panel.tab = tab
         taken.clear()
         panel.refresh()
