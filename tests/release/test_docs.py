@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pydoc
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -160,9 +162,13 @@ def test_every_code_block_has_a_language():
 
 
 @pytest.fixture
-def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Run the examples of a page in a project; a page that turns logging on does so for itself alone."""
     monkeypatch.chdir(project)
-    return project
+    logger = logging.getLogger("materia_nb")
+    level = logger.level
+    yield project
+    logger.setLevel(level)
 
 
 def test_every_example_of_a_cast_shows_how_it_ends():
