@@ -133,7 +133,7 @@ def files(turn):
     }
 
 
-def test_answer_usage_and_session_are_read(name, turn, stub):
+def test_answer_usage_and_session_are_read_from_the_program_output(name, turn, stub):
     reply = agent(name).answer(turn("Say hello."))
     assert (reply.text, reply.cut) == (TEXT, "")
     assert bool(reply.meta.get("session")) == (name in (*SESSIONS, "codex"))
@@ -154,7 +154,7 @@ def test_long_answer_is_returned_completely(name, turn):
     assert agent(name).answer(turn("[[long]]")).text == LONG_TEXT
 
 
-def test_error_is_one_line_with_the_message_of_the_provider(name, turn):
+def test_error_is_one_line_with_the_provider_message(name, turn):
     with pytest.raises(AgentError, match="the stub refuses with 400") as caught:
         agent(name).answer(turn("[[refuse 400]]"))
     assert caught.value.kind == "agent_exit"

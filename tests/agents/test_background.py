@@ -18,7 +18,7 @@ def loop():
     made.close()
 
 
-def test_notifications_arrive_in_order_before_the_result(loop):
+def test_notifications_are_delivered_in_order_before_the_result(loop):
     events = []
     inbox = LoopInbox(lambda thing: events.append((thing, threading.get_ident())))
 
@@ -32,7 +32,7 @@ def test_notifications_arrive_in_order_before_the_result(loop):
     assert events == [(number, threading.get_ident()) for number in range(50)]
 
 
-def test_notifications_before_a_failure_arrive(loop):
+def test_notifications_sent_before_a_failure_are_delivered(loop):
     events = []
     inbox = LoopInbox(events.append)
 
@@ -45,7 +45,7 @@ def test_notifications_before_a_failure_arrive(loop):
     assert events == ["last words"]
 
 
-def test_failing_listener_ends_the_call(loop):
+def test_exception_in_a_listener_ends_the_call(loop):
     ended = threading.Event()
 
     def take(_):
@@ -65,7 +65,7 @@ def test_failing_listener_ends_the_call(loop):
     assert ended.is_set()
 
 
-def test_stop_is_noticed_during_many_notifications(loop):
+def test_stop_request_takes_effect_during_many_notifications(loop):
     stop = threading.Event()
     inbox = LoopInbox(lambda _: stop.set())
 

@@ -45,7 +45,7 @@ def test_later_turns_receive_the_conversation(turn):
     assert request_text(turn) == turn.prompt
 
 
-def test_command_runs_in_the_project_or_the_given_directory(turn, tmp_path):
+def test_command_runs_in_the_project_or_the_configured_directory(turn, tmp_path):
     where = "import os; print(os.getcwd())"
     other = tmp_path / "other"
     other.mkdir()
@@ -81,14 +81,14 @@ def test_prompt_with_a_lone_surrogate_is_sent(turn):
         ("import sys; sys.stdout.write('x' * 9_000_000)", {}, "agent_reply_too_long", "8,388,608 bytes"),
     ],
 )
-def test_each_command_failure_has_its_own_kind(turn, code, more, kind, said):
+def test_each_command_failure_has_its_own_failure_kind(turn, code, more, kind, said):
     with pytest.raises(AgentError, match=said) as caught:
         agent(code, **more).answer(turn)
     assert caught.value.kind == kind
     assert caught.value.where == "Socket-1"
 
 
-def test_missing_program_is_a_clear_error(turn):
+def test_missing_program_raises_a_clear_error(turn):
     with pytest.raises(AgentError, match="no-such-program was not found") as caught:
         CommandAgent(["no-such-program"]).answer(turn)
     assert caught.value.kind == "agent_not_started"

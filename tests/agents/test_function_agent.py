@@ -138,7 +138,7 @@ class TestFunctionFailures:
         assert Path(file) == Path(__file__)
         assert "raise ZeroDivisionError" in Path(__file__).read_text().splitlines()[int(line) - 1]
 
-    def test_failure_inside_a_library_points_at_the_function(self):
+    def test_error_raised_inside_a_library_points_at_the_agent_function(self):
         def careless():
             return int("x" * 3) or asyncio.run(None)
 
@@ -291,7 +291,7 @@ class TestAbandonedFunctionCalls:
         thread.start()
         return thread, came
 
-    def test_blocking_agent_returns_answers_and_raises_errors(self):
+    def test_blocking_agent_returns_its_answers_and_raises_its_errors(self):
         turn = dataclasses.replace(TURN, stop=Stop())
         thread, came = self.ask_in_a_thread(lambda prompt: prompt, turn)
         thread.join(30)

@@ -207,7 +207,7 @@ def test_server_results_are_shortened_and_escaped(tmp_path):
     assert not wrong.ok
 
 
-def test_server_runs_until_its_cast_ends_and_is_restarted_if_it_stops(tmp_path):
+def test_mcp_server_runs_until_its_cast_ends_and_is_restarted_if_it_stops(tmp_path):
     box, _ = found(tmp_path, SPEC)
     assert [box.call("own.count", {}).text for _ in range(2)] == ["now 1", "now 2"]
     other, _ = found(tmp_path, SPEC, "own.count")
@@ -246,7 +246,7 @@ def test_unusable_server_fails_the_turn_and_the_error_names_the_server(tmp_path,
     assert (error.value.kind, error.value.where) == ("tool_server", "mcpServers.own")
 
 
-def test_silent_server_times_out(tmp_path, monkeypatch):
+def test_unresponsive_mcp_server_times_out(tmp_path, monkeypatch):
     monkeypatch.setattr(more_tools, "CONNECT_TIMEOUT_S", 0.2)
     with pytest.raises(AgentError, match=r"did not respond within 0\.2 s"):
         found(tmp_path, {"command": "sleep", "args": ["60"]})

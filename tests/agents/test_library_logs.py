@@ -67,7 +67,7 @@ def test_library_log_records_are_one_line_without_keys(library, stream):
     assert pieces_of_key(stream.getvalue()) == []
 
 
-def test_log_records_of_other_loggers_are_unchanged(stream):
+def test_log_records_from_other_loggers_are_unchanged(stream):
     redact_library_logs()
     logging.getLogger("mine").error("failed", exc_info=ValueError("two\nlines"))
     assert stream.getvalue() == "mine failed\nValueError: two\nlines\n"
@@ -90,14 +90,14 @@ def test_library_warnings_become_log_records(stream):
     assert stream.getvalue() == "pydantic_ai OddWarning: usage of *** cannot be read\n"
 
 
-def test_warnings_of_other_modules_are_shown_as_usual(stream):
+def test_warnings_from_other_modules_are_shown_as_usual(stream):
     redact_library_logs()
     with pytest.warns(UserWarning, match="mine"):
         warnings.warn("mine", stacklevel=1)
     assert stream.getvalue() == ""
 
 
-def test_log_redaction_can_be_installed_twice():
+def test_installing_log_redaction_twice_has_no_further_effect():
     redact_library_logs()
     before = logging.getLogRecordFactory()
     redact_library_logs()

@@ -57,7 +57,7 @@ def call(number: int, tool: str, result: str | None = None, **fields) -> ToolCal
 # -- replies --------------------------------------------------------------------------
 
 
-def test_reply_has_text_tokens_and_origin():
+def test_reply_has_text_token_counts_and_origin():
     with serving(says("Hel", "lo", tokens=(11, 7))) as server:
         reply = agent(server).answer(turn())
     assert reply.text == "Hello"
@@ -103,7 +103,7 @@ def test_text_is_reported_before_the_answer_is_complete():
     assert told.is_set()
 
 
-def test_reply_of_a_known_model_has_its_price():
+def test_reply_of_a_known_model_has_a_price():
     with serving(says("x", tokens=(1_000_000, 0))) as server:
         reply = ModelAgent("openai:gpt-4o", base_url=server.url).answer(turn())
     assert reply.usage == Usage(1_000_000, 0, 2.5)
@@ -133,7 +133,7 @@ def test_unknown_thinking_level_is_reported_and_ignored():
     assert "reasoning_effort" not in server.asked[0]
 
 
-def test_answer_that_reaches_the_token_limit_is_reported():
+def test_answer_that_reaches_the_token_limit_is_reported_as_truncated():
     events = Heard()
     with serving(says("half an ans", finish="length")) as server:
         reply = agent(server).answer(turn(events))
@@ -367,7 +367,7 @@ def test_endless_tool_calls_are_stopped(tmp_path):
     assert events.spent == [Usage(10, 5, None)] * 4
 
 
-def test_retried_turn_has_a_fresh_limit_of_tool_rounds(tmp_path):
+def test_retried_turn_may_use_the_full_number_of_tool_rounds(tmp_path):
     events = Heard()
     with serving(*[calls(("ls", {})) for _ in range(5)], says("done")) as server:
         made = agent(server)
@@ -482,7 +482,7 @@ def _fields(one: ToolCall) -> dict:
     return {name: getattr(one, name) for name in one.__slots__}
 
 
-def test_model_is_told_about_a_denied_call_and_the_reason(tmp_path):
+def test_denied_call_and_its_reason_are_reported_to_the_model(tmp_path):
     events = Heard()
     denied = call(1, "bash", decided="denied", args={"command": "touch made"})
     reasoned = call(2, "bash", "Not on a Sunday.", decided="denied", args={"command": "touch made"}, ok=False)
@@ -531,7 +531,7 @@ def test_allowed_write_may_have_unusual_unicode_in_its_path_and_content(tmp_path
     assert (tmp_path / "файл.txt").exists()
 
 
-def test_approval_allows_its_exact_command_once(tmp_path):
+def test_approval_permits_exactly_one_run_of_its_command(tmp_path):
     command = "echo x >> made"
     approval = Approval("P-" + "0" * 32, command, 2.0**60)
     events = Heard()
@@ -781,7 +781,7 @@ def test_model_answers_a_cast_and_repairs_a_refused_answer(tmp_path):
     assert cast.now.usage.tokens == 5 * 15
 
 
-def test_schema_is_sent_for_the_final_result_but_not_for_drafts(tmp_path):
+def test_schema_is_sent_with_the_final_request_but_not_with_drafts(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Plan", ("satisfied", "end"), parse="json")},
         {"Plan": h.agent("Plan {{request}}", multiTurn=True)},
@@ -845,7 +845,7 @@ def test_retried_turn_does_not_repeat_finished_tool_calls(tmp_path):
     assert cast.now.usage.tokens == 2 * 15
 
 
-def test_misspelt_model_name_gets_a_suggestion():
+def test_error_for_a_misspelt_model_name_suggests_the_right_name():
     for name in ("openai/gpt-5", "model:openai/gpt-5"):
         with pytest.raises(AgentError) as told:
             agent_from(name)

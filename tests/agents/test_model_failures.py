@@ -138,7 +138,7 @@ RETRIED_FAILURES = {
 
 
 @pytest.mark.parametrize("way", FAILURES)
-def test_each_failure_has_a_kind_a_message_and_a_hint(way):
+def test_each_model_failure_has_a_kind_a_message_and_a_hint(way):
     answer, what, hint = FAILURES[way]
     heard = Heard()
     with serving(*[answer] * 4) as server:
@@ -184,7 +184,7 @@ def test_truncated_unstreamed_reply_is_marked_as_truncated():
         ({"type": "message", "content": []}, "bad_request", "the reply is not a chat completion"),
     ],
 )
-def test_reply_in_another_protocol_is_one_clear_error(monkeypatch, body, kind, what):
+def test_reply_in_another_protocol_raises_one_clear_error(monkeypatch, body, kind, what):
     monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
     with serving(whole(body)) as server:
         error = failed(ModelAgent("anthropic:claude-x", base_url=server.url, attempts=1), turn())
@@ -216,7 +216,7 @@ def test_error_names_the_invalid_environment_variable(monkeypatch, name, value, 
     assert CANARY not in str(error)
 
 
-def test_unreachable_server_is_a_clear_error():
+def test_unreachable_server_raises_a_clear_error():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -228,7 +228,7 @@ def test_unreachable_server_is_a_clear_error():
     assert heard.notes[0].startswith("no connection to openai:x; trying again in")
 
 
-def test_slow_model_times_out():
+def test_model_that_answers_too_slowly_times_out():
     slow = Slow()
     with serving(slow) as server:
         error = failed(agent(server, timeout_s=0.3), turn())
@@ -300,7 +300,7 @@ def test_too_long_retry_after_fails_the_turn_without_a_retry():
 
 
 @pytest.mark.parametrize("has_reason, tries", [("true", 2), ("false", 1)])
-def test_should_retry_header_of_the_provider_decides_about_a_retry(has_reason, tries):
+def test_should_retry_header_of_the_provider_determines_whether_to_retry(has_reason, tries):
     with serving(refuses(500, "Oops", x_should_retry=has_reason), says("there")) as server:
         made = agent(server, attempts=2)
         if tries == 2:

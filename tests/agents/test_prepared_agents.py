@@ -31,7 +31,7 @@ def turn(socket="Socket-1", materia="Build", **more) -> Turn:
     return Turn(socket_id=socket, materia_id=materia, **given)
 
 
-def test_person_agent_waits_for_an_answer():
+def test_person_agent_waits_for_the_answer_of_a_person():
     assert PersonAgent().answer(turn()) is None
 
 
@@ -66,7 +66,7 @@ class TestScriptedAgent:
         assert agent.answer(turn()).text == "socket"
         assert agent.answer(turn("Socket-2")).text == "materia"
 
-    def test_scripted_replies_may_have_usage(self):
+    def test_scripted_replies_may_report_usage(self):
         usage = {"input": 50, "output": 2, "cost": 0.5}
         agent = ScriptedAgent({"Socket-1": [{"text": "a", "usage": usage}, {"user": "more", "text": "b"}]})
         assert agent.answer(turn()) == Reply("a", Usage(50, 2, 0.5))
@@ -85,7 +85,7 @@ class TestScriptedAgent:
             ScriptedAgent({"Socket-1": ["a", "b"]}).answer(turn(index=2))
         assert caught.value.kind == "scripted_exhausted"
 
-    def test_socket_missing_in_a_script_is_an_error(self):
+    def test_socket_that_is_missing_from_a_script_raises_an_error(self):
         with pytest.raises(AgentError, match="choose one of: Socket-2") as caught:
             ScriptedAgent({"Socket-2": ["a"]}).answer(turn())
         assert caught.value.kind == "scripted_exhausted"
@@ -151,7 +151,7 @@ class TestAgentTable:
         table.remove("never set")
         assert table.for_turn("Socket-1", "Build").name == "pi"
 
-    def test_describe_lists_agents_with_the_default_last(self):
+    def test_describe_lists_the_default_agent_last(self):
         table = AgentTable()
         table.set("Build", {"Build": "x"})
         table.set("Bulid", "person")
@@ -189,7 +189,7 @@ class TestAgentConversion:
         assert isinstance(made, CommandAgent)
         assert made.argv == ("pi", "-p")
 
-    def test_a_string_is_not_run_as_a_command(self):
+    def test_string_is_not_run_as_a_command(self):
         with pytest.raises(AgentError, match=r"\['pi', '-p'\]"):
             agent_from("pi -p")
 

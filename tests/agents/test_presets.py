@@ -91,7 +91,7 @@ def test_model_name_that_looks_like_an_option_is_refused(programs, turn, model):
     assert caught.value.kind == "bad_model"
 
 
-def test_invalid_model_is_refused_when_set():
+def test_invalid_model_is_refused_when_it_is_set():
     with pytest.raises(AgentError, match="not the name of a model"):
         agent_from("command:claude:--yes")
 
@@ -104,7 +104,7 @@ def test_unknown_preset_error_suggests_the_nearest_preset_and_lists_all_presets(
     assert all(name in caught.value.what for name in PRESETS)
 
 
-def test_preset_names_are_parsed():
+def test_preset_name_is_split_into_program_and_model():
     assert preset_agent("command:claude").name == "command:claude"
     assert preset_agent("command:llm:llama3:8b").name == "command:llm:llama3:8b"
     assert preset_agent("command:llm:llama3:8b").model == "llama3:8b"

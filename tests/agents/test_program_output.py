@@ -136,7 +136,7 @@ class TestPresetOutput:
             ("plain text", Usage(None, None)),
         ],
     )
-    def test_usage_without_an_answer_is_counted_and_missing_usage_is_unknown(self, printed, used, stand_in, turn):
+    def test_usage_of_a_failed_turn_is_counted_and_missing_usage_is_unknown(self, printed, used, stand_in, turn):
         stand_in("claude", printed)
         heard = []
         with pytest.raises(AgentError, match=r"error_max_turns|not JSON") as caught:
@@ -193,7 +193,7 @@ class TestProgramArguments:
         assert caught.value.kind == "tools_not_held"
         assert f"command:{name}+tools" in caught.value.hint
 
-    def test_a_refused_program_is_not_started(self, tmp_path, monkeypatch):
+    def test_refused_program_is_not_started(self, tmp_path, monkeypatch):
         program = tmp_path / "codex"
         program.write_text(f"#!{sys.executable} -S\nopen({str(tmp_path / 'made.txt')!r}, 'w')\n")
         program.chmod(0o755)
@@ -298,7 +298,7 @@ class TestProgramArguments:
         assert json.loads(schema) == {"type": "object"}
         assert not Path(path).exists()
 
-    def test_an_object_that_fits_the_schema_is_the_answer(self):
+    def test_object_that_matches_the_schema_becomes_the_answer(self):
         said = PRESETS["claude"].reads('{"result": "Done.", "structured_output": {"satisfied": true}}')
         assert said.text == '{"satisfied":true}'
 
@@ -377,7 +377,7 @@ class TestCustomProgramOutput:
         "text, said",
         [("plain text", "is not JSON"), ('{"other": 1}', "no answer at \\$.a"), ("", "is not JSON")],
     )
-    def test_unreadable_output_is_a_clear_error(self, turn, text, said):
+    def test_unreadable_output_raises_a_clear_error(self, turn, text, said):
         with pytest.raises(AgentError, match=said) as caught:
             self.agent(text, answer="$.a").answer(turn)
         assert caught.value.kind == "malformed"
@@ -395,7 +395,7 @@ class TestCustomProgramOutput:
             agent('{\n"error": "bad key hunter2secret"}').answer(turn)
         assert "hunter2secret" not in str(caught.value)
 
-    def test_exit_status_takes_precedence_over_output(self, turn):
+    def test_nonzero_exit_status_takes_precedence_over_the_output(self, turn):
         agent = CommandAgent(
             [sys.executable, "-S", "-c", "import sys; sys.exit('no key')"], reads=JsonOutput("$.result")
         )
@@ -410,7 +410,7 @@ class TestCustomProgramOutput:
             ({"answer": "$.a", "usage": {"tokens": "$.n"}}, "usage paths cannot include tokens"),
         ],
     )
-    def test_invalid_path_is_refused_immediately(self, paths, said):
+    def test_invalid_output_path_is_refused_immediately(self, paths, said):
         with pytest.raises(AgentError, match=said):
             JsonOutput(**paths)
 

@@ -50,7 +50,7 @@ def judged_loadout(materia=None, **more):
 
 
 @pytest.mark.parametrize("way", CHUNKINGS)
-def test_verdict_inside_thinking_is_ignored(way, tmp_path):
+def test_verdict_inside_the_thinking_text_is_ignored(way, tmp_path):
     with serving(says(*CHUNKINGS[way])) as server:
         cast = h.start(tmp_path, judged_loadout(), agent(server))
         assert cast.run() == "complete"
@@ -61,7 +61,7 @@ def test_verdict_inside_thinking_is_ignored(way, tmp_path):
     assert step.thinking == THOUGHT.strip()
 
 
-def test_text_without_the_thinking_is_passed_to_the_next_agent(tmp_path):
+def test_next_agent_receives_the_answer_without_the_thinking_text(tmp_path):
     with serving(says("<think>a secret plan</think>\n\nThe work."), says("done")) as server:
         cast = h.start(tmp_path, h.chain_config(2), agent(server))
         assert cast.run() == "complete"
@@ -142,7 +142,7 @@ def test_text_next_to_a_call_contains_no_thinking(tmp_path):
     assert turn.thinking == "which file?\n\ngood"
 
 
-def test_thinking_of_a_program_is_separated_from_its_output(tmp_path):
+def test_thinking_text_of_a_program_is_separated_from_its_answer(tmp_path):
     code = f"print({WHOLE_TEXT!r})"
     cast = h.start(tmp_path, judged_loadout(), CommandAgent([sys.executable, "-I", "-S", "-c", code]))
     assert cast.run() == "complete"

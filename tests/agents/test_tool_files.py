@@ -40,7 +40,7 @@ def test_empty_file_is_reported(box, project):
     assert box.call("read", {"path": "a.txt"}).text == "a.txt is empty."
 
 
-def test_parts_of_a_long_file_add_up_to_the_whole_file(box, project):
+def test_parts_of_a_long_file_combine_to_the_complete_file(box, project):
     lines = [f"line {n}" for n in range(1, 2_501)]
     (project / "a.txt").write_text("\n".join(lines))
     first = box.call("read", {"path": "a.txt", "limit": 400}).text
@@ -54,7 +54,7 @@ def test_parts_of_a_long_file_add_up_to_the_whole_file(box, project):
     assert whole == lines
 
 
-def test_parts_of_a_file_with_long_lines_add_up_to_the_whole_file(box, project):
+def test_parts_of_a_file_with_long_lines_combine_to_the_complete_file(box, project):
     lines = [f"{n} " + "x" * 1_500 for n in range(1, 101)]
     (project / "a.txt").write_text("\n".join(lines))
     whole, offset = [], 1
@@ -74,7 +74,7 @@ def test_overlong_line_is_truncated_and_its_size_is_reported(box, project):
     assert last == "last"
 
 
-def test_offset_after_the_end_is_reported(box, project):
+def test_offset_beyond_the_end_of_the_file_is_reported(box, project):
     (project / "a.txt").write_text("one\ntwo\n")
     result = box.call("read", {"path": "a.txt", "offset": 3})
     assert (result.ok, result.text) == (False, "a.txt has only 2 lines; line 3 does not exist.")
@@ -130,7 +130,7 @@ def test_non_utf8_file_name_is_escaped(box, project):
 # -- ls ---------------------------------------------------------------------------------
 
 
-def test_listing_is_sorted_and_shows_types(box, project):
+def test_directory_listing_is_sorted_and_shows_entry_types(box, project):
     (project / "b.txt").write_text("x" * 1_234)
     (project / "a").mkdir()
     (project / "c").symlink_to("b.txt")
@@ -223,7 +223,7 @@ def edited(box, project, text: str, old: str, new: str, **more):
     return result, path.read_bytes().decode()
 
 
-def test_an_edit_replaces_a_text(box, project):
+def test_edit_replaces_the_specified_text(box, project):
     text = "".join(f"{n}\n" for n in range(1, 21))
     result, now = edited(box, project, text, "10\n11\n", "ten\n")
     assert now == text.replace("10\n11\n", "ten\n")
@@ -239,7 +239,7 @@ def test_an_edit_replaces_a_text(box, project):
         ("aba", "old occurs 2 times"),
     ],
 )
-def test_edited_text_must_occur_exactly_once(box, project, old, said):
+def test_text_to_replace_must_occur_exactly_once(box, project, old, said):
     text = "x = 1\nx = 1\nababa\n"
     result, now = edited(box, project, text, old, "y")
     assert not result.ok
@@ -279,7 +279,7 @@ def test_edit_without_a_change_is_refused(box, project):
         ("\ufeffa\n", "a", "b", "\ufeffb\n"),
     ],
 )
-def test_edit_keeps_line_endings(box, project, text, old, new, then):
+def test_edit_preserves_line_endings(box, project, text, old, new, then):
     result, now = edited(box, project, text, old, new)
     assert result.ok
     assert now == then
@@ -290,7 +290,7 @@ FEW = st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=2)
 
 
 @given(lines=DEFAULT_LINES, old=FEW, new=DEFAULT_LINES, end=st.sampled_from(["\n", "\r\n"]), every=st.booleans())
-def test_edit_has_the_same_result_with_any_line_endings(tmp_path_factory, lines, old, new, end, every):
+def test_edit_result_does_not_depend_on_line_endings(tmp_path_factory, lines, old, new, end, every):
     folder = tmp_path_factory.mktemp("edit")
     plain, old_text, new_text = "\n".join(["z", *lines, "z"]), "\n".join(old), "\n".join(new)
     (folder / "a.txt").write_bytes(plain.replace("\n", end).encode())
@@ -331,7 +331,7 @@ def test_non_utf8_file_is_not_edited(box, project):
     assert (project / "a.txt").read_bytes() == b"caf\xe9 one"
 
 
-def test_a_file_that_is_too_large_is_not_edited(box, project):
+def test_file_over_the_size_limit_is_not_edited(box, project):
     sparse(project / "a.txt", b"one", 1 << 40)
     assert "1,099,511,627,776 bytes" in box.call("edit", {"path": "a.txt", "old": "one", "new": "two"}).text
 
@@ -343,12 +343,12 @@ def test_edit_cannot_exceed_the_size_limit(box, project):
     assert now == "a" * 10_000
 
 
-def test_edit_creates_no_file_or_folder(box, project):
+def test_edit_of_a_missing_file_creates_neither_file_nor_folder(box, project):
     assert not box.call("edit", {"path": "new/a.txt", "old": "a", "new": "b"}).ok
     assert list(project.iterdir()) == []
 
 
-def test_stop_ends_a_read(project):
+def test_stop_request_ends_a_file_read(project):
     """The read ends between two lines, not at the end of the file."""
 
     class Soon(threading.Event):

@@ -130,7 +130,7 @@ def test_error_does_not_reveal_whether_an_outside_file_exists(places):
     ]
 
 
-def test_links_that_stay_inside_are_followed(places):
+def test_links_within_the_project_are_followed(places):
     project, _ = places
     box = Toolbox(project)
     for path in (
@@ -149,7 +149,7 @@ def test_links_that_stay_inside_are_followed(places):
     assert box.call("grep", {"pattern": "changed", "path": "inner.txt"}).text == "a/x.txt:1: changed"
 
 
-def test_project_may_be_reached_through_a_link(places, tmp_path):
+def test_project_may_be_opened_through_a_symbolic_link(places, tmp_path):
     (tmp_path / "way").symlink_to("project")
     box = Toolbox(tmp_path / "way")
     for path in ("a/x.txt", f"{tmp_path}/way/a/x.txt", f"{tmp_path}/project/a/x.txt", "inner-absolute/x.txt"):
@@ -274,14 +274,14 @@ def test_devices_are_not_opened():
 
 @pytest.mark.parametrize("tool", ["read", "write", "edit"])
 @pytest.mark.parametrize("path", ["a", ".", "", "a/..", "inner"])
-def test_directory_is_not_a_file(places, tool, path):
+def test_directory_cannot_be_read_as_a_file(places, tool, path):
     result = Toolbox(places[0]).call(tool, {**TOOLS[tool], "path": path})
     assert not result.ok
     assert "directory" in result.text
 
 
 @pytest.mark.parametrize("tool", ["ls", "find"])
-def test_file_is_not_a_directory(places, tool):
+def test_file_cannot_be_listed_as_a_directory(places, tool):
     result = Toolbox(places[0]).call(tool, {**TOOLS[tool], "path": "a/x.txt"})
     assert (result.ok, result.text) == (False, "a/x.txt is not a directory.")
 
@@ -344,7 +344,7 @@ def test_run_directories_are_not_writable(project, bench):
     assert "events.jsonl" in box.call("find", {"pattern": "*", "path": str(Path(path).parent)}).text
 
 
-def test_tools_leave_no_file_open(places):
+def test_file_tools_leave_no_file_open(places):
     box = Toolbox(places[0])
     box.call("find", {"pattern": "*"})  # whatever a first run opens for good
     before = len(list(Path("/dev/fd").iterdir()))

@@ -67,12 +67,12 @@ def test_find_lists_matching_paths(box, pattern, paths):
     assert find_paths(box, "find", pattern) == paths
 
 
-def test_find_in_a_folder_returns_project_paths(box):
+def test_find_in_a_folder_returns_paths_relative_to_the_project(box):
     assert find_paths(box, "find", "*.py", path="src") == ["src/c.py", "src/deep/d.py"]
     assert find_paths(box, "find", "deep/*", path="src") == ["src/deep/d.py"]
 
 
-def test_skipped_folders_can_be_searched_explicitly(box):
+def test_folders_skipped_by_default_can_be_searched_explicitly(box):
     assert find_paths(box, "find", "*", path=".git") == [".git/config"]
     assert find_paths(box, "grep", "class", path="node_modules/x/y.py") == ["node_modules/x/y.py:1: class Y:"]
 
@@ -175,7 +175,7 @@ def test_search_with_a_catastrophic_expression_is_stopped_and_returns_earlier_ma
     assert result.text == "a.txt:1: xxy\n(stopped after 0.7 s: use a simpler pattern or a narrower path)"
 
 
-def test_a_stop_ends_a_search(box, project, monkeypatch):
+def test_stop_request_ends_a_search(box, project, monkeypatch):
     (project / "a.txt").write_text("x" * 5_000 + "\n")
     stop, started = threading.Event(), []
     really = subprocess.Popen

@@ -33,7 +33,7 @@ def test_shell_returns_output_and_exit_code(box):
     assert run(box, "") == (True, "exit code 0")
 
 
-def test_shell_runs_in_the_project_without_input(box, project):
+def test_shell_runs_in_the_project_directory_with_empty_stdin(box, project):
     assert run(box, "pwd -P; wc -c | tr -d ' '") == (True, f"exit code 0\nstdout:\n{project.resolve()}\n0")
 
 
@@ -97,7 +97,7 @@ def test_process_tree_is_killed_at_the_timeout(box, project):
     assert_gone(*pids_in(project / "pids", 2))
 
 
-def test_process_tree_is_killed_by_a_stop(project):
+def test_process_tree_is_killed_when_the_cast_is_stopped(project):
     stop, results = threading.Event(), []
     box = Toolbox(project, stop)
     worker = threading.Thread(target=lambda: results.append(run(box, f"{PAIR} & echo begun; wait")))

@@ -47,12 +47,12 @@ def test_every_tool_scope_of_the_config_is_known():
     assert [names(scope)[1] for scope in TOOL_SCOPES] == [[], [], []]
 
 
-def test_tool_names_keep_their_order_and_unknown_names_are_returned():
+def test_tool_names_keep_their_order_and_unknown_names_are_listed():
     assert names(("write", "web", "read", "write", "readOnly")) == (["write", "read"], ["web", "readOnly"])
     assert names("everything") == ([], ["everything"])
 
 
-def test_tools_that_change_something_need_approval():
+def test_tools_with_side_effects_need_approval():
     assert [tool.name for tool in choose_tools("coding")[0] if tool.changes] == CHANGING
 
 
@@ -210,7 +210,7 @@ def calls(draw):
 
 @settings(max_examples=60)
 @given(call=calls())
-def test_tool_calls_with_any_arguments_return_a_result(tmp_path_factory, call):
+def test_tool_call_returns_a_result_for_any_arguments(tmp_path_factory, call):
     folder = tmp_path_factory.mktemp("any")
     (folder / "a.txt").write_text("one\n")
     result = Toolbox(folder).call(*call)

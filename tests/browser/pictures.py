@@ -246,13 +246,13 @@ def keep(lab: Lab, cell: int, name: str, what: str = ".mnb-panel", numbers: Mapp
             (folder / f"{name}{ending}.png").write_bytes(picture)
 
 
-def test_picture_shows_a_cast_that_has_just_begun(lab: Lab):
+def test_screenshot_shows_a_cast_that_has_just_begun(lab: Lab):
     cell = opened(lab, AGENTS, START)
     Surface(lab, cell).wait_for_status("ready")
     keep(lab, cell, "fresh")
 
 
-def test_picture_shows_a_cast_at_a_breakpoint(lab: Lab):
+def test_screenshot_shows_a_cast_at_a_breakpoint(lab: Lab):
     breaks = "wb.current.breakpoints.add('Socket-3')\nwb.current.edit.budget(50_000)"
     cell = opened(lab, AGENTS, START, "%materia run --steps 3", breaks, "%materia show")
     panel = Surface(lab, cell)
@@ -263,7 +263,7 @@ def test_picture_shows_a_cast_at_a_breakpoint(lab: Lab):
     keep(lab, cell, "cast")
 
 
-def test_picture_shows_the_work_items(lab: Lab):
+def test_screenshot_shows_the_work_items(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run --steps 6", "%materia show")
     panel = Surface(lab, cell)
     panel.tab("Items")
@@ -272,7 +272,7 @@ def test_picture_shows_the_work_items(lab: Lab):
     keep(lab, cell, "items")
 
 
-def test_picture_shows_a_loop_with_two_exits(lab: Lab):
+def test_screenshot_shows_a_loop_with_two_exits(lab: Lab):
     cell = opened(
         lab,
         AGENTS,
@@ -285,7 +285,7 @@ def test_picture_shows_a_loop_with_two_exits(lab: Lab):
     keep(lab, cell, "loop-exits")
 
 
-def test_picture_shows_a_failed_step(lab: Lab):
+def test_screenshot_shows_a_failed_step(lab: Lab):
     cell = opened(
         lab,
         "%load_ext materia_nb",
@@ -299,7 +299,7 @@ def test_picture_shows_a_failed_step(lab: Lab):
     keep(lab, cell, "failed-step")
 
 
-def test_picture_shows_the_timeline(lab: Lab):
+def test_screenshot_shows_the_timeline(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run", "%materia show")
     panel = Surface(lab, cell)
     panel.at.get_by_role("grid", name="steps").locator("[data-index='1']").click()
@@ -311,13 +311,13 @@ def test_picture_shows_the_timeline(lab: Lab):
     keep(lab, cell, "timeline")
 
 
-def test_picture_shows_the_end_of_a_cast(lab: Lab):
+def test_screenshot_shows_the_end_of_a_cast(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run", "%materia show")
     Surface(lab, cell).wait_for_status("done")
     keep(lab, cell, "done")
 
 
-def test_picture_shows_the_prompt_of_an_agent(lab: Lab):
+def test_screenshot_shows_the_prompt_of_an_agent(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run --steps 3", "%materia show")
     panel = Surface(lab, cell)
     panel.press("Show and edit the prompt first")
@@ -326,7 +326,7 @@ def test_picture_shows_the_prompt_of_an_agent(lab: Lab):
     keep(lab, cell, "told")
 
 
-def test_picture_shows_two_casts_side_by_side(lab: Lab):
+def test_screenshot_shows_two_casts_side_by_side(lab: Lab):
     otherwise = "wb.current.agents.set('Eval', lambda: {'satisfied': True, 'context': 'There are three headings.'})"
     cell = opened(lab, AGENTS, START, "%materia run", "%materia show", otherwise) - 1
     panel = Surface(lab, cell)
@@ -348,7 +348,7 @@ wb.agent("Tell", lambda: "told")
 """
 
 
-def test_picture_shows_a_cast_with_lanes(lab: Lab):
+def test_screenshot_shows_a_cast_with_lanes(lab: Lab):
     config = streams_config(2)
     loadout = {**config["loadouts"]["T"], "materia": config["materia"]}
     plan = stream_agents({"docs": [0, 3], "code": [1, 2, 4], "release": [5]})["Plan"]()
@@ -385,7 +385,7 @@ for request, changed, steps in (
 """
 
 
-def test_picture_shows_the_casts_of_a_project(lab: Lab):
+def test_screenshot_shows_the_casts_of_a_project(lab: Lab):
     cell = opened(lab, AGENTS, CASTS, "wb.casts")
     casts = lab.cell(cell).locator(".mnb-casts")
     casts.get_by_role("row").filter(has_text="breakfast").first.click()
@@ -393,7 +393,7 @@ def test_picture_shows_the_casts_of_a_project(lab: Lab):
     keep(lab, cell, "casts", ".mnb-casts")
 
 
-def test_picture_shows_an_answer_of_a_person(lab: Lab):
+def test_screenshot_shows_an_answer_of_a_person(lab: Lab):
     cell = opened(lab, AGENTS, 'wb.agent("Build", "person")', START, "%materia run", "%materia show")
     panel = Surface(lab, cell)
     panel.wait_for_status("Your turn: Build")
@@ -413,13 +413,13 @@ wb.agent("Build", Careful())
 """
 
 
-def test_picture_shows_a_command_that_waits_for_approval(lab: Lab):
+def test_screenshot_shows_a_command_that_waits_for_approval(lab: Lab):
     cell = opened(lab, AGENTS, ASKS, START, "%materia run --steps 2", "%materia show")
     Surface(lab, cell).wait_for_status("Your turn")
     keep(lab, cell, "approval")
 
 
-def test_picture_shows_the_designer(lab: Lab):
+def test_screenshot_shows_the_designer(lab: Lab):
     cell = opened(lab, AGENTS, "%materia design")
     Picture(lab, cell=cell).click("n:Socket-3")
     lab.page.wait_for_timeout(500)
@@ -427,7 +427,7 @@ def test_picture_shows_the_designer(lab: Lab):
 
 
 @pytest.mark.parametrize("count", [40, 200])
-def test_picture_shows_many_sockets(lab: Lab, count: int):
+def test_screenshot_shows_many_sockets(lab: Lab, count: int):
     names = ("Outline", "Draft", "Proofread", "Check links", "Translate")
     sockets = {
         f"Socket-{n}": {
@@ -450,7 +450,7 @@ def test_picture_shows_many_sockets(lab: Lab, count: int):
     keep(lab, cell, f"sockets-{count}")
 
 
-def test_picture_shows_a_panel_whose_kernel_is_gone(lab: Lab):
+def test_screenshot_shows_a_panel_after_its_kernel_has_stopped(lab: Lab):
     cell = opened(lab, AGENTS, START)
     Surface(lab, cell).wait_for_status("ready")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")

@@ -93,7 +93,7 @@ def test_buttons_wait_until_the_kernel_has_selected_the_chosen_cast(lab: Lab):
         expect(button).to_be_enabled()
 
 
-def test_casts_can_be_found_shown_compared_and_resumed(lab: Lab):
+def test_casts_can_be_searched_displayed_compared_and_resumed(lab: Lab):
     cell = opened(lab, BROKEN, "wb.casts")
     casts = lab.cell(cell).locator(".mnb-casts")
     rows = casts.get_by_role("grid", name="casts").get_by_role("row")

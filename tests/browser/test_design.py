@@ -476,7 +476,7 @@ def test_draft_of_a_coding_agent_can_be_continued(lab: Lab):
     designer.wait_for_text("undone: connected Socket-1 to Socket-2")
 
 
-def test_design_survives_a_kernel_restart_and_pressing_enter_casts_it_once(designer: Designer):
+def test_design_is_restored_after_a_kernel_restart_and_enter_casts_it_once(designer: Designer):
     page, panel, lab = designer.page, designer.panel, designer.lab
     for number, materia in enumerate(("Plan", "Build", "Eval"), 1):
         designer.add(materia, f"Socket-{number}")
@@ -516,7 +516,7 @@ GraphPanel(Workbench(".").loadouts.define("Row", {"sockets": {**row, ids[-1]: {"
 """
 
 
-def test_fit_button_shows_a_whole_row_of_two_hundred_sockets(lab: Lab):
+def test_fit_button_shows_a_complete_row_of_two_hundred_sockets(lab: Lab):
     lab.open(lab.notebook(ROW))
     lab.run_all()
     seen, whole = "cy.extent()", "cy.nodes().boundingBox()"

@@ -183,7 +183,7 @@ def test_graph_with_a_loop_is_drawn_in_both_themes_and_without_a_kernel(cast: La
     picture.wait_until(f"cy.getElementById('n:Socket-1').data('img') !== {json.dumps(light)}")
 
 
-def test_long_chain_can_be_read_searched_and_fitted(lab: Lab):
+def test_long_chain_can_be_read_searched_and_fitted_into_view(lab: Lab):
     lab.open(lab.notebook(SETUP, define("Chain", CHAIN), "GraphPanel(wb.graph())"))
     lab.run_all()
     lab.wait_idle()
@@ -276,7 +276,7 @@ def test_click_selects_the_element_under_the_mouse_after_scrolling(cast: Lab):
     picture.wait_for_class("n:Socket-3", "selected")
 
 
-def test_a_small_card_is_not_hidden_by_its_handle(lab: Lab):
+def test_small_card_is_not_covered_by_its_handle(lab: Lab):
     cells = (
         SETUP,
         define("Rework", REWORK),
@@ -488,7 +488,7 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
     )
 
 
-def test_two_displays_follow_steps_of_another_cell(cast: Lab):
+def test_two_displays_of_a_graph_show_steps_taken_in_another_cell(cast: Lab):
     cast.set_source(5, "panel")
     cast.run_cell(5)
     one, other = Picture(cast, 0), Picture(cast, 1)
@@ -507,7 +507,7 @@ def test_two_displays_follow_steps_of_another_cell(cast: Lab):
 
 
 @both_kernels
-def test_graph_follows_blocking_and_interrupted_cells(cast: Lab):
+def test_graph_is_updated_during_blocking_and_interrupted_cells(cast: Lab):
     picture = Picture(cast, cell=2)
     cast.set_source(5, "cast.agents.set('Build', slow); cast.run(steps=2)")
     cast.start_cell(5)
@@ -525,7 +525,7 @@ def test_graph_follows_blocking_and_interrupted_cells(cast: Lab):
 
 
 @both_kernels
-def test_graph_is_drawn_again_after_a_reload(cast: Lab):
+def test_graph_is_redrawn_after_a_page_reload(cast: Lab):
     cast.run_cell(3)
     Picture(cast, cell=2).click("n:Socket-2")
     Picture(cast, cell=2).wait_for_class("n:Socket-2", "selected")

@@ -22,7 +22,7 @@ def places(lesson: Path) -> dict[str, int]:
     return {cell.id: place for place, cell in enumerate(cells)}
 
 
-def test_verdict_on_a_guess_stays_in_the_saved_notebook(lab: Lab):
+def test_verdict_on_a_guess_is_stored_in_the_saved_notebook(lab: Lab):
     """A wrong guess, a right guess and a double click change neither the question nor later cells nor stored output."""
     lesson = NOTEBOOKS / "03-loops.ipynb"
     at = places(lesson)
@@ -73,7 +73,7 @@ def test_verdict_on_a_guess_stays_in_the_saved_notebook(lab: Lab):
     assert cell.locator(".jp-OutputArea-child").nth(2).locator("svg, img").first.is_visible()
 
 
-def test_wrong_answer_is_diagnosed_and_unanswered_questions_are_not_ticked(lab: Lab):
+def test_wrong_answer_is_diagnosed_and_unanswered_questions_have_no_check_mark(lab: Lab):
     lesson = NOTEBOOKS / "01-edges.ipynb"
     at = places(lesson)
     lab.open(lesson)
@@ -92,7 +92,7 @@ def test_wrong_answer_is_diagnosed_and_unanswered_questions_are_not_ticked(lab: 
     lab.screenshot("lesson-check", cell=at["cell-14"], dark=True)
 
 
-def test_use_of_a_panel_does_not_break_later_cells(lab: Lab):
+def test_using_a_panel_does_not_break_later_cells(lab: Lab):
     """The test goes back in the timeline before it runs the cells of the lesson that go back."""
     lesson = NOTEBOOKS / "07-debugging.ipynb"
     at = places(lesson)

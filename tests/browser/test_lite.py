@@ -150,7 +150,7 @@ def test_loop_can_be_stepped_by_magic_and_button_explored_and_simulated(lite: Li
 
 
 @pytest.mark.timeout(400)
-def test_utility_runs_in_the_browser_and_other_commands_explain_why_not(lite: Lite):
+def test_bundled_utility_runs_in_the_browser_and_other_commands_are_refused(lite: Lite):
     lite.open("05-utilities.ipynb")
     lite.run_all()
     lite.cell(8).get_by_text("words: 3").wait_for()

@@ -147,7 +147,7 @@ def test_run_is_paused_by_its_button_and_late_clicks_are_harmless(lab: Lab):
     assert [one.text for one in lab.outputs(1) if one.kind == "error"] == []
 
 
-def test_earlier_step_can_be_shown_restored_and_forked(lab: Lab):
+def test_earlier_step_can_be_displayed_restored_and_forked(lab: Lab):
     lab.open(
         lab.notebook(
             "%load_ext materia_nb",

@@ -81,7 +81,7 @@ def test_cast_can_be_played_to_the_end_and_restarted_by_taps(phone: Page):
     wait_until_at(phone, "Plan (Socket-1)")
 
 
-def test_link_contains_the_state_of_the_cast(phone: Page, address: str):
+def test_link_to_a_play_page_contains_the_state_of_the_cast(phone: Page, address: str):
     phone.goto(f"{address}#0.0.1")
     wait_until_at(phone, "Build (Socket-2), the first item")
     phone.goto(f"{address}#0.9.x")

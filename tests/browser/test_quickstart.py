@@ -49,7 +49,7 @@ def test_quickstart_runs_and_draws_its_graph(lab: Lab, quickstart: Path):
     assert len(lab.seen(cell=grid, dark=True)) > 1_000
 
 
-def test_a_typo_is_a_short_red_error_and_completion_offers_verbs_and_loadouts(lab: Lab):
+def test_typo_shows_a_short_red_error_and_completion_offers_verbs_and_loadouts(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", "", "%materia lod loadouts/hello-utility.json"))
     lab.run_all()
     lab.wait_idle()

@@ -57,7 +57,7 @@ def settled(lab: Lab) -> list[dict[str, Any]]:
     return found
 
 
-def test_every_loadout_is_readable_when_first_shown(lab: Lab):
+def test_every_loadout_is_readable_when_first_displayed(lab: Lab):
     """No text is too small, cut off, or under the buttons."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook(ALL))
@@ -73,7 +73,7 @@ def test_every_loadout_is_readable_when_first_shown(lab: Lab):
 DESIGNED = ("Plan-Build-Eval", "Parallel-Build", "Full-Auto", "Teach-Exits")
 
 
-def test_bundled_loadout_fits_the_designer_when_first_shown(lab: Lab):
+def test_bundled_loadout_fits_the_designer_when_first_displayed(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook("%load_ext materia_nb", *(f"%materia design {name}" for name in DESIGNED)))
     lab.run_all()
@@ -87,7 +87,7 @@ def test_bundled_loadout_fits_the_designer_when_first_shown(lab: Lab):
     assert said.evaluate_all(cut) == [], "names in the palette and states in the bar are whole"
 
 
-def test_changing_the_theme_or_the_bottom_panel_does_not_move_the_graph(lab: Lab):
+def test_graph_stays_in_position_when_the_theme_or_bottom_panel_changes(lab: Lab):
     """Opening the dock does not move the graph, at the first step or while the inspector has the full height."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     names = ("Hello-Utility", "Plan-Build-Eval", "Parallel-Build")
@@ -151,7 +151,7 @@ DEFINED = {
 }
 
 
-def test_panel_uses_the_sizes_of_the_style_table(lab: Lab):
+def test_panel_uses_the_sizes_defined_in_the_style_table(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     define = f"%%materia define loadout Report\n{json.dumps(DEFINED)}"
     lab.open(lab.notebook("%load_ext materia_nb", define, "%materia cast x"))
@@ -204,7 +204,7 @@ ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, height=0).view], layout=size)
 """
 
 
-def test_small_graph_view_can_be_panned_and_has_no_map(lab: Lab):
+def test_small_graph_view_can_be_panned_and_has_no_overview_map(lab: Lab):
     lab.open(lab.notebook(SMALL))
     lab.run_all()
     all_of_them = settled(lab)

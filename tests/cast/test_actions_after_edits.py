@@ -138,7 +138,7 @@ def test_each_action_keeps_edits_of_the_work_items(name, tmp_path):
     assert cast.now.work_items == changed
 
 
-def test_retry_past_an_edge_limit_allows_the_announced_number_of_visits(tmp_path):
+def test_retry_after_an_edge_limit_allows_the_announced_number_of_visits(tmp_path):
     cast = fails_at_an_edge(tmp_path)
     assert cast.run() == "failed"
     does = {offer.name: offer.does for offer in offers(cast.now)}
@@ -149,7 +149,7 @@ def test_retry_past_an_edge_limit_allows_the_announced_number_of_visits(tmp_path
     assert sum(step.socket == "Socket-2" for step in cast.steps) == builds + 3
 
 
-def test_retry_past_the_repair_limit_allows_the_announced_number_of_attempts(tmp_path):
+def test_retry_after_the_repair_limit_allows_the_announced_number_of_attempts(tmp_path):
     asked = []
 
     def prose():

@@ -60,7 +60,7 @@ def test_any_exception_of_an_agent_fails_the_cast_and_retry_asks_again(tmp_path,
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
-def test_interrupted_socket_is_still_waiting(tmp_path, error):
+def test_interrupted_socket_still_waits_for_its_answer(tmp_path, error):
     agent = Foreign("one", error, "two")
     cast = h.start(tmp_path, h.chain_config(2), agent)
     with pytest.raises(type(error)):
@@ -161,7 +161,7 @@ def test_r42_recorded_refusal_is_kept_when_the_answer_becomes_valid(tmp_path):
 
 
 @pytest.mark.parametrize("fields", [{"multiTurn": True}, {}])
-def test_r42_drafts_are_not_validated_but_the_result_is(tmp_path, fields):
+def test_r42_only_the_final_result_is_validated_and_not_the_drafts(tmp_path, fields):
     cast = h.start(tmp_path, h.one_config(h.agent(**fields), parse="json"))
     cast.run()
     if fields:
@@ -173,7 +173,7 @@ def test_r42_drafts_are_not_validated_but_the_result_is(tmp_path, fields):
     assert cast.run() == "complete"
 
 
-def test_given_reply_answers_the_next_agent_but_not_a_utility(tmp_path):
+def test_reply_passed_to_a_step_answers_an_agent_but_not_a_utility(tmp_path):
     document = h.config(
         {"Socket-1": h.at("M", ("always", "Socket-2")), "Socket-2": h.at("U")},
         {"M": h.agent(), "U": h.python("print(1)", parse="text")},
@@ -316,7 +316,7 @@ def test_retry_of_drafts_keeps_earlier_drafts(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_garbage_collected_cast_releases_its_lock(tmp_path):
+def test_garbage_collection_of_a_cast_releases_its_lock(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cast = h.start(tmp_path, h.chain_config(2), lambda: "x")

@@ -175,7 +175,7 @@ def test_r55_fork_contains_only_edits_made_before_the_forked_step(wb):
         h.assert_same(wb.open(fork.id), fork)
 
 
-def test_r55_fork_of_a_waiting_cast_is_waiting(wb):
+def test_r55_fork_of_a_waiting_cast_also_waits(wb):
     cast = wb.cast("c", agents={"Say": "person"})
     cast.run()
     cast.edit.set("meanwhile", 1)
@@ -186,6 +186,6 @@ def test_r55_fork_of_a_waiting_cast_is_waiting(wb):
 
 
 @pytest.mark.parametrize("project", [5, None, b"x", ["a"], {}])
-def test_invalid_project_path_is_a_clear_error(project):
+def test_invalid_project_path_raises_a_clear_error(project):
     with pytest.raises(MateriaError, match="the path is not valid"):
         Workbench(project)

@@ -218,7 +218,7 @@ def test_leaving_a_stream_cancels_pending_calls_of_lanes(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_cast_of_a_closed_stream_has_its_files_and_can_continue(tmp_path):
+def test_cast_whose_stream_is_closed_has_its_files_and_can_continue(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3), lambda: "text")
 
     async def first():
@@ -232,7 +232,7 @@ def test_cast_of_a_closed_stream_has_its_files_and_can_continue(tmp_path):
     assert asyncio.run(cast.arun()) == "complete"
 
 
-def test_awaited_casts_report_failures_and_waits_like_blocking_casts(tmp_path):
+def test_awaited_cast_reports_failures_and_waiting_like_a_blocking_cast(tmp_path):
     async def fails():
         raise ValueError("no")
 

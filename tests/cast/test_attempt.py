@@ -36,7 +36,7 @@ def at_eval(cast):
     return cast
 
 
-def test_attempts_are_shown_side_by_side_with_cost_validity_and_target(at_eval):
+def test_attempts_are_shown_side_by_side_with_cost_validity_and_next_socket(at_eval):
     tried = at_eval.attempt("Socket-3", n=3, agents=[Counting()])
     assert [(one.valid, one.to) for one in tried] == [(True, "Socket-4"), (False, None), (True, "Socket-4")]
     assert [one.usage.tokens for one in tried] == [11, 21, 31]
@@ -121,7 +121,7 @@ def test_failed_attempts_are_listed_and_people_are_not_asked(at_eval):
     assert tried[2].leads == "Socket-2 (WI-1)"
 
 
-def test_attempt_that_would_fail_the_cast_has_failure_as_its_target(tmp_path):
+def test_attempt_that_would_fail_the_cast_shows_failure_as_its_target(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": asks(edge("A", "not_satisfied", 1))}))
     cast = wb.cast("r", agents={"*": lambda: {"satisfied": False}})
@@ -150,7 +150,7 @@ def test_attempts_never_run_changing_tools_without_approval(at_eval):
     assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "asks approval for write", 1, 5)
 
 
-def test_work_and_handoff_turns_are_one_attempt_with_its_tools(tmp_path):
+def test_work_and_handoff_turns_form_one_attempt_with_its_tool_calls(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": asks(edge("B", "satisfied"), finalize=True), "B": at("P")}))
     cast = wb.cast("r")
@@ -170,7 +170,7 @@ def test_work_and_handoff_turns_are_one_attempt_with_its_tools(tmp_path):
 
 
 @pytest.mark.parametrize("socket, told", [("Socket-4", "waits, not"), ("Socket-33", "no socket"), ("Socket-3", None)])
-def test_only_the_waiting_turn_can_be_attempted(at_eval, socket, told):
+def test_only_the_waiting_turn_accepts_attempts(at_eval, socket, told):
     if told is None:
         at_eval.run()
         told = "complete"
@@ -178,7 +178,7 @@ def test_only_the_waiting_turn_can_be_attempted(at_eval, socket, told):
         at_eval.attempt(socket)
 
 
-def test_cast_that_waits_with_a_draft_cannot_be_attempted(tmp_path):
+def test_attempts_are_refused_while_a_draft_waits(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": at("M")}))
     cast = wb.cast("r", agents={"*": lambda: "a draft"})

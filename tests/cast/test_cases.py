@@ -47,7 +47,7 @@ def test_case_reports_a_missing_answer(case):
     assert "The replay needs an answer: Socket-1 answered only 1 time." in changed(case, again)
 
 
-def test_case_that_follows_a_config_file_reports_differences(cast, tmp_path):
+def test_case_linked_to_a_config_file_reports_differences(cast, tmp_path):
     cast.run()
     document = json.loads((cast.run_dir / "config.resolved.json").read_text())
     config = tmp_path / "mine.json"
@@ -95,7 +95,7 @@ def test_invalid_case_is_refused(tmp_path, text, told):
     assert (error.value.where, error.value.hint) == (str(path), "write a test case with cast.export.test(path)")
 
 
-def test_a_damaged_case_is_an_error_with_its_path(case):
+def test_damaged_case_raises_an_error_with_its_path(case):
     with pytest.raises(MateriaError, match="damaged"):
         changed(case, lambda given: given.update(answers=[{"socket": "Socket-1"}]))
 

@@ -120,7 +120,7 @@ def test_invalid_condition_is_refused(checked, text):
     assert not list(checked.breakpoints)
 
 
-def test_a_refused_output_stops_a_run_before_its_repair_turn(tmp_path):
+def test_breakpoint_on_a_refused_output_stops_before_the_repair_turn(tmp_path):
     cast = one_judge(tmp_path)
     cast.breakpoints.add(kind="refused")
     assert cast.run() == "breakpoint"
@@ -168,7 +168,7 @@ def test_single_step_continues_after_a_refusal_but_waits_for_a_person(tmp_path):
         ((1, "seconds"), []),
     ],
 )
-def test_soft_limit_stops_a_run_each_time_the_amount_is_used(tmp_path, limit, behind):
+def test_soft_limit_stops_a_run_each_time_its_amount_is_used_up(tmp_path, limit, behind):
     def paying(one):
         wanted = one.__code__.co_varnames[: one.__code__.co_argcount]
         return lambda turn: Reply(one(*(getattr(turn, name) for name in wanted)), Usage(7, 3, 0.1))
@@ -197,7 +197,7 @@ def test_invalid_soft_limit_is_refused(checked, amount, unit):
 # -- what is said of them -----------------------------------------------------------------------------
 
 
-def test_breakpoint_text_survives_a_round_trip(checked):
+def test_breakpoint_text_is_unchanged_by_a_round_trip(checked):
     told = {
         "before Socket-3": Breakpoint("before", "Socket-3"),
         "after Socket-3, 2nd time": Breakpoint("after", "Socket-3", nth=2),
@@ -260,7 +260,7 @@ def test_malformed_breakpoint_is_refused(value):
         ({"socket": "Sokket-3", "kind": "refused"}, "no socket"),
     ],
 )
-def test_impossible_breakpoint_is_reported(checked, given, words):
+def test_breakpoint_that_can_never_be_reached_is_reported(checked, given, words):
     with pytest.raises(MateriaError, match=f"(?s){words}"):
         checked.breakpoints.add(**given)
     assert not checked.breakpoints
@@ -381,7 +381,7 @@ def another_kernel(bench):
     return made
 
 
-def test_breakpoints_are_kept_for_the_next_kernel(bench, cast):
+def test_breakpoints_are_stored_for_the_next_kernel(bench, cast):
     bench.breakpoints.add("Socket-2", kind="after", nth=2)
     bench.breakpoints.add("Socket-4", "steps > 2")
     bench.breakpoints.watch("plan")
@@ -440,7 +440,7 @@ def test_valid_breakpoints_of_a_damaged_list_are_kept(bench):
     assert "more than 200" in cast.now.messages[0]
 
 
-def test_disk_error_while_breakpoints_are_saved_is_reported_once(bench, cast):
+def test_disk_error_while_saving_breakpoints_is_reported_once(bench, cast):
     (bench.casts.root / FILE).mkdir()
     bench.breakpoints.add("Socket-2")
     bench.breakpoints.add("Socket-3")

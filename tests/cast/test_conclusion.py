@@ -45,7 +45,7 @@ def test_section_12_verification_and_open_work_are_mentioned_once():
     assert concluded(value, value).count("Still open: speed") == 1
 
 
-def test_section_12_contract_in_progress_has_no_conclusion():
+def test_section_12_unfinished_contract_has_no_conclusion():
     assert concluded(contract(agent_status__plan_status="IN_PROGRESS", user_facing_summary="Soon.")) == []
 
 
@@ -74,7 +74,7 @@ def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
     assert "to keep" not in repr(cast)
 
 
-def test_long_summary_is_truncated_with_the_location_of_the_rest(tmp_path):
+def test_long_summary_is_truncated_and_names_the_location_of_the_full_text(tmp_path):
     cast = cast_of(tmp_path, user_facing_summary="x" * 5000 + "\ny" * 100)
     assert len(repr(cast)) < 3000
     assert "and 61 more lines (cast.now.conclusion has all)" in repr(cast)

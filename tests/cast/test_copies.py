@@ -20,7 +20,7 @@ def file(project):
     return project / PROJECT_FILE
 
 
-def test_copied_loadout_has_its_own_name_and_is_chosen(wb, file):
+def test_copied_loadout_has_its_own_name_and_becomes_the_selected_loadout(wb, file):
     before = BUNDLED.read_bytes()
     shown = wb.loadouts.copy("Full-Auto", "Mine")
     assert (shown.name, shown.origin) == ("Mine", "project")
@@ -50,7 +50,7 @@ def test_copy_can_include_its_materia(wb, file):
     assert wb.loadouts.config.origin("materia", "Commit").name == "project"
 
 
-def test_copy_keeps_the_rest_of_the_file(wb, file):
+def test_copy_preserves_the_other_content_of_the_file(wb, file):
     file.parent.mkdir()
     theirs = {
         "comment": "größer",
@@ -87,7 +87,7 @@ def test_copy_refuses_existing_and_invalid_names(wb, file, new):
             wb.loadouts.copy("Full-Auto")
 
 
-def test_unknown_loadout_suggests_the_nearest(wb, file):
+def test_error_for_an_unknown_loadout_suggests_the_nearest_name(wb, file):
     with pytest.raises(MateriaError, match="Full-Auto"):
         wb.loadouts.copy("Ful-Auto")
     assert not file.parent.exists()

@@ -32,7 +32,7 @@ def drafting(tmp_path, *replies):
     return h.start(tmp_path, document, {"Draft": agent, "Tell": lambda: "told"}), turns
 
 
-def test_valid_handoff_in_a_draft_is_still_a_draft(tmp_path):
+def test_draft_that_contains_a_valid_handoff_remains_a_draft(tmp_path):
     cast, turns = drafting(tmp_path, DONE, DONE)
     assert cast.run() == "person"
     assert (cast.now.waiting_at.mode, cast.now.waiting_at.drafts, cast.now.next_socket) == (
@@ -48,7 +48,7 @@ def test_valid_handoff_in_a_draft_is_still_a_draft(tmp_path):
 
 
 @pytest.mark.parametrize("go_on", ["run", "step"])
-def test_running_again_does_not_continue_from_a_draft(tmp_path, go_on):
+def test_another_run_does_not_continue_past_a_draft(tmp_path, go_on):
     """Running again neither finishes the draft nor asks, and pays, again."""
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()

@@ -59,7 +59,7 @@ def test_r46_done_items_stay_first_and_inserted_items_are_next(cast):
     same_as_journal(None, cast)
 
 
-def test_removing_all_items_moves_the_cast_out_of_the_loop(cast):
+def test_cast_leaves_the_loop_when_all_items_are_removed(cast):
     cast.run(steps=1)
     cast.edit.items([])
     cast.run()
@@ -67,7 +67,7 @@ def test_removing_all_items_moves_the_cast_out_of_the_loop(cast):
     assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
 
 
-def test_used_retries_and_follow_up_move_with_their_item(cast):
+def test_used_retries_and_follow_up_move_together_with_their_item(cast):
     cast.run(steps=3)
     assert cast.now.next_socket == "Socket-2"
     assert cast.now.engine.follow_up[0].item == ("workItemIndex", 0, ())
@@ -115,7 +115,7 @@ def test_r9_invalid_items_change_nothing(cast, bad):
     assert cast.now.engine is before
 
 
-def test_undo_reverts_edits_one_by_one(bench, cast):
+def test_undo_reverts_edits_one_at_a_time(bench, cast):
     cast.run(steps=1)
     before = cast.now.engine
     cast.edit.items([item("only")])
@@ -262,7 +262,7 @@ def test_edited_prompt_applies_to_one_turn(bench, cast):
     assert "Build it in one file." in kept.read_text()
 
 
-def test_undoing_a_state_edit_restores_the_prompt_that_was_current_before(bench, cast):
+def test_undoing_a_state_edit_restores_the_previous_prompt(bench, cast):
     cast.step()
     cast.step(ask=False)
     reworded = cast.edit.prompt("task", "Otherwise.")
@@ -290,7 +290,7 @@ def test_edit_of_a_prompt_that_cannot_be_edited_is_refused(bench, cast, tmp_path
 # -- one value ----------------------------------------------------------------------------
 
 
-def test_setting_a_value_preserves_the_work_items(bench, cast):
+def test_setting_a_state_value_preserves_the_work_items(bench, cast):
     cast.run(steps=1)
     cast.edit.set("plan.approved", True)
     assert cast.state["plan"] == {"approved": True}
@@ -333,7 +333,7 @@ def test_editing_a_long_list_takes_linear_time(tmp_path):
     assert open_cast(cast.run_dir).state == cast.state
 
 
-def test_items_that_are_equal_keep_their_order(bench, cast):
+def test_equal_items_keep_their_order(bench, cast):
     cast.run(steps=1)
     cast.edit.items([item("a"), item("a"), item("c"), item("a")])
     cast.edit.items([item("c"), item("a"), item("a")])
@@ -345,7 +345,7 @@ def h_origins(cast):
     return [line["data"]["lists"]["workItems"]["origins"] for line in lines if line["type"] == "state_edited"][-1]
 
 
-def test_a_state_that_is_nested_too_deeply_is_refused(tmp_path):
+def test_state_that_is_nested_too_deeply_is_refused(tmp_path):
     cast = start(tmp_path, one_config())
     deep: object = 1
     for _ in range(100_000):
@@ -364,7 +364,7 @@ def test_edit_that_is_not_json_is_refused(tmp_path, value):
     assert open_cast(cast.run_dir).state == cast.state == {}
 
 
-def test_utilities_with_similar_names_have_their_own_scripts(bench):
+def test_utilities_with_similar_names_keep_separate_scripts(bench):
     path = bench.loadouts.define_utility("Count It", "print(1)")
     bench.loadouts.define_utility("Count-It", "print(2)")
     assert path.read_text() == "print(1)"
@@ -381,7 +381,7 @@ def at_eval_limit(bench, cast):
     return titles(cast)
 
 
-def test_going_back_applies_newer_edits_again(bench, cast):
+def test_going_back_reapplies_newer_edits(bench, cast):
     edited = at_eval_limit(bench, cast)
     cast.edit.set("note", "mine")
     cast.back(len(cast.steps) - 1)
@@ -405,7 +405,7 @@ def test_actions_that_continue_a_cast_keep_edits(bench, cast, act):
     same_as_journal(bench, cast)
 
 
-def test_going_back_to_the_edited_step_applies_its_edits_again(bench, cast):
+def test_going_back_to_an_edited_step_reapplies_its_edits(bench, cast):
     cast.run(steps=1)
     cast.edit.items([item("x"), *PLAN])
     cast.run(steps=2)
@@ -426,7 +426,7 @@ def test_an_edit_made_while_a_step_waits_is_applied_once(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_edit_that_no_longer_applies_needs_confirmation(bench, cast):
+def test_going_back_needs_confirmation_if_an_edit_no_longer_applies(bench, cast):
     cast.run(steps=1)
     cast.edit.items([item("x"), *PLAN])
     with pytest.raises(MateriaError, match="your edit of the work items after step 1 does not fit") as caught:
@@ -502,7 +502,7 @@ def test_going_back_before_an_edited_prompt_needs_confirmation(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_edit_within_the_target_step_is_applied_again(bench, cast):
+def test_edit_made_during_the_target_step_is_reapplied(bench, cast):
     cast.run(steps=1)
     cast.step(ask=False)
     cast.edit.set("note", "mine")

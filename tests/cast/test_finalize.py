@@ -35,7 +35,7 @@ def names(prompt):
 # -- the engine ------------------------------------------------------------------------------
 
 
-def test_first_prompt_of_a_finalized_socket_has_no_output_form():
+def test_first_prompt_of_a_finalized_socket_contains_no_output_form():
     play = Play(config(FIRST))
     assert (play.visit.mode, names(play.prompt)) == ("work", ["request", "place", "task", "return"])
     assert "satisfied" not in play.prompt.text
@@ -43,7 +43,7 @@ def test_first_prompt_of_a_finalized_socket_has_no_output_form():
 
 
 @pytest.mark.parametrize("work", ["I did it.", YES, "", "{broken"])
-def test_handoff_is_requested_after_any_work_answer(work):
+def test_handoff_is_requested_after_any_answer_to_the_work_turn(work):
     play = Play(config(FIRST))
     step = play.answer(work, 5)
     assert event_types(step) == ["socket_worked"]
@@ -122,7 +122,7 @@ def test_ignored_finalize_field_gets_a_hint(socket, why):
     assert why in found[0].message
 
 
-def test_finalize_field_with_an_effect_has_no_hint():
+def test_effective_finalize_field_gets_no_hint():
     for socket in (asks(finalize=True), asks(materia="G", finalize=True), at("P", finalize=False)):
         hints = check_config(config({"Socket-1": socket}), "T").hints
         assert [one for one in hints if "finalize" in one.source] == []
@@ -185,7 +185,7 @@ def test_person_answers_work_and_handoff_turns(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_only_the_handoff_is_asked_after_a_crash_between_the_turns(tmp_path):
+def test_only_the_handoff_is_requested_after_a_crash_between_the_turns(tmp_path):
     agent = scripted("the work", KeyboardInterrupt())
     cast = h.start(tmp_path, h.one_config(**ONE), agent)
     with pytest.raises(KeyboardInterrupt):
@@ -202,7 +202,7 @@ def test_only_the_handoff_is_asked_after_a_crash_between_the_turns(tmp_path):
 
 
 @pytest.mark.parametrize("broken", [("work", AgentError("x")), ("work", "no json", AgentError("x"))])
-def test_retry_after_the_work_asks_only_for_the_handoff(tmp_path, broken):
+def test_retry_after_the_work_turn_requests_only_the_handoff(tmp_path, broken):
     agent = scripted(*broken, DONE)
     cast = h.start(tmp_path, h.one_config(**ONE), agent)
     assert cast.run() == "failed"
@@ -217,7 +217,7 @@ def test_retry_after_the_work_asks_only_for_the_handoff(tmp_path, broken):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_retry_after_exhausted_repairs_stays_in_the_conversation(tmp_path):
+def test_retry_after_exhausted_repairs_continues_the_conversation(tmp_path):
     agent = scripted("work", "bad 1", "bad 2", DONE)
     cast = h.start(tmp_path, h.one_config(**ONE), agent)
     cast.run()
@@ -233,7 +233,7 @@ def test_retry_after_exhausted_repairs_stays_in_the_conversation(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_corrected_output_is_the_handoff_not_the_work(tmp_path):
+def test_corrected_output_replaces_the_handoff_and_not_the_work_answer(tmp_path):
     document = h.config(
         {"Socket-1": h.at("M", ("satisfied", "Socket-2"), **ONE), "Socket-2": h.at("M")}, {"M": h.agent()}
     )
@@ -289,7 +289,7 @@ def test_envelope_is_requested_in_a_turn_after_the_work(tmp_path):
     assert "VERIFIED" in agent.turns[1].prompt
 
 
-def test_unfinished_contract_continues_work_and_is_requested_again(tmp_path):
+def test_agent_with_an_unfinished_contract_continues_and_is_asked_for_it_again(tmp_path):
     """Work in progress is continued and handed over in a separate turn again."""
     me = {"agent_status__agent_id": agent_id("the widget", "Socket-1")}
     on = contract(**me, agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})

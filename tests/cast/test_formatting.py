@@ -117,7 +117,7 @@ def test_cost_is_shown_with_significant_digits():
     ]
 
 
-def test_casts_are_searched_by_words_in_all_or_one_field(tmp_path):
+def test_casts_are_searched_by_words_in_all_fields_or_in_one_field(tmp_path):
     def entry(id_, **fields):
         return CastEntry(id_, tmp_path / id_, **fields)
 

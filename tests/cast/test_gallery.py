@@ -31,7 +31,7 @@ def cast_of(card, document, project):
     return cast
 
 
-def test_gallery_has_eleven_patterns_and_ten_mistakes():
+def test_gallery_contains_eleven_patterns_and_ten_mistakes():
     assert [len(gallery().of(kind)) for kind in ("pattern", "mistake")] == [11, 10]
     assert len({card.loadout for card in CARDS}) == 21
     assert all(card.purpose.endswith(".") and len(card.purpose) < 140 for card in CARDS)
@@ -93,7 +93,7 @@ def test_case_of_a_card_fails_when_its_loadout_changes_route(tmp_path):
 
 
 @each(CARDS)
-def test_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
+def test_notebook_of_a_card_runs_from_top_to_bottom(card, shell, monkeypatch):
     book = nbformat.from_dict(notebook_of(card))
     nbformat.validate(book)
     for cell in book.cells:
@@ -149,7 +149,7 @@ def test_exported_card_does_not_overwrite_files(bench):
     assert raised.value.kind == "disk"
 
 
-def test_unknown_card_suggests_the_nearest(bench):
+def test_error_for_an_unknown_card_suggests_the_nearest_name(bench):
     with pytest.raises(MateriaError, match="'raw-bred'") as raised:
         bench.gallery("raw-bred")
     assert "raw-bread" in raised.value.hint

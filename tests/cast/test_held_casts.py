@@ -37,7 +37,7 @@ def sockets(cast):
     "given, then",
     [(say("VERIFIED", "CONTINUE"), "Done"), (say("UNVERIFIED", "LOOP"), "Work")],
 )
-def test_route_follows_the_status_of_the_envelope(tmp_path, given, then):
+def test_status_of_the_envelope_determines_the_route(tmp_path, given, then):
     cast = start(tmp_path, "envelope", [given])
     cast.run(steps=2)
     assert cast.now.next_socket == then
@@ -119,7 +119,7 @@ def test_envelope_loop_is_limited_by_its_edge(tmp_path):
     assert "2 of 2 rounds" in cast.now.held.reason
 
 
-def test_detour_of_finished_work_returns_to_the_original_target(tmp_path):
+def test_detour_from_finished_work_continues_at_the_original_target(tmp_path):
     cast = start(tmp_path, "envelope", [say("VERIFIED", "DETOUR", "Fix")])
     cast.run()
     assert sockets(cast) == ["Work", "Check", "Fix", "Done"]
@@ -130,7 +130,7 @@ def test_detour_of_finished_work_returns_to_the_original_target(tmp_path):
     same_when_opened(cast)
 
 
-def test_detour_of_unfinished_work_returns_to_its_socket(tmp_path):
+def test_detour_from_unfinished_work_returns_to_its_socket(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix"), say("VERIFIED", "CONTINUE")])
     cast.run()
     assert sockets(cast) == ["Work", "Check", "Fix", "Check", "Done"]
@@ -239,7 +239,7 @@ def test_envelope_file_missing_after_a_crash_is_written_on_resume(tmp_path):
     resumed.close()
 
 
-def test_ids_differing_by_a_hyphen_have_separate_files(tmp_path):
+def test_ids_that_differ_only_by_a_hyphen_have_separate_files(tmp_path):
     here = {"parse": "json", "handoff": "envelope"}
     document = h.config({"A-1": h.at("M", ("always", "A_1"), **here), "A_1": h.at("M", **here)}, {"M": h.agent()})
     cast = h.start(tmp_path, document, lambda: say("VERIFIED", "CONTINUE"))
@@ -369,7 +369,7 @@ def test_r44_approval_expires_and_does_not_survive_an_abort_or_a_fork(tmp_path, 
 
 
 @pytest.mark.parametrize("approval_id", ["X", "P-123"])
-def test_r44_request_with_a_malformed_id_needs_a_direction(tmp_path, approval_id):
+def test_r44_request_with_a_malformed_id_needs_an_instruction_from_a_person(tmp_path, approval_id):
     asked = report("APPROVAL_REQUEST", approval_request={**ASK, "approval_id": approval_id})
     cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
     cast.run()
@@ -483,7 +483,7 @@ def test_update_of_a_protected_section_is_refused_with_a_note(tmp_path):
     assert "\n".join(cast.why(2).lines).count("has no write access to the contract 'secrets'") == 1
 
 
-def test_a_damaged_project_context_is_one_clear_error(tmp_path):
+def test_damaged_project_context_raises_one_clear_error(tmp_path):
     (tmp_path / "casts").mkdir()
     (tmp_path / "casts" / "project-context.json").write_text("[1]")
     with pytest.raises(MateriaError, match="not a JSON object"):
@@ -518,7 +518,7 @@ def test_envelope_file_is_a_draft_until_its_socket_is_completed(tmp_path):
 # -- what a person can do beside that --------------------------------------------------------
 
 
-def test_held_cast_can_be_resumed_by_another_process(tmp_path):
+def test_held_cast_can_be_resumed_in_another_process(tmp_path):
     cast = start(tmp_path, "agent-contract", [report("NEEDS_INPUT")])
     cast.run()
     path, now = cast.run_dir, cast.now.engine
@@ -571,7 +571,7 @@ def test_target_chosen_before_a_budget_stop_is_taken_after_a_retry(tmp_path):
     same_when_opened(cast)
 
 
-def test_item_of_a_held_socket_stays_before_open_items_r46(tmp_path):
+def test_item_of_a_held_socket_stays_ahead_of_open_items_r46(tmp_path):
     document = h.loop_config()
     check = document["loadouts"]["T"]["sockets"]["Socket-3"]
     check["handoff"] = "envelope"

@@ -217,7 +217,7 @@ def test_r47_changes_of_one_cast_do_not_affect_other_casts(wb, kind):
 
 
 @pytest.mark.parametrize("part", WAYS, ids=lambda part: part.__name__)
-def test_every_public_mutator_of_a_cast_is_tested(part):
+def test_every_public_method_that_changes_a_cast_is_tested(part):
     public = {
         name for name, _ in inspect.getmembers(part, inspect.isfunction) if name[0] != "_" and not hasattr(Shown, name)
     }

@@ -267,7 +267,7 @@ def _play(cast: Cast, actions, current: dict) -> None:
 
 @given(document=configs(), actions=ACTIONS)
 @settings(max_examples=60)
-def test_any_cast_is_rebuilt_from_its_journal(document, actions):
+def test_any_random_cast_is_rebuilt_from_its_journal(document, actions):
     current = {"text": "", "how": "answer"}
 
     def agent(turn):
@@ -297,7 +297,7 @@ def test_any_cast_is_rebuilt_from_its_journal(document, actions):
         check_everywhere(cast, Path(folder))
 
 
-def test_random_loadouts_can_be_cast():
+def test_randomly_generated_loadouts_can_be_cast():
     """The property above must not pass because every drawn loadout is refused."""
     valid = []
 
@@ -311,7 +311,7 @@ def test_random_loadouts_can_be_cast():
     assert len(valid) > 8
 
 
-def test_r23_non_json_output_fails_with_command_code_stderr_and_artifacts(tmp_path):
+def test_r23_failure_for_non_json_output_names_command_code_stderr_and_artifacts(tmp_path):
     code = "import sys; print('not json'); sys.stderr.write('I meant well')"
     cast = h.start(tmp_path, h.one_config(h.python(code, parse="json")))
     assert cast.run() == "failed"

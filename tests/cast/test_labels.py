@@ -23,7 +23,7 @@ def done(tmp_path):
     cast.close()
 
 
-def test_label_is_in_the_list_and_in_a_resumed_cast(done):
+def test_label_is_shown_in_the_cast_list_and_in_a_resumed_cast(done):
     done.labels.add(name="first", tag="rain, short", verdict="good", note="Read it twice.")
     done.labels.add(tag=["long"], untag="short", by="Ana")
     wanted = Label("first", ("rain", "long"), "Read it twice.", "good", "Ana")
@@ -70,7 +70,7 @@ def test_label_does_not_change_the_rest_of_the_cast(done):
     assert list_casts(done.run_dir.parent)[0].status == "complete"
 
 
-def test_note_is_kept_with_its_discarded_step_when_the_step_number_is_reused(done):
+def test_note_stays_with_its_discarded_step_when_the_step_number_is_reused(done):
     done.labels.add(3, note="of the first try")
     done.back(2)
     done.run(steps=1)
@@ -86,7 +86,7 @@ def test_label_is_shown_in_status_steps_and_why(done):
     assert "judged bad; note: It should have asked. (by Ana)" in str(done.why(3))
 
 
-def test_fork_keeps_notes_of_steps_but_not_the_name_of_the_cast(done):
+def test_fork_keeps_step_notes_but_not_the_name_of_the_cast(done):
     done.labels.add(name="mine", tag="t")
     done.labels.add(1, note="of the plan")
     done.labels.undo()

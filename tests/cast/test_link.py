@@ -65,7 +65,7 @@ def test_agents_set_after_linking_loadouts_answer_in_the_linked_cast(bench):
     assert cast.now.engine.last_output == "late"
 
 
-def test_invalid_link_starts_no_cast(bench):
+def test_invalid_link_of_loadouts_starts_no_cast(bench):
     for names, kind in ([("Akt",), "unknown_part"], [(), "unknown_part"]):
         with pytest.raises(MateriaError) as caught:
             bench.link(*names, request="r")
@@ -151,7 +151,7 @@ def test_incomplete_link_command_shows_its_usage(shell, text):
     assert caught.value.kind == "usage"
 
 
-def test_link_completion_offers_loadouts_before_the_two_dashes(bench):
+def test_completion_of_the_link_verb_offers_loadouts_before_the_two_dashes(bench):
     bench.loadouts.define_materia("Ask", {"tools": "none", "prompt": "p"})
     offered = next_words(lambda: bench, ["link"])
     assert {"Full-Auto", "Detect-VCS", "loadout:Ask", "materia:Ask", "--from"} <= set(offered)

@@ -64,7 +64,7 @@ def test_invalid_number_of_a_suggestion_is_an_error(tmp_path):
     assert read_context(cast.run_dir.parent) == {}
 
 
-def test_memory_section_that_is_not_a_list_is_not_changed(tmp_path):
+def test_memory_section_that_is_not_a_list_is_left_unchanged(tmp_path):
     cast = suggesting(tmp_path)
     change_context(cast.run_dir.parent, lambda _: {"memory": {"a": 1}})
     with pytest.raises(MateriaError, match="is not a list"):

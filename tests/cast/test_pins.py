@@ -32,7 +32,7 @@ def bench(project):
     made.close()
 
 
-def test_a_pinned_utility_starts_no_process_and_its_text_is_its_stdout(bench):
+def test_pinned_utility_starts_no_process_and_uses_the_pinned_text_as_stdout(bench):
     cast = bench.cast("go", pins={"Count": json.dumps(PIN)})
     assert cast.run() == "complete"
     assert cast.state["by"] == "pin"
@@ -74,7 +74,7 @@ def test_pinned_function_receives_the_input_of_the_process(bench):
     assert not (bench.project / "ran").exists()
 
 
-def test_failing_pinned_function_fails_the_cast_with_its_name(bench):
+def test_exception_in_a_pinned_function_fails_the_cast_and_names_the_function(bench):
     def broken():
         raise ValueError("nothing there")
 
@@ -117,7 +117,7 @@ def test_socket_without_an_output_cannot_be_pinned(bench):
     assert caught.value.kind == "no_output"
 
 
-def test_pin_to_another_cast_repeats_the_output_of_each_visit(bench):
+def test_pin_to_another_cast_replays_the_output_of_each_visit(bench):
     earlier = bench.cast("go", pins={"Count": PIN})
     earlier.run()
     cast = bench.cast("again", pins={"Count": earlier, "Socket-2": f"recorded:{earlier.id}"})
@@ -126,7 +126,7 @@ def test_pin_to_another_cast_repeats_the_output_of_each_visit(bench):
     assert cast.steps[1].pinned == f"the cast {earlier.id}"
 
 
-def test_visit_missing_in_the_pinned_cast_fails_with_a_reason(bench):
+def test_visit_that_is_missing_from_the_pinned_cast_fails_with_a_reason(bench):
     earlier = bench.cast("go", pins={"Count": PIN})
     earlier.run()
     cast = bench.cast("again", pins={"Socket-1": earlier})
@@ -205,7 +205,7 @@ def test_pinned_text_survives_a_resume(bench):
     other.close()
 
 
-def test_lost_pinned_function_is_not_replaced_by_the_process(bench):
+def test_process_does_not_run_when_a_pinned_function_is_missing(bench):
     from materia_nb.cast.views.status import status_lines
 
     def mock():
@@ -264,7 +264,7 @@ def test_past_snapshot_shows_its_pins(bench):
     assert not cast.at(2).pins
 
 
-def test_unknown_name_of_a_pin_suggests_the_nearest(bench):
+def test_error_for_an_unknown_pin_name_suggests_the_nearest_name(bench):
     with pytest.raises(MateriaError, match="Cuont") as caught:
         bench.cast("go", pins={"Cuont": "x"})
     assert "Count" in caught.value.hint
@@ -276,7 +276,7 @@ def test_invalid_pin_is_refused(bench):
     assert caught.value.kind == "bad_pin"
 
 
-def test_cast_refused_for_its_pins_leaves_no_files(bench):
+def test_cast_refused_because_of_its_pins_leaves_no_files(bench):
     before = len(bench.casts())
     with pytest.raises(MateriaError):
         bench.cast("go", pins={"Count": 7})
@@ -367,13 +367,13 @@ def test_agent_for_a_utility_is_also_refused_for_one_cast(bench, name):
     assert "pins=" in caught.value.hint
 
 
-def test_script_for_a_utility_is_an_error(bench):
+def test_script_for_a_utility_raises_an_error(bench):
     with pytest.raises(MateriaError) as caught:
         bench.cast("go", agents={"*": {"Count": "x", "Tell": "y"}})
     assert caught.value.kind == "not_an_agent"
 
 
-def test_agent_of_a_materia_that_became_a_utility_is_an_error(bench):
+def test_agent_for_a_materia_that_became_a_utility_raises_an_error(bench):
     bench.agent("Tell", lambda: "told")
     bench.loadouts.define_materia("Tell", python("print('told')"))
     with pytest.raises(MateriaError) as caught:
@@ -381,7 +381,7 @@ def test_agent_of_a_materia_that_became_a_utility_is_an_error(bench):
     assert caught.value.kind == "not_an_agent"
 
 
-def test_misspelt_agent_name_of_a_cast_is_an_error(bench):
+def test_misspelt_agent_name_for_a_cast_raises_an_error(bench):
     with pytest.raises(MateriaError) as caught:
         bench.cast("go", agents={"Tel": lambda: "told"})
     assert caught.value.kind == "unknown_materia"

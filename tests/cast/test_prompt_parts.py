@@ -41,7 +41,7 @@ def test_auto_plan_prompt_contains_the_request_once(tmp_path):
     assert "What to return [return] ·" in repr(view)
 
 
-def test_parts_before_the_task_are_collapsed_in_the_prompt_view(tmp_path):
+def test_prompt_view_collapses_the_parts_before_the_task(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
     folded = str(html_fold("Request [request] · 23 characters, about 6 tokens", "")).partition("</summary>")[0]

@@ -94,7 +94,7 @@ def test_step_without_an_agent_has_no_prompt(bench):
         bench.prompts()[99]
 
 
-def test_prompt_form_of_the_socket_takes_precedence_over_the_model_profile(tmp_path):
+def test_prompt_form_of_a_socket_takes_precedence_over_the_model_profile(tmp_path):
     bench = Workbench(tmp_path)
     config = {
         "entry": "Ask",

@@ -46,7 +46,7 @@ def recorded(tmp_path):
     return path, len(lines), write
 
 
-def test_read_only_cast_follows_another_kernel_through_failure_and_retry(other):
+def test_read_only_cast_shows_a_failure_and_a_retry_in_another_kernel(other):
     cast = open_cast(other.run_dir)
     assert pill(cast.now, IDLE).label == f"ready at Socket-1 M · run by process {other.process.pid}"
     assert other.does("step") == "ready"
@@ -61,7 +61,7 @@ def test_read_only_cast_follows_another_kernel_through_failure_and_retry(other):
     assert cast.now.live.writer is None
 
 
-def test_hint_says_resume_only_if_no_other_program_has_the_cast_open(other):
+def test_hint_suggests_a_resume_only_if_no_other_program_has_the_cast_open(other):
     cast = open_cast(other.run_dir)
     with pytest.raises(MateriaError, match=r"cast\.fork\(\)"):
         cast.step()
@@ -165,7 +165,7 @@ def test_workbench_opens_and_forks_a_cast_that_runs_in_another_kernel(other, tmp
         fork.close()
 
 
-def test_snapshot_of_a_running_cast_waits_for_no_lock(tmp_path):
+def test_snapshot_of_a_running_cast_does_not_wait_for_a_lock(tmp_path):
     """Else a panel that waits for a step, and a step that waits for the panel, would wait for each other."""
     cast = h.start(tmp_path, h.chain_config(1))
     held, release = threading.Event(), threading.Event()

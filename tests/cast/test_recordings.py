@@ -71,7 +71,7 @@ def test_cast_on_disk_can_be_used_as_a_recording(wb):
     assert compared(again) == compared(first)
 
 
-def test_recording_contains_nothing_about_the_machine(wb, tmp_path):
+def test_recording_contains_no_details_of_the_machine(wb, tmp_path):
     first = wb.cast("do it", agents={"*": Model()})
     first.run()
     text = first.export.recording(tmp_path / "one.json").read_text()

@@ -30,7 +30,7 @@ def failed(shell):
     return cast
 
 
-def test_failed_utility_hint_says_that_the_cast_uses_its_config_copy(shell, failed):
+def test_hint_for_a_failed_utility_explains_that_the_cast_uses_a_config_copy(shell, failed):
     assert "apply the change to this cast with edit redefine" in failed.failure.hint
 
 
@@ -75,13 +75,13 @@ def test_invalid_redefinition_changes_nothing(shell, failed, changed, told):
     )
 
 
-def test_unknown_materia_is_an_error(shell, failed):
+def test_unknown_materia_raises_an_error(shell, failed):
     with pytest.raises(MateriaError, match="'Cuont' does not exist") as caught:
         line(shell, "edit redefine Cuont")
     assert "Count" in caught.value.hint
 
 
-def test_failed_cast_shows_the_number_of_tries_after_a_retry(shell, failed):
+def test_failed_cast_shows_the_number_of_attempts_after_a_retry(shell, failed):
     failed.retry()
     failed.retry()
     assert "tried 3 times" in repr(failed)

@@ -54,7 +54,7 @@ def texts(nodes) -> set[str]:
     return {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
 
 
-def test_every_failure_kind_in_the_code_is_in_the_failures_table():
+def test_every_failure_kind_in_the_code_is_listed_in_the_failures_table():
     known = kinds_in_the_code()
     assert {"utility_exit", "repair_exhausted", "rate_limited", "agent_error", "no_key", "budget"} <= known
     assert known - set(FAILURE_KINDS) == set()
@@ -99,7 +99,7 @@ def names(cast, changed=None):
     return [one.name for one in offers(cast.now, changed)]
 
 
-def test_answer_by_hand_for_a_utility_is_treated_as_stdout(failed):
+def test_manual_answer_for_a_utility_is_treated_as_stdout(failed):
     assert names(failed) == ["retry", "answer", "pin", "skip"]
     step = failed.reply({"state": {"n": 4}, "context": "counted by hand"})
     assert failed.state["n"] == 4  # R10: the patch of a utility, which an agent's answer would not be
@@ -115,7 +115,7 @@ def test_answer_by_hand_for_a_utility_is_treated_as_stdout(failed):
     h.assert_same(open_cast(failed.run_dir), failed)
 
 
-def test_invalid_answer_by_hand_is_not_recorded(failed):
+def test_invalid_manual_answer_is_not_recorded(failed):
     before = (failed.run_dir / "events.jsonl").read_bytes()
     with pytest.raises(RefusedAnswer):
         failed.reply("no JSON")
@@ -141,7 +141,7 @@ def test_failed_step_can_be_skipped(failed):
     h.assert_same(open_cast(failed.run_dir), failed)
 
 
-def test_skip_needs_a_note_and_an_unanswered_socket(failed, tmp_path):
+def test_skipping_requires_a_note_and_an_unanswered_socket(failed, tmp_path):
     with pytest.raises(MateriaError, match="note"):
         failed.skip("  ")
     failed.skip("down")
@@ -168,7 +168,7 @@ def test_budget_can_be_raised_and_retried(tmp_path):
     assert len(cast.steps) == 2
 
 
-def test_failed_agent_can_be_answered_by_hand(tmp_path):
+def test_person_can_answer_for_a_failed_agent(tmp_path):
     def breaks():
         raise AgentError("the line is dead", kind="transport")
 
@@ -180,7 +180,7 @@ def test_failed_agent_can_be_answered_by_hand(tmp_path):
     assert cast.now.work_items == h.items("a")
 
 
-def test_failed_multi_turn_agent_is_answered_with_the_final_result(tmp_path):
+def test_manual_answer_for_a_failed_multi_turn_agent_is_its_final_result(tmp_path):
     config = h.one_config(h.agent("Tell", multiTurn=True, generator=True), parse="json")
 
     def breaks():
@@ -217,7 +217,7 @@ def test_exceeded_limit_offers_retry_and_correction(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_aborted_cast_can_be_answered_by_hand(tmp_path):
+def test_person_can_answer_in_an_aborted_cast(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2))
     cast.step()
     cast.abort()
@@ -225,7 +225,7 @@ def test_aborted_cast_can_be_answered_by_hand(tmp_path):
     assert cast.reply("mine").by_hand
 
 
-def test_changed_materia_is_offered_with_its_difference(shell):
+def test_changed_materia_is_offered_together_with_its_diff(shell):
     bad, good = (h.python(code, parse="json") for code in ("raise SystemExit(3)", "print('{}')"))
     cell(shell, "define loadout L", loadout(bad))
     cast = line(shell, "cast x")
@@ -283,7 +283,7 @@ def test_skipped_step_survives_a_resume(failed):
     assert forked.steps[0].skipped == "down"
 
 
-def test_item_is_skipped_with_a_note_and_the_next_begins(tmp_path):
+def test_skipped_item_keeps_its_note_and_the_next_item_begins(tmp_path):
     tries = []
 
     def build():

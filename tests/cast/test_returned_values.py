@@ -180,7 +180,7 @@ def without_ids(cast):
     return text.replace(cast.id, "<cast>").replace(str(lines[0].get("session")), "<cast>")
 
 
-def test_r47_returned_values_cannot_change_cast_or_workbench(wb, tmp_path):
+def test_r47_changing_returned_values_affects_neither_cast_nor_workbench(wb, tmp_path):
     untouched = begun(wb)
     meddler = Meddler()
     cast = begun(wb, lambda turn: meddler.meddle(turn, "turn"))

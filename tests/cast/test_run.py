@@ -82,7 +82,7 @@ def test_unknown_socket_suggests_the_nearest(cast):
         assert "Socket-3" in caught.value.hint
 
 
-def test_breakpoint_does_not_stop_a_run_at_its_start(cast):
+def test_breakpoint_does_not_stop_a_run_that_starts_at_it(cast):
     cast.breakpoints.add("Socket-2")
     assert cast.run() == "breakpoint"
     assert len(cast.steps) == 1
@@ -101,7 +101,7 @@ def test_breakpoint_at_the_entry_does_not_stop_the_first_run(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_breakpoint_after_an_empty_loop_is_reached(tmp_path):
+def test_breakpoint_behind_an_empty_loop_is_reached(tmp_path):
     document = h.loop_config()
     document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
     cast = h.start(tmp_path, document, h.loop_agents(0))
@@ -112,7 +112,7 @@ def test_breakpoint_after_an_empty_loop_is_reached(tmp_path):
     assert [visit[0] for visit in cast.route] == ["Socket-1", "Socket-4"]
 
 
-def test_failing_condition_stops_the_run(cast):
+def test_exception_in_a_run_condition_stops_the_run(cast):
     with pytest.raises(ZeroDivisionError):
         cast.run(until=lambda cast: len(cast.steps) == 2 and 1 / 0)
     assert len(cast.steps) == 2
@@ -132,7 +132,7 @@ def test_run_stops_before_a_person(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_the_stop_event_ends_a_run_between_steps(cast):
+def test_stop_event_ends_a_run_between_steps(cast):
     cast.follow.changes(lambda c: c.stop() if len(c.steps) == 4 and c.status == "ready" else None)
     assert cast.run() == "stopped"
     assert len(cast.steps) == 4
@@ -273,7 +273,7 @@ def test_watched_path_stops_the_run_after_its_change(cast):
         cast.breakpoints.watch(" .. ")
 
 
-def test_added_and_removed_values_are_changes(tmp_path):
+def test_added_and_removed_values_count_as_changes(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.breakpoints.watch("currentWorkItem")
     cast.breakpoints.watch("workItems")
@@ -357,7 +357,7 @@ def test_answer_is_on_disk_before_the_next_agent_is_asked(tmp_path, at_once):
     ],
     ids=["step", "fork", "retry", "undo", "edit", "blame", "replay", "back", "test"],
 )
-def test_cast_whose_loadout_cannot_be_cast_refuses_to_continue(act):
+def test_cast_with_an_invalid_loadout_refuses_to_continue(act):
     with pytest.raises(MateriaError, match=r"cannot be cast by this engine.*Socket-9\.parse") as caught:
         act(open_cast(NOT_CASTABLE))
     assert caught.value.kind == "not_castable"

@@ -87,7 +87,7 @@ def test_r53_events_of_a_refused_output_are_marked_as_refused(tmp_path):
 
 
 @pytest.mark.parametrize("answer", [{"event": [NOTE], "other": 1}, {"event": [NOTE], "workItems": 3}])
-def test_r53_events_of_an_output_that_reports_a_failure_are_also_marked(tmp_path, answer):
+def test_r53_events_of_an_output_that_reports_a_failure_are_marked_as_refused(tmp_path, answer):
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     assert cast.run() == "failed"
     assert told(cast)[0] == (1, NOTE)

@@ -80,7 +80,7 @@ def test_empty_plan_continues_at_the_exit(tmp_path):
 # -- the three complaints that users of branches have ------------------------------------------
 
 
-def test_lanes_do_not_see_the_context_of_other_lanes(tmp_path):
+def test_lane_does_not_see_the_context_of_other_lanes(tmp_path):
     told = {}
     cast = run(
         tmp_path,
@@ -92,14 +92,14 @@ def test_lanes_do_not_see_the_context_of_other_lanes(tmp_path):
     assert "of ui" in told["ui"][1][0]
 
 
-def test_lanes_begin_from_the_same_state(tmp_path):
+def test_all_lanes_begin_from_the_same_state(tmp_path):
     begun = []
     run(tmp_path, Setup=lambda state, last: begun.append((dict(state), last)) or "ready")
     assert begun[0] == begun[1]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_each_item_is_worked_on_once(tmp_path, limit):
+def test_each_item_is_processed_once(tmp_path, limit):
     streams = {"a": [3, 1], "b": [0], "c": [2, 5, 4]}
     built = []
     cast = h.start(
@@ -116,7 +116,7 @@ def test_each_item_is_worked_on_once(tmp_path, limit):
 # -- at once -------------------------------------------------------------------------------
 
 
-def test_allowed_number_of_lanes_runs_in_parallel(tmp_path):
+def test_configured_number_of_lanes_runs_in_parallel(tmp_path):
     both = threading.Barrier(2, timeout=20)
     run(tmp_path, streams_config(2), Setup=lambda: str(both.wait()))
 
@@ -324,7 +324,7 @@ def test_interrupted_lanes_wait_and_the_next_run_continues(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_lane_leaving_the_loop_early_fails(tmp_path):
+def test_lane_that_leaves_the_loop_early_fails(tmp_path):
     config = streams_config()
     config["loadouts"]["T"]["sockets"]["Socket-4"]["edges"] = [
         {"when": "satisfied", "to": "end"},
@@ -388,7 +388,7 @@ def test_lane_waits_for_approval_while_other_lanes_finish(tmp_path, always):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_a_step_runs_one_socket_of_each_lane(tmp_path):
+def test_single_step_runs_one_socket_of_each_lane(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
     cast.step()
     cast.step()

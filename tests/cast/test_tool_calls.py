@@ -204,7 +204,7 @@ def test_retry_restarts_the_visit_and_still_shows_its_earlier_calls(tmp_path):
     reopened(cast)
 
 
-def test_prompt_of_a_failed_turn_can_be_edited_and_sent(tmp_path):
+def test_prompt_of_a_failed_turn_can_be_edited_and_sent_again(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()
@@ -216,7 +216,7 @@ def test_prompt_of_a_failed_turn_can_be_edited_and_sent(tmp_path):
     reopened(cast)
 
 
-def test_utility_turn_cannot_be_sent_again(tmp_path):
+def test_utility_turn_cannot_be_repeated(tmp_path):
     config = h.config({"Socket-1": h.at("U")}, {"U": h.python("raise SystemExit(3)")})
     cast = h.start(tmp_path, config)
     cast.run()
@@ -224,7 +224,7 @@ def test_utility_turn_cannot_be_sent_again(tmp_path):
         cast.retry(turn=True)
 
 
-def test_aborted_turn_can_be_sent_again(tmp_path):
+def test_aborted_turn_can_be_repeated(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
     cast.run()
@@ -234,7 +234,7 @@ def test_aborted_turn_can_be_sent_again(tmp_path):
     reopened(cast)
 
 
-def test_streamed_text_is_notified_and_not_stored(tmp_path):
+def test_streamed_text_is_sent_to_listeners_and_not_stored(tmp_path):
     heard = []
 
     class Talker:
@@ -342,7 +342,7 @@ def test_result_of_a_call_replaces_its_started_entry(tmp_path):
     reopened(cast)
 
 
-def test_approval_covers_only_the_calls_that_were_shown(tmp_path):
+def test_approval_covers_only_the_calls_that_were_displayed(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.run()
     other = ToolCall(id="2.1", tool="bash", args={"command": "make clean"}, round=2)
@@ -419,7 +419,7 @@ def test_listener_that_removes_itself_and_fails_does_not_fail_the_step(tmp_path)
 # -- what is told ------------------------------------------------------------------------------
 
 
-def test_failure_is_cleared_once_the_turn_is_sent_again(tmp_path):
+def test_failure_is_cleared_when_the_turn_is_repeated(tmp_path):
     cast = start(tmp_path, Toolsmith(fail=True))
     cast.run()
     assert "The cast stopped: " in str(cast.why())

@@ -27,7 +27,7 @@ def priced(cost):
     return lambda turn: Reply("x", Usage(10, 5, cost))
 
 
-def test_program_without_token_counts_makes_usage_unknown(tmp_path):
+def test_usage_is_unknown_if_a_program_reports_no_token_counts(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), program())
     assert cast.run() == "complete"
     usage = cast.now.usage
@@ -60,7 +60,7 @@ def test_known_usage_is_summed_and_unknown_turns_are_counted(tmp_path):
         assert again.fork().now.usage == usage if again.now.writable else True
 
 
-def test_missing_usage_and_price_make_cost_unknown(tmp_path):
+def test_cost_is_unknown_if_usage_or_price_is_missing(tmp_path):
     with serving(says("one", tokens=None), says("two")) as server:
         cast = h.start(tmp_path, h.chain_config(2), agent(server))
         cast.run()

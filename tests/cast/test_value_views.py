@@ -82,7 +82,7 @@ def test_why_display_lists_the_checked_edges(wb):
     assert "not_satisfied" in shown["text/plain"]
 
 
-def test_why_of_a_waiting_step_explains_the_step_before(wb):
+def test_why_of_a_waiting_step_explains_the_previous_step(wb):
     agents = {**h.loop_agents(), "Check": lambda: {"satisfied": False, "context": "Four headings, not three."}}
     cast = wb.cast("r", agents=agents)
     cast.run(steps=3)

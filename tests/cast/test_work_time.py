@@ -70,7 +70,7 @@ def test_work_time_and_waiting_time_are_separate(paused):
 
 
 @pytest.mark.parametrize("pause, words", [(4, "0.00 s"), (5, "0.00 s + 5.00 s waited")])
-def test_short_pause_between_two_cells_is_not_counted_as_waiting(tmp_path, clock, pause, words):
+def test_short_pause_between_two_cells_does_not_count_as_waiting(tmp_path, clock, pause, words):
     cast = h.start(tmp_path, h.chain_config(1), {"Socket-1": h.Until()})
     cast.run()
     clock.passes(pause)
@@ -119,7 +119,7 @@ def test_time_axis_shrinks_when_a_cast_goes_back(paused):
     assert (paused.status, rows.span(paused.now)) == ("failed", (200, 0))
 
 
-def test_unrecorded_time_is_unknown_not_zero(paused):
+def test_unrecorded_time_is_unknown_rather_than_zero(paused):
     """As in a journal without recorded times."""
     paused.close()
     kept = []

@@ -50,7 +50,7 @@ VALIDATE = read("validate.jsonl")[0]
         (VALIDATE, "problems", [["no-such-code", "nowhere"]]),
     ],
 )
-def test_failing_vector_shows_its_difference(vector, field, value):
+def test_failing_conformance_vector_shows_its_difference(vector, field, value):
     broken = {**vector, "expect": {**vector["expect"], field: value}}
     wrong = run_vector(broken)
     assert [difference.split(":")[0] for difference in wrong] == [field]
@@ -78,7 +78,7 @@ def test_codes_are_compared_as_multisets():
     assert run_vector(several) == []
 
 
-def test_expected_1_does_not_match_true():
+def test_expected_number_1_does_not_match_the_boolean_true():
     vector = of("handoff.jsonl", "handoff-guarded-true")
     vector["expect"]["parsed"]["satisfied"] = 1
     assert run_vector(vector)

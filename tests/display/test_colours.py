@@ -47,7 +47,7 @@ def test_known_colours_are_parsed(written, fill):
 @pytest.mark.parametrize(
     "written", [*HOSTILE, "#12", "#1234567", "#12345g", "url(#x)", "rgb(0,0,0)", "tael", "", None, 7, [], {}]
 )
-def test_an_unknown_colour_leaves_the_card_unchanged(written):
+def test_unknown_colour_leaves_the_card_unchanged(written):
     assert tint_of(written) is None
     assert graph_svg(coloured(written)) == graph_svg(coloured(None))
 
@@ -87,7 +87,7 @@ def test_every_view_marks_the_consumers_of_a_loop():
     )
 
 
-def test_a_socket_outside_of_loops_is_not_a_consumer():
+def test_socket_outside_loops_is_not_a_consumer():
     assert "loop consumer" not in graph_svg(hello()) + graph_text(hello())
 
 
@@ -116,7 +116,7 @@ def test_badge_names_the_agent_of_a_socket(who, badge):
     assert answerer_badge(socket("Socket-1", "Build"), Marks(answers={"Socket-1": who})) == badge
 
 
-def test_a_utility_has_its_program_as_badge():
+def test_badge_of_a_utility_names_its_program():
     assert answerer_badge(socket("Socket-1", "Build", kind="utility"), Marks()) == "true"
 
 

@@ -15,7 +15,7 @@ ANY_TEXT = st.text(st.characters(codec=None), max_size=200)  # lone surrogates a
 
 
 @given(ANY_TEXT)
-def test_escaped_text_is_one_text_node_and_one_attribute_value(text):
+def test_escaped_text_parses_as_one_text_node_and_one_attribute_value(text):
     root = ET.fromstring(f'<a b="{esc(text)}">{esc(text)}</a>')  # noqa: S314 - a small document of our own
     assert list(root) == []
     assert root.attrib.keys() == {"b"}

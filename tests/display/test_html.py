@@ -140,7 +140,7 @@ def test_json_tree_is_truncated_and_reports_what_is_omitted():
     check(html_json(deep))
 
 
-def test_json_tree_is_open_to_the_requested_depth():
+def test_json_tree_is_expanded_to_the_requested_depth():
     assert html_json([[1]], 0).count("<details open>") == 0
     assert html_json([[1]], 1).count("<details open>") == 1
     assert html_json([[1]], 2).count("<details open>") == 2
@@ -237,7 +237,7 @@ def strings(value):
     return [text for child in value for text in strings(child)] if isinstance(value, list) else [str(value)]
 
 
-def test_the_page_loads_nothing_and_links_only_to_local_files_and_its_steps():
+def test_page_loads_no_resources_and_links_only_to_local_files_and_its_steps():
     files = [
         ("journal", Pointer("events.jsonl", "events.jsonl")),
         ("script", Pointer("x", "javascript:alert(1)")),
@@ -282,7 +282,7 @@ def test_failing_display_falls_back_to_plain_text(error):
     assert "Broken" in bundle["text/plain"]
 
 
-def test_a_graph_follows_the_theme_of_its_page_and_is_light_by_default():
+def test_graph_follows_the_theme_of_its_page_and_is_light_by_default():
     bundle = GraphPicture(graphs.hello())._repr_mimebundle_()
     dark, light = drawn_in(bundle["text/html"])
     assert 'fill="#1c1f24"' in light
@@ -324,7 +324,7 @@ def test_mime_bundle_contains_no_lone_surrogates():
     assert mime_bundle("x") == {"text/plain": "x"}
 
 
-def test_a_picture_fits_a_cell_and_keeps_its_shape():
+def test_picture_fits_its_cell_and_keeps_its_aspect_ratio():
     wide = '<svg xmlns="http://www.w3.org/2000/svg" width="1696" height="200" viewBox="0 0 1696 200"></svg>'
     assert ' width="848" height="100" viewBox="0 0 1696 200"' in Picture(wide).as_html()
     assert ' width="848" height="100"' in GraphLike(wide)._repr_mimebundle_()["image/svg+xml"]
@@ -340,7 +340,7 @@ class GraphLike(Shown):
         return [Picture(self.svg, "a graph")]
 
 
-def test_panel_json_has_a_picture_for_dark_pages():
+def test_panel_json_contains_a_picture_for_dark_pages():
     panel_json = graph_block(graphs.rework(), Marks(current="Socket-2")).as_json()
     colours = {*re.findall(r'"(#[0-9a-f]{6})"', panel_json["dark"])}
     assert colours <= set(DARK.values())

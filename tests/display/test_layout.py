@@ -116,7 +116,7 @@ def overlaps(graph):
     [graphs.hello(), graphs.rework(), graphs.chain(40), graphs.tangle(40), nested(), overlapping()],
     ids=lambda graph: graph.name,
 )
-def test_no_parts_of_a_layout_overlap(graph, direction):
+def test_parts_of_a_layout_do_not_overlap(graph, direction):
     assert faults(layout_graph(graph, direction=direction)) == []
 
 
@@ -138,13 +138,13 @@ def test_no_edge_crosses_a_card_an_edge_label_or_a_heading(seed):
     "seed, direction, level",
     [(86, "down", 3), (59, "down", 1), (97, "right", 1), (230, "right", 3), (434, "right", 3)],
 )
-def test_no_parts_overlap_if_edge_labels_are_close(seed, direction, level):
+def test_parts_do_not_overlap_if_edge_labels_are_close_together(seed, direction, level):
     """Facing chips, chips next to incoming edges, long before short ones, and too many for a side."""
     assert faults(layout_graph(any_graph(seed), direction=direction, level=level)) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])
-def test_no_parts_overlap_if_a_person_has_placed_the_cards(seed):
+def test_parts_do_not_overlap_if_a_person_has_moved_the_cards(seed):
     graph = any_graph(seed)
     draw = random.Random(seed)
     cells = [(column, row) for column in range(0, 10, 2) for row in range(0, 10, 2)]
@@ -238,7 +238,7 @@ def test_horizontal_flow_runs_to_the_right():
     assert placed.size[1] < layout_graph(graphs.rework()).size[1]
 
 
-def test_positions_of_the_loadout_are_kept():
+def test_positions_stored_in_the_loadout_are_kept():
     graph = graphs.rework()
     at = {"Socket-1": (0.0, 0.0), "Socket-2": (1.25, 0.5)}
     placed = layout_graph(graph, direction="right", positions=at)
@@ -256,14 +256,14 @@ def test_positions_of_the_loadout_are_kept():
     assert placed.grid_position(placed.nodes["Socket-3"].cx, placed.nodes["Socket-3"].cy) == (2.25, 0.5)
 
 
-def test_a_long_flow_continues_in_another_row_and_is_readable():
+def test_long_flow_continues_in_another_row_and_is_readable():
     placed = best_layout(graphs.chain(12), (848.0, 500.0))
     assert placed.scale((848.0, 500.0)) >= least_zoom(placed.level)
     assert len({round(box.y) for box in placed.nodes.values()}) > 1
     assert len({round(box.x) for box in placed.nodes.values()}) > 1
 
 
-def test_every_bundled_loadout_is_readable_as_a_whole():
+def test_every_bundled_loadout_is_readable_without_zooming():
     room = (507.0, 476.0)  # what a cell of 848 pixels leaves beside the inspector and above the tools
     bench = Workbench()
     known = [bench.graph(name) for name in bench.loadouts]
@@ -331,7 +331,7 @@ def test_parallel_and_opposite_edges_do_not_overlap():
     assert faults(placed) == []
 
 
-def test_detached_sockets_are_drawn_with_their_lines():
+def test_unconnected_sockets_are_drawn_with_their_lines():
     placed = layout_graph(nested())
     assert placed.detached == ("Socket-8", "Socket-9")
     assert {line.link.source for line in placed.edges} >= {"Socket-8", "Socket-9"}
@@ -379,7 +379,7 @@ def test_the_longest_lines_of_a_large_graph_name_their_target():
     assert all(line.label for line in stubs)
 
 
-def test_edge_label_has_room_for_its_longest_text():
+def test_edge_label_box_fits_its_longest_text():
     """It has room for the texts of a bare loadout and of a cast."""
     link = next(link for link in links(graphs.rework()) if link.limit == 3)
     assert label_size([link], 2, stub=False)[0] >= label_size([replace(link, limit=None)], 2, stub=False)[0]

@@ -77,7 +77,7 @@ def test_any_text_in_every_field_is_well_formed(strings):
     parse(graph_svg(graph, hostile_marks(graph)))
 
 
-def test_a_picture_loads_nothing():
+def test_picture_loads_no_external_resources():
     svg = graph_svg(graphs.rework(), RUNNING)
     assert not re.search(r"url\(|href|@import|<script|<style|foreignObject|var\(", svg)
 
@@ -94,7 +94,7 @@ def test_each_kind_of_socket_has_a_label_and_an_icon():
     assert inside["Socket-1"] == inside["Socket-2"]
 
 
-def test_the_name_of_a_materia_comes_first_and_the_id_is_small():
+def test_materia_name_is_the_title_of_a_card_and_the_socket_id_is_small():
     card = next(g for g in parse(graph_svg(graphs.rework())).iter() if g.get("data-socket") == "Socket-4")
     first, second = list(card.iter("{http://www.w3.org/2000/svg}text"))[:2]
     assert (first.text, "Socket-4" in second.text) == ("Build", True)
@@ -178,7 +178,7 @@ def test_failed_card_shows_its_symbol_next_to_its_visits():
     assert moved("Socket-5") == moved(None)  # the check of a card that did not fail is there too
 
 
-def test_rejected_card_has_a_cross_and_card_with_a_warning_has_no_ring():
+def test_card_of_a_rejection_has_a_cross_and_card_with_a_warning_has_no_ring():
     graph = graphs.rework()
     marks = Marks(
         visits={"Socket-4": 1, "Socket-5": 1},
@@ -193,7 +193,7 @@ def test_rejected_card_has_a_cross_and_card_with_a_warning_has_no_ring():
     assert drawn.count('stroke-width="2.2"') == plain.count('stroke-width="2.2"')
 
 
-def test_waiting_for_a_person_differs_from_working():
+def test_waiting_card_looks_different_from_a_working_card():
     waiting = replace(RUNNING, answers={"Socket-5": "person"})
     assert "wants you" in texts(parse(graph_svg(graphs.rework(), waiting)))
     assert "working" in texts(parse(graph_svg(graphs.rework(), replace(RUNNING, working=True))))
@@ -224,7 +224,7 @@ def test_picture_uses_the_given_layout():
     )
 
 
-def test_a_picture_fits_a_cell_and_is_readable():
+def test_picture_fits_a_notebook_cell_and_is_readable():
     for graph in (graphs.rework(), graphs.hello(), graphs.chain(9)):
         width = float(parse(graph_svg(graph)).get("width"))
         assert min(1.0, 848 / width) * 11 >= 9
@@ -239,7 +239,7 @@ def test_card_of_a_collapsed_loop_shows_the_position_of_the_cast():
     assert "Build" not in labels
 
 
-def test_the_description_names_every_edge():
+def test_picture_description_names_every_edge():
     root = parse(graph_svg(graphs.rework(), RUNNING))
     description = root.find("{http://www.w3.org/2000/svg}desc").text
     assert (

@@ -19,13 +19,13 @@ def test_long_cells_are_wrapped(word):
     assert written.splitlines()[2].startswith("1  ")
 
 
-def test_wrapping_loses_no_text():
+def test_wrapping_preserves_all_text():
     names = [f"w{n}" for n in range(80)]
     written = table([("a", " ".join(names), "z")], ("k", "text", "end"))
     assert [word for word in written.split() if word in names] == names
 
 
-def test_a_number_and_its_unit_stay_on_one_line():
+def test_number_and_unit_stay_on_one_line():
     rows = [("word " * 9, "word " * 9, "word " * 9, "0.01 s", "its output of step 2")]
     assert "0.01 s" in table(rows, ("a", "b", "c", "took", "pinned to"))
 

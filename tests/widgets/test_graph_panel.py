@@ -691,7 +691,7 @@ def test_label_and_inspector_name_the_counted_item(project: Path, timers: list[T
     assert "Part 1 has come back 1 of 3 times." in str(cast.why(3))
 
 
-def test_edge_label_has_room_for_its_longest_text():
+def test_edge_label_box_fits_its_longest_text():
     lines = drawn(rework()).placed.edges
     line = next(one for one in lines if one.link.limit is not None and one.label is not None)
     words = (link_label(line.link, marks, short=True) for marks in (Marks(), Marks(budgets={("Socket-5", 1): (2, 3)})))

@@ -104,7 +104,7 @@ def test_terminal_html_panel_and_page_contain_the_same_facts(cast):
         assert one in str(blocks_as_json(panel)), one
 
 
-def test_reasons_are_the_same_in_all_views(cast):
+def test_all_views_show_the_same_reasons(cast):
     why = cast.why()
     assert blocks_as_html(why_blocks(why)) in why._repr_mimebundle_()["text/html"]
     assert blocks_as_html(why_blocks(why)) in step_view(cast.now).as_html()

@@ -34,7 +34,7 @@ def cast(tmp_path):
     return cast
 
 
-def test_files_view_shows_changes_per_step(cast):
+def test_files_view_shows_the_changes_of_each_step(cast):
     assert [step.number for step in cast.files] == [1, 2]
     assert "a.py" in cast.files.as_text()
     assert "+2 = '<b>'" in cast.files.difference(2, "a.py")

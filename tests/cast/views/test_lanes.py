@@ -192,7 +192,7 @@ def test_steps_of_lanes_are_counted_and_shown_in_their_lane(done):
     assert "more" not in repr(done.at(1).steps)
 
 
-def test_questions_and_events_name_their_lane(tmp_path):
+def test_questions_and_events_name_the_lane_they_belong_to(tmp_path):
     def check(last):
         event = [{"type": "seen", "message": str(last)}]
         return json.dumps({"satisfied": True, "context": "fine", "event": event})
@@ -231,7 +231,7 @@ def test_blame_attributes_joined_values_to_the_lanes(done):
     assert "the lanes" in repr(done.blame("parallelResults"))
 
 
-def test_only_possible_repairs_are_offered_in_lanes(tmp_path):
+def test_lanes_offer_only_repairs_that_are_possible(tmp_path):
     def build(item):
         if item["title"] == "Part 1":
             raise ValueError("no room")

@@ -18,7 +18,7 @@ from materia_nb.loadout import build_graph
 from materia_nb.loadout.report import Problem, Report
 
 
-def test_workbench_returns_odds_of_an_exploration(wb):
+def test_workbench_computes_odds_and_explorations(wb):
     given = {"tokens": 100, "cost": {"*": 0.1}, "seconds": 10.0}
     odds = wb.odds("Parallel-Build", 0.9, 4, **given)
     assert repr(odds) == repr(wb.explore("Parallel-Build", 4).odds(0.9, 4, **given))
@@ -43,7 +43,7 @@ def test_lines_of_loadout_views_fit_the_width_of_a_notebook(wb):
             assert max(display_width(one) for one in repr(view).splitlines()) <= WIDTH <= 88
 
 
-def test_each_view_has_text_html_and_a_picture(wb):
+def test_each_loadout_view_has_text_html_and_a_picture(wb):
     for view in all_of(wb.graph("Plan-Build-Eval")):
         shown = view._repr_mimebundle_()
         assert "<img " in shown["text/html"]
@@ -122,7 +122,7 @@ def test_odds_and_simulate_accept_probabilities(shell):
     "typed",
     ["explore Ask --items few", "explore odds Ask --satisfied often", "explore odds Ask --satisfied A=b"],
 )
-def test_invalid_number_is_an_error(shell, typed):
+def test_invalid_number_raises_an_error(shell, typed):
     with pytest.raises(MateriaError, match=r"is not a|does not say"):
         line(shell, typed)
 

@@ -54,7 +54,7 @@ def test_concerns_are_sorted_and_labelled_by_severity(tmp_path):
     assert re.search(r"!!! HIGH +wrong +b.py:7 +mend", text)
 
 
-def test_envelope_fields_are_shown_in_words(tmp_path):
+def test_envelope_fields_are_shown_with_readable_labels(tmp_path):
     text, html = shown(judged(tmp_path))
     for words in ("status      VERIFIED", "done        did it", "recommends  CONTINUE", "measured  n = 3"):
         assert words in text
@@ -85,7 +85,7 @@ def test_only_existing_files_become_links(tmp_path):
     harmless(html)
 
 
-def test_file_name_with_a_colon_is_not_a_scheme(tmp_path):
+def test_file_name_with_a_colon_is_not_treated_as_a_url(tmp_path):
     (tmp_path / "javascript:alert(1)").write_text("x")
     (tmp_path / '"><img src=x>').write_text("x")
     artifacts = ["javascript:alert(1)", '"><img src=x>']
@@ -193,7 +193,7 @@ def test_status_of_a_refused_contract_is_not_part_of_the_status_path(tmp_path):
     assert statuses_of(cast) == ["IN_PROGRESS", "IN_PROGRESS"], "the third was one too many"
 
 
-def test_update_of_a_contract_without_write_access_is_shown_as_a_warning(tmp_path):
+def test_context_update_without_write_access_is_shown_as_a_warning(tmp_path):
     update = {"update_contracts": [{"contract": "secrets", "payload": {"a": 1}}]}
     cast = start(tmp_path, "agent-contract", [block({**contract(), **update})])
     cast.run(steps=2)
