@@ -1,1 +1,1 @@
-"""Rendering: blocks as text, HTML and panel JSON, and pictures of graphs; independent of any kernel."""
+"""Rendering of blocks as text, HTML and JSON for panels, and of graphs as pictures. No kernel is needed."""

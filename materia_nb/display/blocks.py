@@ -1,9 +1,10 @@
-"""Documents made of frozen blocks, each of which renders as text, as HTML, and as JSON for a panel.
+"""Documents built from immutable blocks, each of which renders as text, as HTML, and as JSON for a panel.
 
-A view is a function from values to blocks, or a :class:`Shown` with such a function; no other code writes markup.
-Texts in blocks may be hostile; this module limits their length and escapes them on output.
-A page of blocks is one static HTML file without scripts or external resources, for light and dark themes. In a
-notebook, blocks are shown as MIME bundles of text, HTML and pictures.
+A view is a function that turns values into blocks, or a :class:`Shown` object with such a function. No other code
+writes markup. Text in blocks may be hostile: this module limits its length and escapes it in the output.
+
+A list of blocks can be written as one static HTML page without scripts or external resources, for light and dark
+themes. In a notebook, blocks are displayed as MIME bundles with text, HTML and pictures.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _MAX_PNG_BYTES: Final = 1_000_000
 
 
 def _with_palette(png: bytes) -> bytes:
-    """Reduce a PNG to 256 colours, about a third of its size; without Pillow, return the PNG unchanged."""
+    """Reduce a PNG to 256 colours, about a third of its size. Return it unchanged if Pillow is not installed."""
     try:
         from PIL import Image
     except ImportError:
@@ -70,12 +71,12 @@ def _with_palette(png: bytes) -> bytes:
 
 @lru_cache(maxsize=16)
 def _cached_png(svg: str, render: Callable[..., Iterable[int]]) -> bytes:
-    """Return the picture as PNG; equal pictures are cached."""
+    """Return an SVG picture as PNG. The results for the most recent pictures are cached."""
     return _with_palette(bytes(render(svg_string=svg, background="white")))
 
 
 def png_of(svg: str) -> bytes | None:
-    """Return the picture as PNG, or None if resvg is not installed, fails, or the result is too large."""
+    """Return an SVG picture as PNG, or None if resvg is not installed or fails, or if the PNG is too large."""
     try:
         from resvg_py import svg_to_bytes
     except ImportError:
@@ -93,7 +94,7 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 def without_surrogates(value: JSON) -> JSON:
-    """Replace lone surrogates, which cannot be sent in kernel messages."""
+    """Replace lone surrogates in all strings of a value, because kernel messages cannot contain them."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, dict):
@@ -104,7 +105,7 @@ def without_surrogates(value: JSON) -> JSON:
 
 
 def fit_to_width(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
-    """Return a picture scaled down to the width of a cell, because notebooks do not shrink wide pictures."""
+    """Scale an SVG picture down to the width of a notebook cell, because notebooks do not shrink wide pictures."""
     size = _SIZE.search(svg)
     if size is None:
         return svg
@@ -114,7 +115,7 @@ def fit_to_width(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> st
 
 
 def picture_bundle(text: str, svg: str, *, html: str | None = None) -> MimeBundle:
-    """Return the MIME bundle of a picture: SVG, text, and a PNG for untrusted notebooks, which show no SVG."""
+    """Return the MIME bundle of a picture: SVG, text, and a PNG for untrusted notebooks, which do not show SVG."""
     svg = fit_to_width(svg)
     png = png_of(svg)
     drawn = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
@@ -122,7 +123,7 @@ def picture_bundle(text: str, svg: str, *, html: str | None = None) -> MimeBundl
 
 
 def mime_bundle(text: str, *, svg: str | None = None, html: str | None = None) -> MimeBundle:
-    """Return a MIME bundle; ``text`` is the fallback for readers without a richer view."""
+    """Return a MIME bundle. ``text`` is the fallback for frontends that show neither pictures nor HTML."""
     parts = {"text/plain": text, "image/svg+xml": svg, "text/html": html}
     return {kind: without_surrogates(part) for kind, part in parts.items() if part is not None}
 
@@ -134,50 +135,50 @@ _RULES: Final = (
     # Without its widget, the output contains only JupyterLab's "model not found".
     f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
 )
-"""CSS for Jupyter that shows a panel's live widgets or, without widgets, the two recorded outputs below."""
+"""CSS for Jupyter that shows a panel's live widgets or, if there are none, the two recorded outputs below them."""
 
 
 def record_bundle(text: str, html: str) -> MimeBundle:
-    """Return the MIME bundle of a panel's record, which is shown when the panel's kernel no longer runs.
+    """Return the MIME bundle of a panel's record, which is shown when the panel's kernel is no longer running.
 
     The record includes the CSS rule that shows either the panel or the record, because a reopened notebook does not
-    load our style sheet.
+    load the style sheet of this package.
     """
     return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
 
 
 _SHOWN_CHARS: Final = 6_000
-"""Maximum number of characters shown of a text; the stored artifact contains the complete text."""
+"""Maximum number of characters that are displayed of a long text; the stored artifact contains the complete text."""
 _CELL_CHARS: Final = 1_000
 _LINE_CHARS: Final = 20_000
 _HEADING_CHARS: Final = 300
 _MAX_ROWS: Final = 200
-"""Maximum number of table rows sent to a panel."""
+"""Maximum number of table rows that are sent to a panel."""
 
 _Tone: TypeAlias = Literal["", "bad", "warn", "good", "quiet", "said"]
 
 
 class Block:
-    """A part of a document that renders the same content as text, HTML and panel JSON."""
+    """A part of a document that renders the same content as text, as HTML and as JSON for a panel."""
 
     __slots__ = ()
 
     def as_text(self, width: int = WIDTH) -> str:
-        """Return plain text for terminals and for notebooks without a kernel; tables fit ``width`` columns."""
+        """Return plain text for terminals and for notebooks that have no kernel. Tables fit into ``width`` columns."""
         raise NotImplementedError
 
     def as_html(self) -> Html:
-        """Return HTML for a cell or a page, with every text escaped."""
+        """Return escaped HTML for a notebook cell or a web page."""
         raise NotImplementedError
 
     def as_json(self) -> dict[str, JSON]:
-        """Return JSON for ``front/blocks.js``; ``is`` names the kind of block."""
+        """Return JSON for ``front/blocks.js``. The field ``is`` names the kind of block."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Heading(Block):
-    """A heading."""
+    """A heading within a document."""
 
     text: str
     small: bool = False
@@ -195,7 +196,7 @@ class Heading(Block):
 
 @dataclass(frozen=True, slots=True)
 class Line(Block):
-    """A line of text; the tone ``bad`` marks an important warning."""
+    """A line of text. The tone ``bad`` highlights an important warning."""
 
     text: str
     tone: _Tone = ""
@@ -212,7 +213,7 @@ class Line(Block):
 
 @dataclass(frozen=True, slots=True)
 class Code(Block):
-    """A verbatim text, cut at ``max_chars`` characters, with an optional title."""
+    """Text displayed verbatim, cut at ``max_chars`` characters, with an optional title."""
 
     text: str
     max_chars: int = _SHOWN_CHARS
@@ -232,7 +233,7 @@ class Code(Block):
 
 @dataclass(frozen=True, slots=True)
 class LineDiff(Block):
-    """A line diff; each line begins with ``+``, ``-`` or a space."""
+    """A line-by-line diff. Each row has a sign, which is ``+``, ``-`` or a space, and the text of the line."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -249,7 +250,7 @@ class LineDiff(Block):
 
 @dataclass(frozen=True, slots=True)
 class WordDiff(Block):
-    """A word diff between ``was`` and ``text``."""
+    """A word-by-word diff between the old text ``was`` and the new text ``text``."""
 
     was: str
     text: str
@@ -274,7 +275,10 @@ def _wrap_lines(texts: Iterable[str], width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JsonTree(Block):
-    """A JSON value as a tree with ``opened`` expanded levels; with ``was``, only the differences from ``was``."""
+    """A JSON value displayed as a tree whose first ``opened`` levels are expanded.
+
+    With ``was``, the tree shows only the differences from that earlier value.
+    """
 
     value: JSON
     name: str = ""
@@ -296,9 +300,9 @@ class JsonTree(Block):
 
 @dataclass(frozen=True, slots=True)
 class Fold(Block):
-    """Collapsible blocks under a title; ``anchor`` is the target of links to this fold.
+    """Collapsible blocks under a title. Links on the page can refer to ``anchor``.
 
-    In a terminal, a closed fold shows about ``brief`` characters, in whole lines.
+    In a terminal, a closed fold shows whole lines from its beginning, up to about ``brief`` characters.
     """
 
     title: str
@@ -322,19 +326,19 @@ class Fold(Block):
 _DARK_BODY: Final = ':is(body[data-jp-theme-light="false"],body.vscode-dark)'
 _LABEL: Final = re.compile(r'aria-label="([^"]*)"')
 _AS_IMAGES: Final = ContextVar("_AS_IMAGES", default=False)
-"""True while a cell output is generated: pictures become images, because untrusted notebooks remove inline SVG."""
+"""True while a cell output is rendered: pictures become images, because untrusted notebooks remove inline SVG."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
     """A picture drawn by this package, with an alternative text.
 
-    The alternative text is empty if the surrounding text is sufficient.
+    The alternative text is empty if the surrounding text already describes the picture.
 
     Args:
-        svg: the picture for light pages.
-        text: the text that replaces it.
-        dark: pairs of colours, as ``#rrggbb``: the colour in ``svg`` and its replacement on dark screens.
+        svg: the SVG for light pages.
+        text: the alternative text.
+        dark: pairs of colours, written ``#rrggbb``: a colour in ``svg``, and its replacement on dark screens.
     """
 
     svg: str
@@ -382,14 +386,14 @@ def _with_colours(svg: str, colours: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Action(Block):
-    """A sentence with a button after it; only panels show the button.
+    """A sentence followed by a button. Only panels show the button.
 
     Attributes:
         text: the sentence.
         label: the label of the button.
         explained: the tooltip of the button.
-        kind: kind of the message that the button sends.
-        values: fields of the message.
+        kind: the kind of message that the button sends.
+        values: the fields of that message.
     """
 
     text: str
@@ -412,14 +416,14 @@ class Action(Block):
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A status in a table cell, such as ``failed: timeout``, with a sign and a matching colour."""
+    """A status in a table cell, such as ``failed: timeout``, displayed with a sign and a matching colour."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A number in a table cell, drawn over a bar that fills the given share (0 to 1) of the cell."""
+    """A number in a table cell, displayed on top of a bar that fills ``share`` of the cell, from 0 to 1."""
 
     text: str
     share: float
@@ -427,7 +431,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A text in a table cell that links to the :class:`Fold` with this anchor on the same page."""
+    """Text in a table cell that links to the :class:`Fold` with this anchor on the same page."""
 
     text: str
     anchor: str
@@ -437,7 +441,7 @@ Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
 
 
 def cell_text(cell: Cell) -> str:
-    """Return the text of a table cell, made safe to display."""
+    """Return the content of a table cell as text, shortened and without control characters."""
     return clip_plain(str(getattr(cell, "text", cell)), _CELL_CHARS)
 
 
@@ -456,7 +460,7 @@ def _cell_html(cell: Cell) -> str:
 
 
 def _cell_json(cell: Cell) -> JSON:
-    """Return the panel JSON of a table cell: its text, the sign and colour of a status, and the share of a bar."""
+    """Return a table cell as JSON for a panel: its text, the sign and colour of a badge, and the share of a bar."""
     text = cell_text(cell)
     if isinstance(cell, Badge):
         return {"text": text, **dict(zip(("sign", "colour"), badge_sign(cell.text), strict=True))}
@@ -465,7 +469,7 @@ def _cell_json(cell: Cell) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class FactTable(Block):
-    """Names and values in two columns."""
+    """A table of two columns that shows names and their values."""
 
     rows: Sequence[tuple[str, Cell]]
 
@@ -480,9 +484,9 @@ class FactTable(Block):
 
 
 class Shown(Block):
-    """Base class of values that notebooks display from their blocks. Displaying a value never raises an exception.
+    """Base class of values that a notebook displays as blocks. Displaying a value never raises an exception.
 
-    A ``title`` attribute, if any, becomes the title of its frame.
+    If the value has an attribute ``title``, the blocks are displayed in a frame with that title.
     """
 
     __slots__ = ()
@@ -509,7 +513,11 @@ class Shown(Block):
         return str(getattr(self, "title", ""))
 
     def _show(self) -> MimeBundle:
-        """Return the text, the HTML (None for plain lines or one picture), and the SVG and PNG of a single picture."""
+        """Return the MIME bundle: text, HTML, and a picture.
+
+        The HTML is omitted if the value consists of plain lines or of one picture. The picture is included as SVG and
+        PNG if it is the only one.
+        """
         blocks = list(self._blocks())
         # Text and HTML are written from the same blocks, so that a picture among them is drawn once.
         view = View(self._title(), blocks) if type(self).as_text is Shown.as_text else self
@@ -530,7 +538,7 @@ class Shown(Block):
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
     ) -> MimeBundle:
-        """Return the MIME bundle with only the types in ``include`` and without the types in ``exclude``."""
+        """Return the MIME bundle, restricted to the types in ``include`` and without the types in ``exclude``."""
         try:
             bundle = self._show()
         except Exception as error:  # noqa: BLE001 - a failing display would hide the value
@@ -543,7 +551,7 @@ class Shown(Block):
 
 
 class View(Shown):
-    """A document with a title, displayed as the value of a notebook cell."""
+    """A document with a title, which a notebook displays as the value of a cell."""
 
     def __init__(self, title: str, blocks: Sequence[Block]) -> None:
         self.title, self.inside = title, tuple(blocks)
@@ -553,9 +561,9 @@ class View(Shown):
 
 
 class Table(Shown):
-    """A table, or the text ``empty`` if it has no rows; ``rows`` holds the cell values.
+    """A table of cell values. If it has no rows, the text ``empty`` is displayed instead.
 
-    The row at the index ``marked`` is highlighted.
+    The row with the index ``marked`` is highlighted.
     """
 
     def __init__(
@@ -601,13 +609,13 @@ class Table(Shown):
         return drawn if rows else Line(self.empty).as_json()
 
     def _without_empty_columns(self) -> tuple[list[str], list[tuple[Cell, ...]]]:
-        """Return headers and rows without empty columns."""
+        """Return the headers and the rows without the columns that are empty in every row."""
         columns = sorted({column for row in self.rows for column, cell in enumerate(row) if cell != ""})
         return [self.headers[column] for column in columns], [tuple(row[n] for n in columns) for row in self.rows]
 
 
 class Text(Shown):
-    """Plain text, shown unchanged."""
+    """Plain text that a notebook displays as it is."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -623,7 +631,7 @@ class Text(Shown):
 
 
 class JsonView(Shown):
-    """A named JSON value as a collapsible tree."""
+    """A JSON value with a name, which a notebook displays as a collapsible tree."""
 
     def __init__(self, name: str, value: JSON) -> None:
         self.name, self.value = name, value
@@ -633,12 +641,15 @@ class JsonView(Shown):
 
 
 def lines(texts: Iterable[str], tone: _Tone = "") -> list[Block]:
-    """Return a line block for each text."""
+    """Return a :class:`Line` block for each text."""
     return [Line(text, tone) for text in texts]
 
 
 def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
-    """Return blocks as plain text, with empty lines around each table, but not between a heading and a table."""
+    """Return blocks as plain text, separated by line breaks.
+
+    An empty line precedes and follows each table, except between a heading and its table.
+    """
     text, before = "", None
     for block in blocks:
         if written := block.as_text(width):
@@ -649,7 +660,7 @@ def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
 
 
 def blocks_as_html(blocks: Iterable[Block]) -> Html:
-    """Return blocks as HTML."""
+    """Return blocks as one piece of HTML."""
     return html_join(block.as_html() for block in blocks)
 
 
@@ -657,7 +668,7 @@ _LEAF: Final = (str, int, float)
 
 
 def blocks_as_json(value: Any) -> Any:
-    """Return a copy of a value in which every block is converted to JSON."""
+    """Return a copy of a nested value in which every block is replaced with its JSON."""
     if isinstance(value, Block):
         return value.as_json()
     if isinstance(value, dict):
@@ -668,7 +679,7 @@ def blocks_as_json(value: Any) -> Any:
 
 
 def _first_lines(text: str, max_chars: int) -> str:
-    """Return the first whole lines of a text; a cut text ends with a note of its full length."""
+    """Return the first lines of a text, up to ``max_chars`` characters, with a note if lines are omitted."""
     if len(text) <= max_chars or not max_chars:
         return text if max_chars else ""
     cut = text.rfind("\n", 0, max_chars)
@@ -676,10 +687,10 @@ def _first_lines(text: str, max_chars: int) -> str:
 
 
 def _under_title(title: str, text: str) -> str:
-    """Return a text indented under its title, if it has one."""
+    """Indent a text and put its title above it. A text that has no title is returned unchanged."""
     return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
 
 
 def clip_plain(text: str, max_chars: int) -> str:
-    """Remove control characters from a text and cut it; a cut text ends with its full length."""
+    """Remove control characters from a text, and cut a long text with a note of its full length."""
     return plain(clip(text, max_chars))

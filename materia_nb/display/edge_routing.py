@@ -1,8 +1,8 @@
-"""Orthogonal edge routing: the sides of cards where lines attach, the positions of labels ("chips"), and paths.
+"""Orthogonal edge routing: attach lines to cards, position their labels ("chips"), and compute their paths.
 
-Paths run at right angles around cards, chips and headings. Each line takes the cheapest path on a sparse grid (A*
-search). Grid lines run next to boxes, midway between boxes and through line ends. Segments that share a grid line are
-then moved apart into parallel lanes.
+Paths consist of horizontal and vertical segments around cards, chips and headings. Each line takes the cheapest path on
+a sparse grid, which an A* search finds. Grid lines run next to boxes, midway between boxes and through the ends of
+lines. Segments that share a grid line are then moved apart into parallel lanes.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ DOWN: Final = 1
 LEFT: Final = 2
 UP: Final = 3
 DIRECTION_VECTORS: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""Unit vector of each direction; a side of a box is named after the direction in which a line leaves it."""
+"""Unit vector of each direction. A side of a box has the name of the direction in which a line leaves the box there."""
 
 _COLUMNS, _ROWS = zip(*DIRECTION_VECTORS, strict=True)
 ARROW_MARGIN: Final = 12.0
-"""Distance between a box and a line that runs along it, in pixels; also the space for an arrow head."""
+"""Distance between a box and a line that runs alongside it, in pixels; also the space for an arrow head."""
 CLEARANCE: Final = 4.0
-"""Minimum distance between a line and a box that it passes, in pixels."""
+"""Minimum distance between a box and a line that passes it, in pixels."""
 _LANE: Final = 8.0
 _BEND: Final = 34.0
 _THROUGH: Final = 50.0
-"""Cost factor of a path through a box, which is chosen only if no other path exists."""
+"""Cost factor of a path through a box. The router chooses such a path only if no other path exists."""
 _FOREIGN: Final = 2.5
 """Cost factor of a path through a loop that contains neither end of the line."""
 _CROWDED: Final = 1.4
@@ -43,15 +43,25 @@ _SHARED: Final = 0.9
 _CHIP: Final = 10.0
 """Distance between a chip and its card, in pixels."""
 _SLOT: Final = 14.0
-"""Width reserved for a line without a chip on a side of a card, in pixels."""
+"""Width that a line without a chip occupies on a side of a card, in pixels."""
 
 
 @dataclass(slots=True, eq=False)
 class RoutedLine:
-    """A line between two boxes, with the results of routing: its sides, its end points, and the box of its chip.
+    """A line between two boxes, with the results of routing: its directions, its end points, and the box of its chip.
 
-    Several ``links`` are exits between the same two sockets; ``target`` is None if the line only names its target. The
-    line may run inside ``loops``. Lines of the same ``net`` arrive at the same point and may share segments.
+    Attributes:
+        links: the links that the line represents; several if they are exits between the same two sockets.
+        source: the key of the box at which the line starts.
+        target: the key of the box at which the line ends; None if the line ends at a label that names its target.
+        chip: the width and height of the chip; (0, 0) if the line has no chip.
+        loops: ids of the loops through which the line may run without extra cost.
+        out: the direction in which the line leaves its source.
+        into: the direction in which the line enters its target.
+        net: the key of the lines that arrive at the same point and may share segments.
+        port: the point at which the line leaves its source.
+        label: the box of the chip; None if the line has no chip.
+        tip: the point at which the line reaches its target.
     """
 
     links: tuple[Link, ...]
@@ -68,29 +78,29 @@ class RoutedLine:
 
     @property
     def key(self) -> str:
-        """The key of its first link."""
+        """The key of the line's first link."""
         return self.links[0].key
 
     @property
     def chip_start(self) -> Point:
-        """The point where the line from the card reaches the chip."""
+        """The point at which the line from the card reaches the chip."""
         return _ahead(self.port, self.out, _CHIP if self.label is not None else 0.0)
 
     @property
     def start(self) -> Point:
-        """The point after the chip, from which the line is routed."""
+        """The point after the chip, at which the routed path begins."""
         if self.label is None:
             return self.port
         return _ahead(self.chip_start, self.out, self.label.h if self.out in (UP, DOWN) else self.label.w)
 
 
 def route_lines(lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mapping[str, Box]) -> dict[str, list[Point]]:
-    """Return the path of every line from its ``start`` to its ``tip``, routed from the shortest line to the longest.
+    """Return the path of every line from its ``start`` to its ``tip``. Short lines are routed first.
 
     Args:
-        lines: the lines, attached to their cards.
-        solid: boxes that lines avoid.
-        frames: boxes of loops, which only lines of the same loop cross without extra cost.
+        lines: the lines, already attached to their cards.
+        solid: the boxes that lines must avoid.
+        frames: the box of each loop, by loop id. Other lines may cross a loop, but at extra cost.
     """
     grid = _Grid(lines, solid, frames)
     by_length = sorted(lines, key=lambda line: sum(abs(a - b) for a, b in zip(line.start, line.tip, strict=True)))
@@ -107,9 +117,9 @@ def _ahead(point: Point, direction: int, distance: float) -> Point:
 
 
 class _Grid:
-    """The grid of x and y coordinates at which lines may run, with the cost of each segment.
+    """The grid of x and y coordinates along which lines may run, with the cost of each segment.
 
-    Grid points are numbered column by column; a segment has the number of its left or upper point.
+    Grid points are numbered column by column. A segment has the number of its left or upper end.
     """
 
     def __init__(self, lines: Sequence[RoutedLine], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
@@ -135,7 +145,7 @@ class _Grid:
         return _ahead(line.start, line.out, ARROW_MARGIN / 2), _ahead(line.tip, line.into, -ARROW_MARGIN)
 
     def _segments_in(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
-        """Yield the axis and number of each segment that runs through a box."""
+        """Yield the axis and the number of each segment that runs through a box or within ``margin`` of it."""
         x, y, right, bottom = box.x - margin, box.y - margin, box.right + margin, box.bottom + margin
         left, past = bisect_right(self.xs, x), bisect_left(self.xs, right)
         top, below = bisect_right(self.ys, y), bisect_left(self.ys, bottom)
@@ -147,7 +157,7 @@ class _Grid:
         return chain.from_iterable(pieces)
 
     def route(self, line: RoutedLine) -> list[Point]:
-        """Return the cheapest path of a line, without points inside straight segments."""
+        """Return the cheapest path of a line as its end points and bends."""
         rows, (first, last) = len(self.ys), self._bend_range(line)
         column, row = bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1])
         start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + line.out
@@ -171,7 +181,7 @@ class _Grid:
         return cost
 
     def _search(self, line: RoutedLine, start: int, column: int, row: int) -> dict[int, int]:
-        """Run an A* search over states (grid point and direction); return the predecessor of each state."""
+        """Run an A* search and return the predecessor of each visited state, which is a grid point with a direction."""
         xs, ys, rows = self.xs, self.ys, len(self.ys)
         goal = (column * rows + row) * 4 + line.into
         todo = [(0.0, 0.0, start)]
@@ -222,7 +232,7 @@ def _grid_coordinates(ends: Iterable[float], spans: Iterable[tuple[float, float]
 
 
 def simplify_path(points: Sequence[Point]) -> list[Point]:
-    """Remove repeated points and points in the middle of straight segments."""
+    """Remove repeated points, and points in the middle of straight segments."""
     path: list[Point] = []
     for x, y in points:
         if path and abs(path[-1][0] - x) < 0.01 and abs(path[-1][1] - y) < 0.01:
@@ -240,7 +250,20 @@ def simplify_path(points: Sequence[Point]) -> list[Point]:
 
 @dataclass(slots=True, eq=False)
 class _Segment:
-    """A straight segment of a path: its coordinate ``at``, its extent, and the direction in which its ends turn."""
+    """A straight segment of a path.
+
+    Attributes:
+        key: the key of the line.
+        net: the net of the line.
+        index: the index of the segment in the path.
+        at: the coordinate that all points of the segment share.
+        low: the smaller coordinate of its ends on the other axis.
+        high: the larger coordinate of its ends on the other axis.
+        leaning: the direction in which the adjacent segments turn away, and how far; 0 if they turn in opposite
+            directions.
+        fixed: True if the segment ends at a card and therefore cannot move.
+        lane: the number of the parallel lane to which the segment is moved.
+    """
 
     key: str
     net: str
@@ -254,7 +277,7 @@ class _Segment:
 
 
 def _segments_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axis: int) -> list[_Segment]:
-    """Return all segments at a fixed x (axis 0) or y (axis 1), sorted."""
+    """Return all segments with a constant x (axis 0) or a constant y (axis 1), sorted by that coordinate."""
     segments = []
     for key, points in paths.items():
         for index in range(len(points) - 1):
@@ -295,7 +318,7 @@ def _separate_segments(paths: dict[str, list[Point]], nets: Mapping[str, str], s
 
 
 def _overlapping_groups(segments: Sequence[_Segment]) -> Iterator[list[_Segment]]:
-    """Yield groups of segments that overlap on nearly the same line."""
+    """Yield groups of segments that overlap and lie almost on the same grid line."""
     groups: list[list[_Segment]] = []
     for segment in segments:
         near = [
@@ -316,10 +339,9 @@ def _overlapping_groups(segments: Sequence[_Segment]) -> Iterator[list[_Segment]
 
 
 def _assign_lanes(segments: Sequence[_Segment], *, outward: int) -> int:
-    """Assign a lane to each segment, the same lane within a net and different lanes for overlapping nets.
+    """Assign a lane to each segment and return the number of lanes.
 
-    Returns the number of lanes.
-
+    Segments of the same net share a lane. Overlapping segments of different nets get different lanes.
     """
     ordered = sorted(segments, key=lambda segment: (segment.leaning, segment.net), reverse=outward < 0)
     if outward:  # the segments that turn away furthest are outermost
@@ -341,7 +363,7 @@ def _assign_lanes(segments: Sequence[_Segment], *, outward: int) -> int:
 
 
 def _movable_range(segment: _Segment, solid: Sequence[Box], axis: int) -> tuple[float, float]:
-    """Return the range in which a segment can move without touching a box."""
+    """Return the range of coordinates to which a segment can move without touching a box."""
     low, high = segment.at - 60, segment.at + 60
     for box in solid:
         sides, ends = (box.x, box.right), (box.y, box.bottom)
@@ -362,18 +384,18 @@ def _move_segment(points: list[Point], index: int, axis: int, at: float) -> None
 
 @dataclass(slots=True)
 class _Side:
-    """The lines at one side of a box; all arriving lines share one point."""
+    """The lines at one side of a box. All arriving lines end at the same point."""
 
     leaving: list[RoutedLine] = field(default_factory=list)
     arriving: list[RoutedLine] = field(default_factory=list)
 
     def taken(self, side: int) -> float:
-        """Return the occupied width of the side, in pixels."""
+        """Return how much of the side is occupied, in pixels."""
         return sum(_width_on_side(line, side) for line in self.leaving) + (_SLOT if self.arriving else 0.0)
 
 
 def _width_on_side(line: RoutedLine, side: int) -> float:
-    """Return the width reserved for an outgoing line on a side of a card, in pixels."""
+    """Return how much of a side of a card an outgoing line occupies, in pixels."""
     if not line.chip[1]:
         return _SLOT
     return line.chip[0] + 8 if side in (UP, DOWN) else line.chip[1] + 4
@@ -382,13 +404,14 @@ def _width_on_side(line: RoutedLine, side: int) -> float:
 def attach_lines(
     lines: Sequence[RoutedLine], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box, str], bool]
 ) -> None:
-    """Choose the sides, end points and chip position of every line.
+    """Choose the sides of the cards, the end points and the chip position for every line.
 
     Args:
-        lines: the lines; updated in place.
-        boxes: the boxes that the lines connect.
+        lines: the lines, which are updated in place.
+        boxes: the boxes that the lines connect, by key.
         flow: the direction of the flow, ``RIGHT`` or ``DOWN``.
-        solid: returns True if a chip in this box, next to the card with this key, would cover something.
+        solid: a function that returns True if a chip in this box, next to the card with this key, would cover
+            something.
     """
     sides = {(key, side): _Side() for key in boxes for side in range(4)}
     strips: dict[tuple[str, int], Box] = {}
@@ -421,7 +444,7 @@ def attach_lines(
 
 
 def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> float:
-    """Return the coordinate at which lines enter a side: where a line enters straight, else the middle."""
+    """Return the coordinate at which lines enter a side: where a line can enter straight, or else the middle."""
     axis = side in (LEFT, RIGHT)
     low, high, middle = (box.y + 8, box.bottom - 8, box.cy) if axis else (box.x + 12, box.right - 12, box.cx)
     straight = (line.port[axis] for line in arriving if line.out == line.into)
@@ -429,19 +452,19 @@ def _entry_coordinate(box: Box, side: int, arriving: Sequence[RoutedLine]) -> fl
 
 
 def _on_side(box: Box, side: int, at: float) -> Point:
-    """Return the point at a coordinate along one side of a box."""
+    """Return the point with the coordinate ``at`` on one side of a box."""
     return {RIGHT: (box.right, at), LEFT: (box.x, at), DOWN: (at, box.bottom), UP: (at, box.y)}[side]
 
 
 def _chip_box(port: Point, side: int, size: tuple[float, float]) -> Box:
-    """Return the box of the chip of a line that leaves at a port."""
+    """Return the box of the chip of a line that leaves its card at ``port``."""
     (dx, dy), (w, h) = DIRECTION_VECTORS[side], size
     x, y = port[0] + dx * (_CHIP + w / 2), port[1] + dy * (_CHIP + h / 2)
     return Box(x - w / 2, y - h / 2, w, h)
 
 
 def _chip_strip(box: Box, side: int, chip: tuple[float, float]) -> Box:
-    """Return the strip next to a box that chips on one side may fill."""
+    """Return the area next to one side of a box that the chips on this side may cover."""
     (dx, dy), (w, h) = DIRECTION_VECTORS[side], chip
     deep, wide = (_CHIP + (w if dx else h), (box.h if dx else box.w) + 4)
     x, y = box.cx + dx * (box.w + deep + 2) / 2, box.cy + dy * (box.h + deep + 2) / 2
@@ -457,7 +480,7 @@ def _has_room(
     box: Box,
     solid: Callable[[Box, str], bool],
 ) -> bool:
-    """Return True if another line and its chip fit on a side of a box."""
+    """Return True if there is space for another line and its chip on a side of a box."""
     long = (box.w if side in (UP, DOWN) else box.h) - 4
     if sides[line.source, side].taken(side) + _width_on_side(line, side) > max(long, _SLOT * 2):
         return False
@@ -467,7 +490,7 @@ def _has_room(
 
 
 def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[str, Box]) -> None:
-    """Distribute lines along a side, in the order of their other ends."""
+    """Distribute lines along a side of a box, in the order of the boxes at their other ends."""
     box = boxes[key]
     axis = side in (LEFT, RIGHT)
     middle = box.cy if axis else box.cx
@@ -502,7 +525,7 @@ def _distribute_on_side(key: str, side: int, side_lines: _Side, boxes: Mapping[s
 
 
 def _choose_directions(source: Box, target: Box | None, line: RoutedLine, flow: int) -> tuple[int, int]:
-    """Return the exit direction and the entry direction of a line."""
+    """Return the directions in which a line leaves its source and enters its target."""
     if target is None:
         return flow, flow
     if source is target:
@@ -514,7 +537,11 @@ def _choose_directions(source: Box, target: Box | None, line: RoutedLine, flow: 
 
 
 def _directions_rightward(source: Box, target: Box, chip: tuple[float, float], line: RoutedLine) -> tuple[int, int]:
-    """Return the exit and entry directions for a flow to the right. ``^ 1`` swaps right with down, and left with up."""
+    """Return the exit and entry directions of a line in a left-to-right flow.
+
+    The caller also uses this function for top-to-bottom flows: it swaps x and y, and then applies ``^ 1`` to the
+    results, which swaps right with down and left with up.
+    """
     wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * ARROW_MARGIN for size in chip)
     ahead, back = target.x - source.right, source.x - target.right
     below, above = target.y - source.bottom, source.y - target.bottom

@@ -1,10 +1,11 @@
-"""Escaping of foreign text, HTML builders, and word diffs. Text from models, loadouts and processes is hostile until escaped here.
+"""Escaping of untrusted text, HTML builders, and word diffs.
 
-There are three steps, in this order: :func:`shorten` limits the length of a text, :func:`plain` makes it harmless as text,
-:func:`esc` makes it harmless inside HTML and XML too (and includes :func:`plain`).
+Text from models, loadouts and processes is hostile until it has been escaped here. There are three steps, in this
+order: :func:`shorten` limits the length of a text, :func:`plain` removes what is dangerous in plain text, and
+:func:`esc` also escapes the text for HTML and XML (it calls :func:`plain` itself).
 
-The HTML builders (tables, JSON trees, panels, badges) escape their arguments, except :class:`Html`, which they return.
-Concatenating an :class:`Html` with ``+`` returns an ordinary string, which the next builder escapes.
+The HTML builders (tables, JSON trees, panels, badges) escape their arguments and return :class:`Html`, which they do
+not escape again. Concatenating an :class:`Html` with ``+`` returns an ordinary string, which the next builder escapes.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from materia_nb.errors import PDI, open_isolates, plain
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 
 Parts: TypeAlias = tuple[tuple[str, str], ...]
-"""Pieces of two texts, each with a sign: ``-`` only in the first, ``+`` only in the second, a space in both."""
+"""Pieces of two texts with a sign: ``-`` if only in the first, ``+`` if only in the second, a space if in both texts."""
 
 _WORD: Final = re.compile(r"\w+|\s+|.")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _MAX_DIFF_WORDS: Final = 800
-"""Maximum length of text compared word by word, in words; longer text is compared by line (the time is quadratic)."""
+"""Maximum length of text to compare by word, in words. Longer text is compared by line to save time."""
 _CONTEXT_CHARS: Final = 120
-"""Number of unchanged characters shown on each side of a change."""
+"""Number of unchanged characters that are displayed before and after a change."""
 
 
 @lru_cache(64)  # an open panel draws the same texts in every frame
 def word_parts(a: str, b: str) -> Parts:
-    """Return the word diff of two texts; unchanged text is shortened to a few characters around each change."""
+    """Return the word diff of two texts, with long unchanged passages reduced to the text around each change."""
     parts: list[tuple[str, str]] = []
     for sign, text in _diff_by_line(a, b):
         if parts and parts[-1][0] == sign:
@@ -51,7 +52,7 @@ def word_parts(a: str, b: str) -> Parts:
 
 
 def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
-    """Return the word diff of two long texts: match whole lines first, then the words of the lines that differ."""
+    """Yield the word diff of two texts. Equal lines are matched first, then the words in lines that differ."""
     for old, new, alike in _matching_stretches(_LINE.findall(a), _LINE.findall(b)):
         if alike:
             yield " ", old
@@ -65,7 +66,10 @@ def _diff_by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
 
 
 def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yield pieces of both texts, and True if they are equal; white space between changes does not split a piece."""
+    """Yield pairs of pieces from both sequences, with True if the two pieces are equal.
+
+    White space between two changes does not split a piece.
+    """
     left: list[str] = []
     right: list[str] = []
     for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -83,7 +87,7 @@ def _matching_stretches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[st
 
 
 def _near_changes(text: str, *, first: bool, last: bool) -> str:
-    """Shorten unchanged text; keep its end if a change follows, and its beginning if a change precedes."""
+    """Shorten a long unchanged passage to the text next to the changes before and after it."""
     if len(text) <= 3 * _CONTEXT_CHARS:
         return text
     before = "" if first else text[:_CONTEXT_CHARS]
@@ -93,12 +97,12 @@ def _near_changes(text: str, *, first: bool, last: bool) -> str:
 ELLIPSIS: Final = "…"
 _SPACE: Final = re.compile(r"\s+")
 _HARMLESS: Final = re.compile(r"(?:[!-~]+(?: [!-~]+)*)?")
-"""Pattern of safe text on one line: printable ASCII words separated by single spaces."""
+"""Pattern of one-line text that is safe to display: printable ASCII words separated by single spaces."""
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
 
 
 def esc(text: object) -> str:
-    """Return ``text`` safe as HTML or XML character data and inside a quoted attribute."""
+    """Escape text for HTML and XML, both for character data and for quoted attributes."""
     return html.escape(plain(text), quote=True)
 
 
@@ -118,7 +122,7 @@ def _is_flag(char: str) -> bool:
 
 
 def _safe_cut(text: str, at: int) -> int:
-    """Move a cut back so that it does not split an emoji, a flag or an accented letter."""
+    """Move the position of a cut back so that it does not split an emoji, a flag or an accented letter."""
     cut = at
     for _ in range(16):
         if cut <= 0 or cut >= len(text):
@@ -137,7 +141,7 @@ def _safe_cut(text: str, at: int) -> int:
 
 
 def shorten(text: object, limit: int) -> str:
-    """Return ``text`` on one line with at most ``limit`` characters; a cut text ends with an ellipsis.
+    """Return ``text`` on one line with at most ``limit`` characters; a shortened text ends with an ellipsis.
 
     The result is not escaped: pass it to :func:`esc` or :func:`plain`.
     """
@@ -150,20 +154,26 @@ def shorten(text: object, limit: int) -> str:
 
 
 def cut_off(line: str, at: int) -> str:
-    """Return the first ``at`` characters of a line and an ellipsis; close directional isolates left open by the cut."""
+    """Return the first ``at`` characters of a line and an ellipsis.
+
+    Bidirectional isolates that the cut leaves open are closed.
+    """
     cut = line[: _safe_cut(line, at)].rstrip()
     return cut + ELLIPSIS + PDI * (open_isolates(cut) or 0)
 
 
 def part(text: object, limit: int = 64) -> str:
-    """Return a piece of foreign text, shortened and made safe, for use inside our own text."""
+    """Return untrusted text shortened to one line and free of control characters, so that a message can include it."""
     if type(text) is str and len(text) <= limit and _HARMLESS.fullmatch(text):
         return text
     return plain(shorten(text, limit))
 
 
 def clip(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters, with line breaks; a cut text ends with its full length."""
+    """Return at most ``limit`` characters of a text, with its line breaks.
+
+    A shortened text ends with a note of its full length.
+    """
     if len(text) <= limit:
         return text
     return f"{text[: _safe_cut(text[: limit + 40], limit)]}{ELLIPSIS} [{len(text):,} characters in total]"
@@ -178,7 +188,7 @@ _CELL: Final = "padding:3px 6px;text-align:left;vertical-align:top"
 _ROW: Final = f'<tr style="border-bottom:1px solid {_RULE}">'
 _MARKED_ROW: Final = f'<tr style="border-bottom:1px solid {_RULE};background:#e0a10026">'
 _KEEP_SPACE: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
-"""Inline style that keeps white space and breaks long words, because notebooks accept no style sheet."""
+"""Inline style that keeps white space and breaks long words. It is inline because notebooks remove style sheets."""
 _SIMPLE: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
 """Pattern of text that needs no inline style: short words separated by single spaces."""
 # Scrolls horizontally in a narrow place; in a flex layout this needs a track that can shrink to 0.
@@ -195,7 +205,7 @@ _MAX_DEPTH: Final = 40
 
 
 class Html(str):
-    """Markup in which every text has been escaped."""
+    """HTML markup in which all text has been escaped."""
 
     __slots__ = ()
 
@@ -204,7 +214,10 @@ class Html(str):
 
 
 def html_text(value: object, limit: int = _MAX_CELL_CHARS) -> Html:
-    """Return ``value`` escaped, with line breaks, cut at ``limit`` characters; None is empty."""
+    """Escape a value as text with line breaks, cut at ``limit`` characters.
+
+    :class:`Html` is returned unchanged, and None becomes an empty text.
+    """
     if isinstance(value, Html):
         return value
     text = "" if value is None else value if isinstance(value, str) else str(value)
@@ -214,7 +227,7 @@ def html_text(value: object, limit: int = _MAX_CELL_CHARS) -> Html:
 
 
 def html_join(parts: Iterable[object]) -> Html:
-    """Join parts; plain text among them is escaped."""
+    """Join parts into one :class:`Html`, and escape the parts that are plain text."""
     return Html("".join(html_text(part) for part in parts))
 
 
@@ -234,7 +247,7 @@ def html_table(
     caption: str = "",
     marked: int | None = None,
 ) -> Html:
-    """Return a table of text or :class:`Html` cells; the row at the index ``marked`` is highlighted."""
+    """Return a table whose cells are text or :class:`Html`. The row with the index ``marked`` is highlighted."""
     rows = [tuple(row) for row in rows]
     widths = (_min_column_width(column) for column in zip(headers, *rows, strict=True))
     head = "".join(
@@ -256,7 +269,7 @@ def html_table(
 
 
 def _min_column_width(column: Iterable[object]) -> int:
-    """Return the minimum width of a column, in digits, that keeps short texts and words whole."""
+    """Return the minimum width of a column, in ``ch`` units, at which short texts and words are not broken."""
     texts = [cell[:_SAMPLED_CHARS] for cell in column if isinstance(cell, str) and cell]
     short_words = [word for text in texts for word in ([text] if len(text) <= _SHORT else text.split())]
     longest = max((len(word) + 1 for word in short_words if len(word) <= _SHORT), default=0)
@@ -264,13 +277,13 @@ def _min_column_width(column: Iterable[object]) -> int:
 
 
 class _Tree:
-    """Converts a JSON value to tree nodes, up to a maximum number."""
+    """A converter from a JSON value to tree nodes, which stops at a maximum number of nodes."""
 
     def __init__(self) -> None:
         self.left = _MAX_NODES
 
     def changed(self, name: str, was: JSON, value: JSON, depth: int) -> dict[str, JSON]:
-        """Return a node with the differences between two values, each leaf with its ``parts``."""
+        """Return a node with the differences between two values. Each leaf has its word diff as ``parts``."""
         self.left -= 1
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
         pairs = _paired_children(was, value)
@@ -303,7 +316,10 @@ class _Tree:
 
 
 def _paired_children(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
-    """Pair the children of two objects or two lists; return None for other values. A missing value counts as empty."""
+    """Pair the children of two objects or of two lists, or return None for other values.
+
+    If one of the two values is missing, it is treated as an empty object or list.
+    """
     if a is MISSING and isinstance(b, dict | list) and b:
         a = type(b)()
     elif b is MISSING and isinstance(a, dict | list) and a:
@@ -316,23 +332,27 @@ def _paired_children(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
 
 
 def _comparable_texts(a: JSON, b: JSON) -> list[str]:
-    """Return two values as texts to compare: strings unchanged, other values as JSON."""
+    """Return two values as strings to compare: strings unchanged, and other values as JSON."""
     as_text = all(isinstance(value, str) or value is MISSING for value in (a, b))
     texts = ("" if value is MISSING else value if as_text else compact(value) for value in (a, b))
     return [plain(clip(text, _MAX_STRING_CHARS)) for text in texts]
 
 
 def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSON]:
-    """Return a JSON value as a limited number of safe nodes; with ``was``, only its differences from ``was``.
+    """Return a JSON value as a tree with a limited number of nodes; with ``was``, only the differences from that value.
 
-    Each node has a ``name``. A branch has ``words``, ``children`` and the number of ``more`` children; a leaf has its
-    ``kind``, its ``text`` and, if the text is cut, its full length ``cut``; or, in a comparison, its ``parts``.
+    Each node has a ``name``. A branch has ``words``, which summarize it, its ``children``, and the number of omitted
+    children as ``more``. A leaf has its ``kind``, its ``text`` and, if the text is shortened, its full length as
+    ``cut``. In a comparison, a leaf has its word diff as ``parts`` instead.
     """
     return _Tree().node(name, value, 0) if was is MISSING else _Tree().changed(name, was, value, 0)
 
 
 def html_json(value: JSON, open_depth: int = 1, *, name: str = "", was: JSON = MISSING) -> Html:
-    """Return a JSON value as a collapsible tree with ``open_depth`` open levels; long parts are cut with a note."""
+    """Return a JSON value as a collapsible tree whose first ``open_depth`` levels are expanded.
+
+    Long strings and long lists are shortened, with a note of their size.
+    """
     body = _node_html(json_tree(value, name, was), open_depth)
     return Html(f'<div style="font-family:{_MONO};font-size:0.92em;color:{_FG}">{body}</div>')
 
@@ -361,7 +381,7 @@ _MARKS: Final = {
 
 
 def html_parts(parts: Iterable[tuple[str, str]]) -> Html:
-    """Return the result of :func:`~materia_nb.display.escape.word_parts` as HTML deletions and insertions."""
+    """Return the result of :func:`~materia_nb.display.escape.word_parts` as HTML with deletions and insertions."""
     marked = []
     for sign, text in parts:
         tag, style = _MARKS.get(sign, ("span", ""))
@@ -370,13 +390,13 @@ def html_parts(parts: Iterable[tuple[str, str]]) -> Html:
 
 
 def parts_as_text(parts: Iterable[Sequence[str]]) -> str:
-    """Return parts as text in the usual notation of word diffs: ``[-out-]`` and ``{+in+}``."""
+    """Return a word diff as text in the usual notation, ``[-deleted-]`` and ``{+inserted+}``."""
     marks = {"-": "[-{}-]", "+": "{{+{}+}}"}
     return "".join(marks.get(sign, "{}").format(text) for sign, text in parts)
 
 
 def changed_leaves(node: Any, above: str = "") -> Iterator[str]:
-    """Yield one line ``path: change`` for each leaf of a tree of differences."""
+    """Yield a line ``path: change`` for each leaf in a tree of differences."""
     path = f"{above}.{node['name']}" if above else node["name"]
     if "parts" in node:
         yield f"{path}: {parts_as_text(node['parts'])}"
@@ -398,12 +418,12 @@ def html_panel(title: str, body: object) -> Html:
 
 
 def html_link(href: str, text: str) -> Html:
-    """Return an HTML link to ``href``, an address that this package generated."""
+    """Return an HTML link to ``href``, which must be an address generated by this package."""
     return Html(f'<a href="{esc(href)}"><bdi>{esc(clip(text, _MAX_CELL_CHARS))}</bdi></a>')
 
 
 def html_bar(text: str, share: float) -> Html:
-    """Return a text on top of a bar that fills a share, 0 to 1, of the width."""
+    """Return text on top of a bar that fills ``share`` of the available width, from 0 to 1."""
     filled = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
     return Html(
         f'<div style="padding:0 4px;background:linear-gradient(90deg,#3b82c455 {filled},transparent {filled})">'
@@ -415,24 +435,27 @@ _TONES: Final = {"bad": f"color:{_RED};font-weight:600", "quiet": "opacity:0.75"
 
 
 def html_line(text: str, tone: str = "") -> Html:
-    """Return a text on one line, such as a long command to approve. The tone ``bad`` is red, and ``quiet`` is pale."""
+    """Return text on one line, such as a long command to approve.
+
+    The tone ``bad`` makes the text red, and ``quiet`` makes it pale.
+    """
     role = ' role="alert"' if tone == "bad" else ""
     style = f' style="{_TONES[tone]}"' if tone in _TONES else ""
     return Html(f"<div{role}{style}>{html_text(text, _MAX_LINE_CHARS)}</div>")
 
 
 def html_lines(lines: Iterable[str]) -> Html:
-    """Return each text as a line."""
+    """Return each text as a separate line."""
     return Html("".join(map(html_line, lines)))
 
 
 def html_heading(text: str) -> Html:
-    """Return a heading."""
+    """Return a heading in bold type."""
     return Html(f'<div style="margin-top:6px"><b>{html_text(text)}</b></div>')
 
 
 def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
-    """Return names and values in two columns."""
+    """Return names and their values in two columns."""
     rows = "".join(
         f'<div style="opacity:0.75;white-space:nowrap">{html_text(name)}</div><div>{html_text(value)}</div>'
         for name, value in facts
@@ -441,7 +464,7 @@ def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
 
 
 def html_fold(title: str, body: object, *, opened: bool = False, anchor: str = "") -> Html:
-    """Return ``body`` as a collapsible section, the target of links to ``#anchor``."""
+    """Return ``body`` as a collapsible section under a title. Links to ``#anchor`` lead to this section."""
     id_attribute = f' id="{esc(anchor)}"' if anchor else ""
     return Html(
         f"<details{id_attribute}{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"
@@ -464,12 +487,15 @@ _BADGES: Final = {
 
 
 def badge_sign(status: str) -> tuple[str, str]:
-    """Return the sign and the colour of a status such as ``failed: timeout``."""
+    """Return the sign and the colour for a status such as ``failed: timeout``."""
     return _BADGES.get(status[:80].partition(":")[0].partition(",")[0], ("●", "#7d8590"))
 
 
 def status_badge(status: str) -> Html:
-    """Return a status with its sign and colour; the colour adds no information to the sign."""
+    """Return a status with a sign in a matching colour.
+
+    The sign alone identifies the status, because some readers do not see the colour.
+    """
     sign, colour = badge_sign(status)
     return Html(
         f'<span style="border:1.5px solid {colour};border-radius:9px;padding:0 8px;white-space:nowrap">'
@@ -490,7 +516,7 @@ _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def html_page(title: str, body: Html, script: str = "") -> str:
-    """Return a complete HTML page without external resources, and without scripts except ``script``."""
+    """Return a complete HTML page without external resources. Its only script is ``script``, if specified."""
     policy, code = _POLICY, ""
     if script:
         digest = b64encode(sha256(script.encode()).digest()).decode()

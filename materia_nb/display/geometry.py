@@ -1,4 +1,4 @@
-"""Boxes, paths with round corners, their data for cytoscape, and estimated text widths."""
+"""Rectangles, paths with rounded corners, edge data for Cytoscape, and estimates of text widths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from materia_nb.display.escape import cut_off
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle in pixels with its upper left corner at (``x``, ``y``)."""
+    """A rectangle in pixels whose upper left corner is at (``x``, ``y``)."""
 
     x: float
     y: float
@@ -24,34 +24,34 @@ class Box:
 
     @property
     def cx(self) -> float:
-        """X coordinate of the centre."""
+        """X coordinate of the centre, in pixels."""
         return self.x + self.w / 2
 
     @property
     def cy(self) -> float:
-        """Y coordinate of the centre."""
+        """Y coordinate of the centre, in pixels."""
         return self.y + self.h / 2
 
     @property
     def right(self) -> float:
-        """X coordinate of the right side."""
+        """X coordinate of the right side, in pixels."""
         return self.x + self.w
 
     @property
     def bottom(self) -> float:
-        """Y coordinate of the lower side."""
+        """Y coordinate of the bottom side, in pixels."""
         return self.y + self.h
 
     def moved(self, dx: float, dy: float) -> Box:
-        """Return the box moved by an offset."""
+        """Return a copy of the box, moved by (``dx``, ``dy``)."""
         return Box(self.x + dx, self.y + dy, self.w, self.h)
 
     def flipped(self) -> Box:
-        """Return the box with x and y swapped."""
+        """Return a copy of the box with x and y swapped."""
         return Box(self.y, self.x, self.h, self.w)
 
     def hits(self, others: Iterable[Box], margin: float = 0) -> bool:
-        """Return True if the box overlaps another box, or the gap between the boxes is less than ``margin``."""
+        """Return True if the box overlaps one of the other boxes, or is closer to one of them than ``margin``."""
         x, y, right, bottom = self.x, self.y, self.x + self.w + margin, self.y + self.h + margin
         return any(
             x < other.x + other.w + margin and other.x < right and y < other.y + other.h + margin and other.y < bottom
@@ -70,18 +70,18 @@ _WIDTHS: Final = {
     **dict.fromkeys("✓✗✖▶▸●→…", 860),
 }
 _CACHED_TEXTS: Final = 2_000
-"""Maximum number of cached text widths; most texts of a picture stay the same from step to step."""
+"""Maximum number of cached text widths. Most texts in a picture stay the same from one step to the next."""
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Estimate the width in pixels of one line of text."""
+    """Estimate the width of one line of text, in pixels."""
     ends = _char_ends(text, size, bold=bold)
     return ends[-1] if ends else 0.0
 
 
 def _char_ends(text: str, size: float, *, bold: bool) -> list[float]:
-    """Return the position of the end of each character, in pixels."""
+    """Return the estimated x coordinate of the end of each character, in pixels."""
     weight = 1.08 if bold else 1.0
     ends: list[float] = []
     end = 0  # in thousandths of the font size
@@ -101,7 +101,7 @@ def _char_ends(text: str, size: float, *, bold: bool) -> list[float]:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
-    """Cut one line of text to a width of at most ``room`` pixels."""
+    """Shorten one line of text to a width of at most ``room`` pixels."""
     ends = _char_ends(text, size, bold=bold)
     if not ends or ends[-1] <= room:
         return text
@@ -110,7 +110,7 @@ def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def wrap_text(text: str, size: float, room: float, max_lines: int) -> tuple[str, ...]:
-    """Wrap a text to at most ``max_lines`` lines of ``room`` pixels; the last line is cut if necessary."""
+    """Wrap text to at most ``max_lines`` lines of ``room`` pixels. The last line is shortened if necessary."""
     lines: list[str] = []
     remaining = text.split()
     while remaining and len(lines) < max_lines - 1:
@@ -128,11 +128,11 @@ _CORNER: Final = 6.0
 
 
 _CORNER_SEGMENTS: Final = 4
-"""Number of straight segments that approximate a round corner."""
+"""Number of straight segments that approximate a rounded corner."""
 
 
 def _round_corners(points: Sequence[Point]) -> Iterator[tuple[Point, Point, Point]]:
-    """Yield the beginning, the control point and the end of the curve at each corner of an orthogonal path."""
+    """Yield the start, the control point and the end of the curve at each corner of an orthogonal path."""
     for before, at, after in zip(points, points[1:], points[2:], strict=False):
         radius = min(_CORNER, math.dist(before, at) / 2, math.dist(at, after) / 2)
         yield _point_towards(at, before, radius), at, _point_towards(at, after, radius)
@@ -144,7 +144,7 @@ def _point_towards(start: Point, end: Point, distance: float) -> Point:
 
 
 def rounded_path(points: Sequence[Point]) -> str:
-    """Return an orthogonal path as SVG path data with round corners."""
+    """Return an orthogonal path as SVG path data with rounded corners."""
     path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
     for (ax, ay), (x, y), (bx, by) in _round_corners(points):
         path.append(f"L{ax:.1f} {ay:.1f}C{x:.1f} {y:.1f} {x:.1f} {y:.1f} {bx:.1f} {by:.1f}")
@@ -152,7 +152,7 @@ def rounded_path(points: Sequence[Point]) -> str:
 
 
 def rounded_polyline(points: Sequence[Point]) -> list[Point]:
-    """Return an orthogonal path as a polyline that approximates its round corners."""
+    """Return an orthogonal path as a polyline that approximates its rounded corners."""
     polyline = [points[0]]
     for (ax, ay), (x, y), (bx, by) in _round_corners(points):
         for step in range(_CORNER_SEGMENTS + 1):
@@ -164,11 +164,12 @@ def rounded_polyline(points: Sequence[Point]) -> list[Point]:
 
 
 def bend_segments(points: Sequence[Point], source: Point, target: Point, label: Point | None) -> dict[str, str | float]:
-    """Convert a polyline between nodes at ``source`` and ``target`` to data for cytoscape's ``curve-style: segments``.
+    """Convert a polyline between two nodes to data for Cytoscape's ``curve-style: segments``.
 
-    ``ws`` are positions of the bends along the line between the centres, as shares of its length; ``ds`` are their
-    distances from this line, in pixels. ``from`` and ``to`` are the ends, relative to the centres. ``dx`` and ``dy``
-    are the offset of ``label`` from the middle point, where cytoscape places labels.
+    ``source`` and ``target`` are the centres of the nodes. In the result, ``ws`` contains the positions of the bends
+    along the straight line between the centres, as fractions of its length, and ``ds`` their distances from this line,
+    in pixels. ``from`` and ``to`` are the ends of the polyline, relative to the centres. ``dx`` and ``dy`` are the
+    offset of ``label`` from the middle point, at which Cytoscape draws labels.
     """
     before, middle, after = _split_polyline(points, label)
     inner = _balanced_points(before, middle, after)
@@ -188,7 +189,10 @@ def bend_segments(points: Sequence[Point], source: Point, target: Point, label: 
 
 
 def _split_polyline(points: Sequence[Point], label: Point | None) -> tuple[list[Point], Point, list[Point]]:
-    """Split a polyline, without its ends, at the point nearest to ``label`` or in the middle of its middle segment."""
+    """Split the inner points of a polyline into two lists, and return them with the point at which it was split.
+
+    This point is the point nearest to ``label`` or, if there is no label, the middle of the middle segment.
+    """
     if label is None:
         piece = (len(points) - 2) // 2
         (ax, ay), (bx, by) = points[piece], points[piece + 1]
@@ -208,7 +212,10 @@ def _nearest_on_segment(to: Point, start: Point, end: Point) -> Point:
 
 
 def _balanced_points(before: list[Point], middle: Point, after: list[Point]) -> list[Point]:
-    """Join two parts of a path around ``middle``, with equally many points, because cytoscape labels the middle one."""
+    """Join two lists of points around ``middle``.
+
+    The shorter list is padded to the length of the other list, because Cytoscape labels the middle point.
+    """
     more = len(before) - len(after)
     # Repeating the point is enough: a segment of length 0 is invisible.
     return [*before, *[middle] * max(0, -more), middle, *[middle] * max(0, more), *after]

@@ -1,4 +1,4 @@
-"""The parts of a drawn graph: marks of a cast, lines, nested loop frames, labels, and sizes of cards and chips."""
+"""The parts of a drawn graph: the state of a cast, lines, nested loop frames, labels, and sizes of cards and chips."""
 
 from __future__ import annotations
 
@@ -22,33 +22,34 @@ def _empty_mapping() -> Mapping[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """An overlay for one moment of a cast; see :data:`NO_MARKS` for a bare loadout.
+    """The state of a cast at one moment, drawn on top of its graph; for a loadout without a cast, use :data:`NO_MARKS`.
 
     Args:
         current: id of the current socket.
-        waiting: whether the current socket waits for an answer.
-        working: whether an agent or a person is working on the answer now.
-        held: whether the agent of the current socket has stopped the cast until the user decides.
+        waiting: True if the current socket waits for an answer.
+        working: True if an agent or a person is currently working on the answer.
+        held: True if the agent of the current socket has put the cast on hold until the user decides.
         failed: id of the socket at which the cast failed.
-        visits: visits so far by socket id.
-        traversals: traversals so far by ``"A->B"`` (R21).
-        last_route: the last route taken.
-        progress: number of finished items and of all items, by loop id.
-        breakpoints: ids of sockets with a breakpoint.
-        break_routes: the routes with a breakpoint.
-        warnings: codes of the warnings on a complete cast by socket id (R45).
-        budgets: traversals used and allowed, by (socket id, place), of the edges that are counted now (R18).
-        in_item: whether ``budgets`` counts the current item only.
-        answers: short names of who answers, by socket id; processes have none.
-        pins: pinned answers by socket id, which replace the agent (R40).
-        only: in a comparison, the only side, A or B, that has or visited a socket, by socket id; ``both`` if the
+        visits: number of visits so far, by socket id.
+        traversals: number of traversals so far, by edge, such as ``"A->B"`` (R21).
+        last_route: the route that was taken last.
+        progress: number of finished work items and of all work items, by loop id.
+        breakpoints: ids of the sockets that have a breakpoint.
+        break_routes: the routes that have a breakpoint.
+        warnings: codes of the warnings on a complete cast, by socket id (R45).
+        budgets: traversals used and allowed for the edges whose traversals are currently counted, by socket id and edge
+            position (R18).
+        in_item: True if ``budgets`` counts only the traversals for the current work item.
+        answers: short names of the agents that answer, by socket id. Processes have no entry.
+        pins: pinned answers, which replace the agent, by socket id (R40).
+        only: in a comparison, the side (A or B) that alone has or visited the socket, by socket id; ``both`` if the
             socket itself differs.
-        only_routes: in a comparison, the only side that has or took an edge or exit, by route.
-        outputs: short summary of the last output, by socket id.
-        sent_back: ids of sockets whose last verdict was not satisfied.
-        never: routes that no cast takes.
-        unreached: ids of sockets that no cast visits.
-        lanes: names of the lanes at a socket, by socket id.
+        only_routes: in a comparison, the side that alone has or took an edge or exit, by route.
+        outputs: short summaries of the last outputs, by socket id.
+        sent_back: ids of the sockets whose last verdict was not satisfied.
+        never: the routes that no cast takes.
+        unreached: ids of the sockets that no cast visits.
+        lanes: names of the lanes that are at a socket, by socket id.
         lanes_failed: names of the lanes that failed at a socket, by socket id.
     """
 
@@ -79,7 +80,7 @@ class Marks:
 
 
 NO_MARKS: Final = Marks()
-"""Marks of a loadout without a cast."""
+"""Marks for a loadout without a cast."""
 
 
 # -- lines -----------------------------------------------------------------------------------
@@ -87,15 +88,15 @@ NO_MARKS: Final = Marks()
 START_SIGN: Final = "\x00start"
 """Key of the start sign, which differs from every socket id."""
 END_SIGN: Final = "\x00end"
-"""Key of the end sign."""
+"""Key of the end sign, which differs from every socket id."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A line between ``source`` and ``target``, which are socket ids, :data:`START_SIGN` or :data:`END_SIGN`.
+    """A line from ``source`` to ``target``, each of which is a socket id, :data:`START_SIGN` or :data:`END_SIGN`.
 
-    ``order`` is the number in evaluation order, 0 if the order does not matter. ``lanes`` is ``fork`` if the line
-    distributes items to lanes, ``join`` if it continues after their join.
+    ``order`` is the line's position in the evaluation order, or 0 if the order does not matter. ``lanes`` is ``fork``
+    if the line distributes work items to lanes, and ``join`` if it continues after the lanes have joined.
     """
 
     key: str
@@ -111,7 +112,7 @@ class Link:
 
     @cached_property
     def route(self) -> Route | None:
-        """The route of this line, as in :class:`Marks`."""
+        """The route of this line in the format of :class:`Marks`; None for the line from the start sign."""
         if self.kind == "edge" and self.edge_index is not None:
             return (self.source, self.edge_index)
         if self.kind == "exit":
@@ -120,30 +121,30 @@ class Link:
 
     @property
     def to(self) -> str:
-        """The target as written in a loadout: a socket id or ``end``."""
+        """The target as it is written in a loadout: a socket id or ``end``."""
         return END if self.target == END_SIGN else self.target
 
     @property
     def traversal(self) -> str:
-        """The key of the line's traversal count (R21)."""
+        """The key under which the traversals of this line are counted (R21)."""
         return f"{self.source}->{self.to}"
 
 
 def _target_key(graph: Graph, name: str) -> str | None:
-    """Return the key of a target, or None if the socket does not exist."""
+    """Return the key of a target, or None if the target does not exist."""
     if name in graph.sockets:
         return name
     return END_SIGN if name == END else None
 
 
 def _are_exclusive(conditions: Sequence[Condition]) -> bool:
-    """Return True if no result can match two of the conditions; the order of the conditions then does not matter."""
+    """Return True if no result matches two of the conditions, so that their order does not matter."""
     specs = [condition_spec(condition) for condition in conditions]
     return not any(condition.overlaps(other) for index, condition in enumerate(specs) for other in specs[:index])
 
 
 def links(graph: Graph) -> list[Link]:
-    """Return every line of ``graph`` in a stable order: start, edges by socket, exits."""
+    """Return every line of ``graph`` in a stable order: the start, the edges by socket, and the exits."""
     graph_links = [Link("start", "start", START_SIGN, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
         conditions = [edge.when for edge in socket.edges]
@@ -176,7 +177,7 @@ def _lanes_of(graph: Graph, link: Link) -> Literal["", "fork", "join"]:
 
 
 def _with_unique_keys(graph_links: list[Link]) -> list[Link]:
-    """Number repeated keys; different exits can have the same loop and route ids."""
+    """Append a number to repeated keys, because different exits can have the same loop id and route id."""
     counts: dict[str, int] = {}
     unique = []
     for link in graph_links:
@@ -186,7 +187,7 @@ def _with_unique_keys(graph_links: list[Link]) -> list[Link]:
 
 
 def _may_fall_through(socket: Socket) -> bool:
-    """Return True if a verdict can match none of the socket's edges, which ends the cast (R3)."""
+    """Return True if a verdict may match none of the socket's edges, which would end the cast (R3)."""
     conditions = {edge.when for edge in socket.edges}
     return bool(conditions) and not match_every_output(conditions, text=socket.parse != "json")
 
@@ -196,7 +197,7 @@ def _may_fall_through(socket: Socket) -> bool:
 
 @dataclass(slots=True, eq=False)
 class LoopFrame:
-    """The frame of a loop with its direct members in order; the whole picture if ``loop`` is None."""
+    """The frame of a loop and its direct members in order. The root frame has no loop and encloses the graph."""
 
     loop: str | None
     sockets: list[str] = field(default_factory=list)
@@ -206,10 +207,10 @@ class LoopFrame:
 def nested_frames(
     graph: Graph, leave_out: frozenset[str]
 ) -> tuple[LoopFrame, dict[str, tuple[LoopFrame, ...]], list[str]]:
-    """Sort the sockets into nested frames.
+    """Assign each socket to its innermost loop frame.
 
-    Returns the root, the frames around each socket from the outside in, and the ids of loops that partly overlap
-    others, which no frame can enclose.
+    Returns the root frame, the frames around each socket from the outermost to the innermost, and the ids of loops that
+    partly overlap others and therefore get no frame.
     """
     members = {loop.id: frozenset(loop.sockets) & graph.sockets.keys() - leave_out for loop in graph.loops.values()}
     by_size = sorted((loop for loop in members if members[loop]), key=lambda loop: -len(members[loop]))
@@ -241,7 +242,7 @@ NEVER: Final = "never taken"
 
 
 def socket_kinds(socket: Socket) -> tuple[str, ...]:
-    """Return the kinds of a socket: agent or utility, then generator, multi-turn and loop consumer."""
+    """Return the kinds of a socket: ``agent`` or ``utility``, ``generator``, ``multi-turn`` and ``loop consumer``."""
     kinds: list[str] = [socket.materia.kind]
     if socket.is_generator:
         kinds.append("generator")
@@ -258,43 +259,42 @@ def pinned_label(text: str) -> str:
 
 
 def answerer_label(socket_id: str, marks: Marks) -> str:
-    """Return the name of a socket's agent, its pinned answer (R40), or an empty text."""
+    """Return the name of a socket's agent, or its pinned answer (R40), or "" if a process answers."""
     if (to := marks.pins.get(socket_id)) is not None:
         return pinned_label(to)
     return part(marks.answers.get(socket_id, ""), 80)
 
 
 def answered_by(socket_id: str, marks: Marks) -> str:
-    """Return a phrase such as ``answered by person`` for the end of a sentence, or an empty text."""
+    """Return a phrase for the end of a sentence, such as ``answered by person``, or "" if a process answers."""
     who = answerer_label(socket_id, marks)
     return f"answered by {who}" if who and socket_id not in marks.pins else who
 
 
 def kind_and_answerer(socket: Socket, marks: Marks) -> str:
-    """Return the kind and the agent of a socket, such as ``agent · person``."""
+    """Return the kind of a socket and its agent, such as ``agent · person``."""
     who = answerer_label(socket.id, marks)
     return f"{socket.materia.kind} · {who}" if who else socket.materia.kind
 
 
 def short_number(number: int) -> str:
-    """Format a number briefly, such as 12, 12k or 3M."""
+    """Abbreviate a number, such as 12, 12k or 3M."""
     if number >= 1_000_000:
         return f"{number // 1_000_000}M"
     return f"{number // 1_000}k" if number >= 10_000 else str(number)
 
 
 def advance_label(advance: Advance, *, short: bool = False) -> str:
-    """Return an advance in words, marked if it was derived (R15); ``short`` returns a shorter text for cards."""
+    """Describe an advance, with a note if it was derived (R15); with ``short``, in a form that fits on a card."""
     condition = condition_spec(advance.when)
     when = "" if condition.matches_any_output else f" {condition.short}" if short else f" when {advance.when}"
     return f"advance ▸ {part(advance.cursor)}{when}{' (derived)' if advance.derived else ''}"
 
 
 def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
-    """Return further notes on a socket: its iterator, its advance, and the end of the cast if no edge matches.
+    """Return notes about a socket: its iterator, its advance, and whether the cast ends if no edge matches.
 
-    With ``short``, the notes are shorter, for cards.
-
+    With ``short``, the notes are short enough for a card.
     """
     notes = []
     if socket.iterator is not None and socket.iterator.loop is None:
@@ -307,13 +307,13 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
 
 
 def _lanes_label(graph: Graph, loop: Loop) -> str:
-    """Return the number of lanes of a loop that run at once; empty if the loop is not parallel."""
+    """Return the number of lanes of a loop that run in parallel, or "" if the loop is not parallel."""
     at_once = next((region.at_once for region in graph.regions.values() if region.loop == loop.id), None)
     return "" if at_once is None else f"in lanes, {at_once} at once"
 
 
 def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None) -> str:
-    """Return the list, the progress and the lanes of a loop."""
+    """Describe the list, the progress and the lanes of a loop."""
     parts = [lanes] if (lanes := _lanes_label(graph, loop)) else []
     if loop.generator is not None:
         parts.append(f"consumes {part(loop.output or 'workItems')} of {part(loop.generator)}")
@@ -325,16 +325,16 @@ def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None
 
 
 def _limit_label(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
-    """Return the limit of an edge, such as ``max 3``, or its use so far, such as ``used 1 of 3`` (R18)."""
+    """Return the limit of an edge, such as ``max 3``, or the traversals used so far, such as ``used 1 of 3`` (R18)."""
     if used is None:
         return f"max {limit}"
     return f"{'this item: ' if item else 'used '}{used[0]} of {used[1]}"
 
 
 def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> str:
-    """Return the label of a line: order, condition and limit; empty for a single plain edge.
+    """Return the label of a line: its order, condition and limit. A single unconditional edge has no label.
 
-    With ``short``, the label is shorter, for the chip on the line.
+    With ``short``, the label is short enough for the chip on the line.
     """
     if link.kind in ("start", "implied"):
         return ""
@@ -354,7 +354,7 @@ def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> s
 
 
 def line_legend() -> str:
-    """Return the line style of each condition, as ``solid line: always or ✓ satisfied · dotted: ✗ not_satisfied``."""
+    """Return the legend of line styles, such as ``solid line: always or ✓ satisfied · dotted: ✗ not_satisfied``."""
     signs: dict[str, list[str]] = {}
     for condition in CONDITION_SPECS.values():
         pattern = "solid line" if condition.dashes is None else "dotted" if condition.dashes[0] <= 2 else "dashed"
@@ -363,7 +363,7 @@ def line_legend() -> str:
 
 
 def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
-    """Return the condition, the target and the limit of an edge."""
+    """Return the condition, the target and the limit of an edge as text."""
     max_traversals = edge.max_traversals
     limit = f" ({_limit_label(max_traversals, used, item=item)})" if max_traversals is not None else ""
     return f"{condition_spec(edge.when).sign} → {part(edge.to)}{limit}"
@@ -376,7 +376,7 @@ def _warning_label(socket_id: str, marks: Marks) -> str:
 
 
 def state_label(socket_id: str, marks: Marks) -> str:
-    """Return the state of a cast at a socket in words, or an empty text."""
+    """Describe the state of the cast at a socket, or return "" if there is nothing to report."""
     if socket_id == marks.failed:
         return "✖ failed"
     if noted := _warning_label(socket_id, marks):
@@ -392,7 +392,7 @@ def state_label(socket_id: str, marks: Marks) -> str:
 
 
 def reachable_keys(entry: str, graph_links: Iterable[Link]) -> set[str]:
-    """Return the keys that are reachable from ``entry`` over edges and exits."""
+    """Return the keys that can be reached from ``entry`` along edges and exits."""
     out: dict[str, list[str]] = {}
     for link in graph_links:
         out.setdefault(link.source, []).append(link.target)
@@ -400,7 +400,7 @@ def reachable_keys(entry: str, graph_links: Iterable[Link]) -> set[str]:
 
 
 def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
-    """Return one line about a loadout: name, entry, number of sockets and loops, and warnings."""
+    """Summarize a loadout in one line: its name, its entry, and the numbers of sockets and loops."""
     sockets, loops = len(graph.sockets), len(graph.loops)
     text = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {counted(sockets, 'socket')}"
     text += f" · {counted(loops, 'loop')}" if loops else ""
@@ -409,38 +409,38 @@ def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
 
 TITLE_SIZE: Final = 13.0
 SMALL_SIZE: Final = 11.0
-"""Font size of secondary text on cards that show more than their name."""
+"""Font size of secondary text on cards that show more than the name, in pixels."""
 _LEAST_SIZE: Final = 9.0
-"""Minimum font size on the screen."""
+"""Minimum readable font size on the screen, in pixels."""
 LINE: Final = 16.0
 ICON: Final = 16.0
 PAD: Final = 10.0
-"""Padding at the left and right of a card."""
+"""Padding at the left and right sides of a card, in pixels."""
 _CARDS: Final = {1: (144.0, 32.0), 2: (192.0, 44.0), 3: (192.0, 84.0)}
 
 
 def card_size(level: int) -> tuple[float, float]:
-    """Return the card size by level: name only (1), name and agent (2), two more lines (3)."""
+    """Return the width and height of a card that shows the name (1), also the agent (2), or also two more lines (3)."""
     return _CARDS[level]
 
 
 def small_size(level: int) -> float:
-    """Return the font size of secondary text; equal to the title size on name-only cards."""
+    """Return the font size of secondary text, which equals the title size on cards that show only the name."""
     return TITLE_SIZE if level == 1 else SMALL_SIZE
 
 
 def least_zoom(level: int) -> float:
-    """Return the smallest zoom at which text of a level is readable."""
+    """Return the smallest zoom at which text is readable at this level of detail."""
     return _LEAST_SIZE / small_size(level)
 
 
 def socket_name(socket: Socket) -> str:
-    """Return the name of a socket on its card: its materia."""
+    """Return the name that a socket's card shows, which is the label of its materia."""
     return part(socket.materia.label, 80) or part(socket.id)
 
 
 def card_lines(socket: Socket, marks: Marks, room: float) -> tuple[str, ...]:
-    """Return two lines for a card: the last output of the socket, or its purpose before the first output."""
+    """Return up to two lines for a card: the last output of the socket or, before the first output, its purpose."""
     text = marks.outputs.get(socket.id, "")
     if not text:
         description = socket.materia.raw.get("description")
@@ -453,7 +453,7 @@ _FUNCTION: Final = "the function "
 
 
 def answerer_badge(socket: Socket, marks: Marks) -> str:
-    """Return the text of a card's badge: a very short name of the socket's agent, ``pinned``, or an empty text."""
+    """Return the badge text of a card: a very short name of the socket's agent, ``pinned``, or ""."""
     if socket.id in marks.pins:
         return "pinned"
     who = part(marks.answers.get(socket.id, ""), 60)
@@ -470,7 +470,7 @@ def answerer_badge(socket: Socket, marks: Marks) -> str:
 
 
 def icon_name(socket: Socket, marks: Marks) -> str:
-    """Return the name of a card's icon: for a generator, for a utility, or for the kind of agent."""
+    """Return the name of a card's icon, which depends on the kind of the socket and of its agent."""
     if socket.is_generator:
         return "generator"
     if socket.materia.kind == "utility":
@@ -482,12 +482,12 @@ def icon_name(socket: Socket, marks: Marks) -> str:
 
 
 def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
-    """Return the chip text of a line: condition, limit and, in a comparison, the only version that has the line.
+    """Return the text of a line's chip: condition, limit and, in a comparison, the side that alone has the line.
 
     Args:
-        links: the link and the exits that share its line.
+        links: the link of the line, followed by the exits that share the line.
         marks: the state of a cast.
-        stub: whether the line only names its target.
+        stub: True if the line ends at its chip, which then names the target.
     """
     first = links[0]
     if stub:
@@ -501,7 +501,10 @@ def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
 
 
 def label_size(links: Sequence[Link], level: int, *, stub: bool) -> tuple[float, float]:
-    """Return the size to reserve for the chip of a line, the same in every state of a cast; (0, 0) without a chip."""
+    """Return the space to reserve for a line's chip, or (0, 0) if the line has no chip.
+
+    The size does not depend on the state of a cast.
+    """
     label = chip_label(links, NO_MARKS, stub=stub)
     if not label:
         return (0.0, 0.0)
@@ -512,7 +515,7 @@ def label_size(links: Sequence[Link], level: int, *, stub: bool) -> tuple[float,
 
 
 def loop_title(graph: Graph, loop: Loop) -> str:
-    """Return the heading of a loop: its list and its lanes."""
+    """Return the heading of a loop, which names its list and its lanes."""
     title = part(loop.output or "items") if loop.generator is not None else part(loop.id)
     if loop.generator is not None and loop.generator in graph.sockets:
         title = f"{'items' if title == 'workItems' else title} of {socket_name(graph.sockets[loop.generator])}"
@@ -525,5 +528,5 @@ PROGRESS_ROOM: Final = 92.0
 
 
 def title_size(graph: Graph, loop: Loop, room: float, level: int) -> tuple[float, float]:
-    """Return the size of the heading of a loop, without progress, limited to ``room``."""
+    """Return the size of a loop's heading without its progress. The width is at most ``room``."""
     return (min(text_width(loop_title(graph, loop), small_size(level)) + ICON + 8, room), ICON)

@@ -1,8 +1,8 @@
-"""Deterministic layout of a graph, which is the same in every state of a cast.
+"""Deterministic layout of a graph, which does not depend on the state of a cast.
 
-Cards are placed by the loadout's ``layout``, else by :mod:`~materia_nb.display.ranking`. Frames of loops enclose their
-members, and :mod:`~materia_nb.display.edge_routing` routes the lines. Canvas, designer, pages and documentation use the same
-layout.
+Cards have the positions in the loadout's ``layout``; if there are none, :mod:`~materia_nb.display.ranking` places the
+cards. The frame of a loop encloses its members, and :mod:`~materia_nb.display.edge_routing` routes the lines. The
+canvas, the designer, exported pages and the documentation all use this layout.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ from materia_nb.jsonvalue import is_number
 from materia_nb.loadout.graph import Graph, Loop
 
 Direction: TypeAlias = Literal["down", "right"]
-"""Direction of the flow."""
+"""Direction in which the flow runs."""
 Level: TypeAlias = Literal[1, 2, 3]
-"""Level of detail of a card: 1 shows the name, 2 also the agent, 3 also the last output."""
+"""Level of detail of a card: 1 shows the name, 2 also the agent, and 3 also the last output."""
 MARGIN: Final = 14.0
 _SIGN: Final = 16.0
 _GAPS: Final = {1: (60.0, 50.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
-"""Horizontal and vertical gap between cards, by level, with space for chips, arrow heads and headings."""
+"""Horizontal and vertical gap between cards by level, in pixels, with space for chips, arrow heads and headings."""
 _FRAME: Final = 14.0
 _HEADING: Final = 24.0
 _ASIDE: Final = 32.0
-"""Space for the frame of a loop, for its heading, and at the sides of the loop, in pixels."""
+"""Space at the sides of a loop, in pixels."""
 _LARGE_GRAPH: Final = 30
 _MAX_LONG_LINES: Final = 150
-"""Maximum number of long lines that are drawn in full; other long lines end at a label with their target."""
+"""Maximum number of long lines that are drawn in full. Any other long line ends at a label that names its target."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnLine:
-    """A link with its path. A ``stub`` ends at its label, which names the target.
+    """A link and the path along which it is drawn. A ``stub`` ends at its label, which names the target.
 
-    ``shared`` are exits between the same two sockets, which share its chip.
+    ``shared`` contains the other exits between the same two sockets, which are drawn with the same chip.
     """
 
     link: Link
@@ -77,17 +77,17 @@ class DrawnLine:
 
     @property
     def d(self) -> str:
-        """The path as SVG path data with round corners."""
+        """The path as SVG path data with rounded corners."""
         return rounded_path(self.points)
 
     @property
     def tip(self) -> Point:
-        """The end point."""
+        """The last point of the path."""
         return self.points[-1]
 
     @property
     def heading(self) -> Point:
-        """Unit vector of the last segment."""
+        """Unit vector of the last segment, which is the direction of the arrow head."""
         (x, y), (bx, by) = self.points[-1], self.points[-2]
         length = abs(x - bx) + abs(y - by) or 1.0
         return (x - bx) / length, (y - by) / length
@@ -95,11 +95,20 @@ class DrawnLine:
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """A layout in pixels.
+    """The layout of a graph, in pixels.
 
-    ``signs`` are the boxes of the start and end signs. ``detached`` sockets cannot be reached. Members of ``folded``
-    loops have no box. ``bounds`` encloses everything with a margin. ``pitch`` is the size of a column and a row.
-    ``level`` is the level of detail.
+    Attributes:
+        nodes: the box of each socket's card. Members of folded loops have no box.
+        loops: the box of each loop: its frame or, if the loop is folded, its card.
+        titles: the box of each loop's heading.
+        signs: the boxes of the start sign and the end sign.
+        edges: the lines.
+        detached: ids of the sockets that cannot be reached.
+        bounds: the box that encloses everything, with a margin.
+        direction: the direction of the flow.
+        folded: ids of the loops that are drawn as one card.
+        level: the level of detail of the cards.
+        pitch: the width of a grid column and the height of a grid row.
     """
 
     nodes: dict[str, Box]
@@ -116,25 +125,25 @@ class GraphLayout:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height of the picture."""
+        """Width and height of the picture, in pixels."""
         return self.bounds.w, self.bounds.h
 
     def scale(self, room: tuple[float, float]) -> float:
-        """Return the zoom at which the whole graph fits ``room``; 1 is the original size."""
+        """Return the zoom at which the whole graph fits into an area of size ``room``; 1 is the original size."""
         return min(room[0] / self.size[0], room[1] / self.size[1])
 
     def grid_position(self, x: float, y: float) -> GridPosition:
-        """Convert the centre of a card to a position in the loadout's ``layout``."""
+        """Convert the centre of a card to a position in the format of the loadout's ``layout``."""
         column, row = x / self.pitch[0], y / self.pitch[1]
         return (column, row) if self.direction == "right" else (row, column)
 
     def grid_positions(self) -> dict[str, GridPosition]:
-        """Return the grid position of every card."""
+        """Return the grid position of every card by socket id."""
         return {key: self.grid_position(box.cx, box.cy) for key, box in self.nodes.items()}
 
 
 def grid_positions(graph: Graph) -> dict[str, GridPosition]:
-    """Return the grid positions that the loadout specifies."""
+    """Return the grid positions that the loadout specifies, by socket id."""
     return {
         socket.id: (x, y)
         for socket in graph.sockets.values()
@@ -153,14 +162,14 @@ def layout_graph(
     positions: Mapping[str, GridPosition] | None = None,
     max_length: float = inf,
 ) -> GraphLayout:
-    """Return the layout of ``graph``.
+    """Compute the layout of ``graph``.
 
     Args:
         graph: the loadout.
-        direction: direction of the flow.
-        folded: ids of loops that are drawn as one card.
-        level: level of detail of the cards.
-        positions: grid positions of sockets; by default those of the loadout.
+        direction: the direction of the flow.
+        folded: ids of the loops to draw as one card.
+        level: the level of detail of the cards.
+        positions: grid positions by socket id; defaults to the positions in the loadout.
         max_length: maximum length of an automatically placed flow, in cards, before it continues in another band.
     """
     return _LayoutBuilder(
@@ -186,11 +195,12 @@ def best_layout(
     positions: Mapping[str, GridPosition] | None = None,
     levels: Sequence[Level] = (3, 2, 1),
 ) -> GraphLayout:
-    """Return the layout of a graph for the area ``room``: the readable layout with most detail and the largest scale.
+    """Return the best layout of a graph for an area of size ``room``.
 
-    A flow that is too long continues in another row or column; if it still does not fit, all cards are placed in a
-    single row or column. If no layout is readable as a whole, the layout fills the width and the user scrolls down. Positions of the loadout are ignored only
-    if two cards do not fit next to each other.
+    The best layout is the readable layout with the most detail and the largest scale. A flow that is too long continues
+    in another row or column; if it still does not fit, all cards are placed in a single row or column. If no layout is
+    readable as a whole, the layout fills the width and the user scrolls down. Positions from the loadout are ignored
+    only if two cards do not fit next to each other.
     """
     start_positions = grid_positions(graph) if positions is None else positions
     is_large = len(graph.sockets) > _LARGE_GRAPH
@@ -225,7 +235,11 @@ def _layout_below_the_fold(
     folded: frozenset[str],
     levels: Sequence[Level],
 ) -> GraphLayout:
-    """Return the layout of a graph that does not fit into ``room``: as wide as the room, but at least as wide as is readable."""
+    """Return the layout of a graph that does not fit into the available space.
+
+    The layout is as wide as the space allows, but never narrower than the smallest readable width. The user scrolls
+    down.
+    """
     is_large = len(graph.sockets) > _LARGE_GRAPH
     small_levels: Sequence[Level] = () if is_large else [level for level in levels if level < 3]
     variants: list[tuple[Direction, Level]] = [(directions[0], 1 if is_large and 1 in levels else 2)]
@@ -250,7 +264,7 @@ def _max_cards(room: tuple[float, float], direction: Direction, level: Level) ->
 
 
 def bounding_box(boxes: Iterable[Box], margin: float) -> Box:
-    """Return the smallest box that encloses ``boxes`` with a margin around them."""
+    """Return the smallest box that encloses all ``boxes`` with a margin around them."""
     boxes = list(boxes) or [Box(0, 0, 0, 0)]
     left, top = min([box.x for box in boxes]) - margin, min([box.y for box in boxes]) - margin
     right = max([box.x + box.w for box in boxes]) + margin
@@ -259,7 +273,7 @@ def bounding_box(boxes: Iterable[Box], margin: float) -> Box:
 
 
 class _LayoutBuilder:
-    """A layout under construction."""
+    """Builder that computes a layout in several steps."""
 
     def __init__(
         self,
@@ -295,7 +309,7 @@ class _LayoutBuilder:
         self.frames, self.titles = self._frame_boxes({}), dict[str, Box]()
 
     def _end(self, key: str) -> str:
-        """Return the key at which a line ends: a socket, or the folded loop around it."""
+        """Return the key of the card at which a line to a socket ends: the socket or its folded loop."""
         return self.stand_in.get(key, key)
 
     def _positions(
@@ -325,14 +339,14 @@ class _LayoutBuilder:
         return boxes
 
     def scale(self, room: tuple[float, float]) -> float:
-        """Return the approximate zoom at which the graph without its lines fits ``room``, at most 1."""
+        """Return the approximate zoom, at most 1, at which all cards and frames fit into an area of size ``room``."""
         bounds = bounding_box([*self.boxes.values(), *self.frames.values()], MARGIN + ARROW_MARGIN / 2)
         return min(room[0] / bounds.w, room[1] / bounds.h, 1.0)
 
     # -- loops -----------------------------------------------------------------------
 
     def _frame_boxes(self, chips: Mapping[str, Sequence[Box]]) -> dict[str, Box]:
-        """Return frames around the members of loops and their ``chips``, inner loops first."""
+        """Return the frame of each loop around its members and their ``chips``, inner loops first."""
         frames: dict[str, Box] = {}
         for loop in sorted(self.graph.loops.values(), key=lambda loop: len(loop.sockets)):
             members = [self.boxes[key] for key in map(self._end, loop.sockets) if key in self.boxes]
@@ -345,7 +359,7 @@ class _LayoutBuilder:
         return frames
 
     def _place_frames(self, chips: Mapping[str, Sequence[Box]]) -> None:
-        """Compute the frames of all loops and their headings."""
+        """Compute the frames and the headings of all loops."""
         self.frames, self.titles = self._frame_boxes(chips), {}
         for key, frame in self.frames.items():
             loop = self.graph.loops[key]
@@ -372,7 +386,7 @@ class _LayoutBuilder:
         self.boxes[END_SIGN] = self._sign_beside(last, (ahead, RIGHT, DOWN, LEFT, UP))
 
     def _sign_beside(self, box: Box, sides: tuple[int, ...]) -> Box:
-        """Return a free box for a sign next to a card and outside of loops, or at the edge of the picture."""
+        """Return a free box for a sign, next to a card and outside all loops or else at the edge of the picture."""
         for distance in (34.0, 50.0, 70.0, 100.0):
             for side in sides:
                 dx, dy = DIRECTION_VECTORS[side]
@@ -389,7 +403,7 @@ class _LayoutBuilder:
     # -- lines -----------------------------------------------------------------------------
 
     def placed(self) -> GraphLayout:
-        """Route the lines and return the finished layout."""
+        """Route the lines and return the complete layout."""
         self._place_frames({})
         lines = self._lines()
         nodes = {key: self.boxes[key] for key in self.graph.sockets if key in self.boxes}
@@ -433,7 +447,7 @@ class _LayoutBuilder:
         return lines
 
     def _attach_lines(self, led: Sequence[RoutedLine]) -> None:
-        """Attach the lines to the cards and enlarge the frames for their chips."""
+        """Attach the lines to the cards, and enlarge the frames so that they enclose the chips."""
         titles = [*self.titles.values()]
 
         def covers(chip: Box, source: str) -> bool:
@@ -452,7 +466,7 @@ class _LayoutBuilder:
         self._place_frames(chips)
 
     def _lines_to_route(self, links: Iterable[Link]) -> list[RoutedLine]:
-        """Return the lines to draw; exits between the same two sockets are merged."""
+        """Return the lines to draw. Exits between the same two sockets share one line."""
         links_by_ends: dict[tuple[str, ...], list[Link]] = {}
         for link in links:
             source, target = self._end(link.source), self._end(link.target)
@@ -479,13 +493,13 @@ class _LayoutBuilder:
         return abs(source.cx - target.cx) + abs(source.cy - target.cy)
 
     def _loops_at(self, link: Link) -> frozenset[str]:
-        """Return the loops that contain an end of a line; the line may cross these loops."""
+        """Return the loops that contain at least one end of a line. The line may cross these loops."""
         ends = (link.source, link.target)
         return frozenset(loop.id for loop in self.graph.loops.values() if not set(loop.sockets).isdisjoint(ends))
 
 
 def _free_title_box(title: Box, frame: Box, occupied: Sequence[Box]) -> Box:
-    """Move a heading up if its space is occupied, for example by a loop with the same first card."""
+    """Move a heading up if its space is occupied, for example by the heading of a loop with the same first card."""
     for up in range(40):
         for right in (0.0, max(0.0, frame.w - title.w - 12)):
             at = title.moved(right, -up * (title.h + 2))

@@ -1,6 +1,8 @@
-"""Automatic placement of cards: rank by rank along the flow, each loop as a block, long flows in several bands.
+"""Automatic placement of cards: cards are ranked along the flow, and each loop is placed as one block.
 
-A grid position counts cards including their gaps: first along the flow, then across, as in the ``layout`` of a loadout. The same positions are used for a flow to the right and, swapped, for a flow down.
+A long flow is split into several bands. Grid positions are measured in cards, including the gaps between them: first
+along the flow, then across it, as in the ``layout`` of a loadout. The same positions are used for left-to-right flows
+and, with the coordinates swapped, for top-to-bottom flows.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ GridPosition: TypeAlias = tuple[float, float]
 LOOP_KEY: Final = "\x00loop:"
 """Prefix of the key of a folded loop."""
 MAX_ABREAST: Final = 4
-"""Maximum number of cards on a rank; more are not readable in the width of a notebook."""
+"""Maximum number of cards on one rank. More cards would not be readable in the width of a notebook."""
 _Frame: TypeAlias = tuple[float, float, float, float]
-"""Space for the frame of a loop, in cards: before and after its members along the flow, and at both sides."""
+"""Space for the frame of a loop, in cards: before its members, after its members, and at their left and right sides."""
 
 
 @dataclass(slots=True)
 class _Block:
-    """A group of placed cards, with its size along and across the flow."""
+    """A group of cards that have been placed, with its size along and across the flow in cards."""
 
     length: float = 1.0
     breadth: float = 1.0
@@ -41,15 +43,15 @@ def arrange(
     max_length: float,
     max_abreast: int,
 ) -> dict[str, GridPosition]:
-    """Return the grid position of every card.
+    """Compute the grid position of every card.
 
     Args:
         graph: the loadout.
         links: the lines of the loadout.
-        folded: ids of folded loops, whose card has the key :data:`LOOP_KEY` plus the id.
-        frame: room for the frame of a loop.
+        folded: ids of the folded loops. The card of a folded loop has the key :data:`LOOP_KEY` plus the id.
+        frame: the space for the frame of a loop.
         max_length: maximum length of a flow, in cards, before it continues in another band.
-        max_abreast: maximum number of cards on a rank.
+        max_abreast: maximum number of cards on one rank.
     """
     root, around, _ = nested_frames(graph, frozenset())
     arcs: dict[int, list[_Arc]] = {}
@@ -63,7 +65,7 @@ def arrange(
         return _Block(positions={key: (0.0, 0.0)})
 
     def place_members(region: LoopFrame) -> _Block:
-        """Place the members of a frame, relative to its corner."""
+        """Place the members of a frame, relative to the corner of the frame."""
         blocks: dict[str, _Block] = {}
         for child in region.children:
             key = f"{LOOP_KEY}{child.loop}"
@@ -99,7 +101,7 @@ def arrange(
 
 
 def _common_frame(around: Mapping[str, tuple[LoopFrame, ...]], link: Link) -> tuple[LoopFrame, str, str]:
-    """Return the innermost frame around both ends of a line, and the key of each end in it."""
+    """Return the innermost frame that contains both ends of a line, and the key of each end in that frame."""
     source, target = around[link.source], around[link.target]
     depth = sum(1 for a, b in zip(source, target, strict=False) if a is b) - 1
     return source[depth], _key_in_frame(link.source, source, depth), _key_in_frame(link.target, target, depth)
@@ -110,7 +112,7 @@ def _key_in_frame(socket: str, path: tuple[LoopFrame, ...], depth: int) -> str:
 
 
 def _bands(lengths: Sequence[float], max_length: float) -> list[list[int]]:
-    """Split a flow into bands of at most ``max_length``; ``lengths`` has the length of each rank."""
+    """Split a flow into bands whose length is at most ``max_length``. ``lengths`` contains the length of each rank."""
     bands: list[list[int]] = [[]]
     for rank, length in enumerate(lengths):
         if bands[-1] and sum(lengths[index] for index in bands[-1]) + length > max_length + 0.01:
@@ -122,7 +124,7 @@ def _bands(lengths: Sequence[float], max_length: float) -> list[list[int]]:
 def _stack_ranks(
     rows: Sequence[Sequence[str]], sizes: Mapping[str, _Block], before: Mapping[str, Sequence[str]]
 ) -> _Block:
-    """Stack ranks along the flow, each card or loop aligned with its predecessors."""
+    """Place the ranks one after another along the flow, and align each card or loop with its predecessors."""
     along, low, high = 0.0, 0.0, 0.0
     positions: dict[str, GridPosition] = {}
     middles: dict[str, float] = {}
@@ -143,7 +145,7 @@ def _stack_ranks(
 
 
 def _with_frame_room(block: _Block, frame: _Frame) -> _Block:
-    """Add room for the frame and the heading of a loop."""
+    """Add space for the frame and the heading of a loop around a block."""
     before, after, left, right = frame
     return _Block(
         block.length + before + after,
@@ -153,9 +155,9 @@ def _with_frame_room(block: _Block, frame: _Frame) -> _Block:
 
 
 def _depth_first_order(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
-    """Walk the arcs depth first, from ``roots`` and then from unreached items.
+    """Traverse the arcs depth first, from ``roots`` and then from each item that has not been reached.
 
-    Returns the items in the order of the walk, and the indices of arcs that close a cycle.
+    Returns the items in the order of the traversal, and the indices of the arcs that close a cycle.
     """
     out: dict[str, list[int]] = {item: [] for item in items}
     for index, (tail, _) in enumerate(arcs):
@@ -188,9 +190,9 @@ def _depth_first_order(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequen
 
 
 def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, max_per_rank: int) -> dict[str, int]:
-    """Return a rank for each item after all its predecessors, with at most ``max_per_rank`` items per rank.
+    """Assign each item a rank after the ranks of its predecessors, with at most ``max_per_rank`` items on each rank.
 
-    Arcs in ``back`` are treated as reversed.
+    Arcs whose index is in ``back`` are treated as reversed.
     """
     after: dict[str, list[str]] = {item: [] for item in order}
     waiting = dict.fromkeys(order, 0)
@@ -221,7 +223,7 @@ def place_near_neighbours(
     keys: Sequence[str],
     loops: Iterable[Sequence[str]],
 ) -> dict[str, GridPosition]:
-    """Return positions for all ``keys``: positioned cards stay, and new cards avoid other cards and loops.
+    """Return positions for all ``keys``: existing positions do not change, and new cards avoid other cards and loops.
 
     A new card is placed after its predecessor, before its successor, or after the previous key.
     """
@@ -248,7 +250,7 @@ def place_near_neighbours(
 
 
 def _positions_around(column: float, row: float, ahead: int) -> Iterator[GridPosition]:
-    """Yield positions, nearest first: positions ahead, then at the sides, then backwards."""
+    """Yield grid positions from the nearest to the farthest: first ahead, then at the sides, then backwards."""
     for distance in range(1, 1000):
         yield column + ahead * distance, row
         for aside in range(1, distance + 1):
@@ -260,7 +262,7 @@ def _positions_around(column: float, row: float, ahead: int) -> Iterator[GridPos
 
 
 def _is_free_position(position: GridPosition, occupied: Iterable[tuple[float, float, float, float]]) -> bool:
-    """Return True if a card at this position overlaps none of the areas (left, top, right, bottom)."""
+    """Return True if a card at this position overlaps none of the areas, each (left, top, right, bottom)."""
     column, row = position
     return all(
         column <= left - 0.95 or column >= right + 0.95 or row <= top - 0.95 or row >= bottom + 0.95

@@ -1,4 +1,4 @@
-"""Prompts, tool calls and outputs as blocks, and the time axis of lanes."""
+"""Prompts, tool calls and outputs as blocks, and the time axis of the lanes of a cast."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_ROWS: Final = 100
 
 
 def section_blocks(sections: Iterable[Section]) -> list[Block]:
-    """Return the sections of an output as headings, lines and tables; long tables are cut with a note."""
+    """Return the sections of an output as headings, lines and tables. Long tables are cut, with a note."""
     blocks: list[Block] = []
     for section in sections:
         blocks.append(Heading(section.title))
@@ -33,12 +33,15 @@ def section_blocks(sections: Iterable[Section]) -> list[Block]:
 
 
 def issue_rows(issues: Iterable[Issue]) -> list[tuple[str, str, str]]:
-    """Return the problems of an output: path, message, fix."""
+    """Return a table row for each problem of an output: its path, its message, and how to fix it."""
     return [(plain(issue.path), plain(issue.message), plain(issue.fix)) for issue in issues]
 
 
 def prompt_blocks(prompt: Prompt, *, opened: bool = False) -> list[Block]:
-    """Return the parts of a prompt with name and size; parts before the task are closed unless ``opened``."""
+    """Return the parts of a prompt as folds that show their name and size.
+
+    The parts before the task are collapsed unless ``opened`` is true.
+    """
     names = [prompt_part.name for prompt_part in prompt.parts]
     task = names.index("task") if "task" in names else 0
     return [
@@ -50,7 +53,7 @@ def prompt_blocks(prompt: Prompt, *, opened: bool = False) -> list[Block]:
 
 
 def part_title(prompt_part: PromptPart) -> str:
-    """Return the title of a prompt part: its name, its size, and a note if it is shortened or omitted."""
+    """Return the title of a prompt part: its name, its size, and a note if the part was shortened or omitted."""
     size = (
         f"{len(prompt_part.text):,} characters, about {tokens_of(len(prompt_part.text)):,} tokens"
         if prompt_part.text
@@ -62,18 +65,18 @@ def part_title(prompt_part: PromptPart) -> str:
 
 
 _MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "glob")
-"""Names of the most informative arguments of tool calls, most informative first."""
+"""Names of the arguments that describe a tool call best, the best first."""
 MAX_APPROVAL_CHARS: Final = 2**20
-"""Maximum length of a text to approve, in characters; a longer text is shown without its middle."""
+"""Maximum length of text that a person approves, in characters. The middle of a longer text is omitted."""
 _JUDGED_IN_WORDS: Final = 2_000
 _LINE_END: Final = " \u23ce "
 
 
 def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Block]:
-    """Return each tool call as a collapsible section: the model's text, the arguments, and the result.
+    """Return each tool call as a fold with the model's text, the arguments, and the result.
 
-    A call that has not run is open and shows its arguments in full, because a person may have to approve it. With
-    ``judged``, the model's text is left out, because the caller shows it above the calls.
+    A call that has not run yet is expanded and shows its complete arguments, because a person may have to approve it.
+    With ``judged``, the model's text is omitted, because the caller displays it above the calls.
     """
     blocks: list[Block] = []
     for call in calls:
@@ -93,7 +96,7 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
 
 
 def judged_blocks(text: str, title: str = "") -> list[Block]:
-    """Return a text to approve, with a warning if it contains deceptive or invisible characters."""
+    """Return text that a person approves as blocks, with a warning if it contains deceptive or invisible characters."""
     warning = signs_warning(text)
     code = Code(_both_ends(with_visible_signs(text), MAX_APPROVAL_CHARS), 2 * MAX_APPROVAL_CHARS, title)
     return [*([Line(warning, "warn")] if warning else []), code]
@@ -102,8 +105,8 @@ def judged_blocks(text: str, title: str = "") -> list[Block]:
 def call_words(call: ToolCall) -> str:
     """Return a tool call on one line: the tool and its main argument.
 
-    A call that has not run shows every argument, because a person may have to approve it. A sign replaces each line end.
-    Texts over 2,000 characters are cut in the middle.
+    A call that has not run yet shows every argument, because a person may have to approve it. A visible sign replaces
+    each line break, and a text of more than 2,000 characters is cut in the middle.
     """
     if call.result is not None:
         return _call_title(call)
@@ -116,7 +119,7 @@ def call_words(call: ToolCall) -> str:
 
 
 def _call_outcome(call: ToolCall) -> str:
-    """Return the outcome of a tool call in a few words."""
+    """Describe the outcome of a tool call in a few words."""
     if call.decided == "denied":
         return "not allowed"
     if call.result is None:
@@ -127,13 +130,13 @@ def _call_outcome(call: ToolCall) -> str:
 
 
 def _call_title(call: ToolCall) -> str:
-    """Return the tool and the main argument of a tool call."""
+    """Return the name of the tool and the main argument of a tool call."""
     about = next((value for name in _MAIN_ARGUMENTS if isinstance(value := call.args.get(name), str)), "")
     return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
 
 
 def judged_words(name: str, text: str) -> str:
-    """Return a text to approve on one line; a text of more than 2,000 characters is cut in the middle."""
+    """Return text that a person approves on one line. A text of more than 2,000 characters is cut in the middle."""
     return f"{part(name, 40)}{_size_note(text)}: {_on_one_line(text)}"
 
 
@@ -142,13 +145,13 @@ def _on_one_line(text: str) -> str:
 
 
 def _size_note(text: str) -> str:
-    """Return the number of lines and characters of a long text, so that content below empty lines is noticed."""
+    """Return the numbers of lines and characters of a long text, which reveal content below empty lines."""
     count = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
     return f" ({count}{len(text):,} characters)" if len(text) > 60 or count else ""
 
 
 def _both_ends(text: str, limit: int) -> str:
-    """Return the beginning and end of a text, ``limit`` characters in total, and the number of omitted characters."""
+    """Return ``limit`` characters from both ends of a text, and between them the number of omitted characters."""
     gap = len(text) - limit
     if gap <= 0:
         return text
@@ -159,20 +162,20 @@ def _both_ends(text: str, limit: int) -> str:
 # -- the time axis ---------------------------------------------------------------------------
 
 _IDLE_MS: Final = 1_000
-"""Minimum duration of an idle period that the axis shortens, in milliseconds."""
+"""Minimum duration of an idle period that is shortened on the axis, in milliseconds."""
 _FOLD_SHARE: Final = 0.03
 _MAX_FOLDED_SHARE: Final = 0.3
 _TAIL_SHARE: Final = 0.12
-"""Share of the axis after the last known time, into which bars without an end extend."""
+"""Share of the axis after the last known time, into which open-ended bars extend."""
 
 BarKind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
-"""Kind of a bar: finished work, work in progress, waiting, failure, or a step with an unknown share of work (R56)."""
+"""Kind of a bar: finished work, current work, waiting, failure, or a step whose working time is unknown (R56)."""
 
 
 class Bar(NamedTuple):
-    """A step or a wait, with its times in milliseconds since the epoch; ``ends`` is None until the end is known.
+    """A step or a waiting period, with its times in milliseconds since the epoch.
 
-    ``step`` is the number of the step, 0 for a bar that is not a step.
+    ``ends`` is None until the end is known. ``step`` is the number of the step, or 0 if the bar is not a step.
     """
 
     label: str
@@ -183,13 +186,13 @@ class Bar(NamedTuple):
 
 
 PlacedBar: TypeAlias = tuple[float, float, BarKind, str, str, int]
-"""Left end and width as shares of the axis, kind, label, tooltip, and the number of the step."""
+"""Left end and width as shares of the axis, kind, label, tooltip, and number of the step."""
 
 
 class TimeScale:
-    """Maps times to positions on an axis, as shares of its width.
+    """A mapping from times to positions on an axis, as shares of its width.
 
-    Long periods without work are shortened to the same width.
+    Long periods without work are all shortened to the same width.
     """
 
     def __init__(self, bars: Sequence[Bar], begins: int, until: int, *, running: bool) -> None:
@@ -207,7 +210,7 @@ class TimeScale:
         self._scale = (1 - tail - self._fold * len(self._idle)) / max(1, length)
 
     def position(self, time: int) -> float:
-        """Return the position of a time, between 0 and 1."""
+        """Return the position of a time on the axis, from 0 to 1."""
         position = float(time - self._begins) * self._scale
         for start, end in self._idle:
             if time > start:
@@ -216,7 +219,7 @@ class TimeScale:
         return min(1.0, max(0.0, position))
 
     def extent(self, bar: Bar) -> tuple[float, float]:
-        """Return the left end and the width of a bar; an open-ended bar extends to the end of the axis."""
+        """Return the left end and the width of a bar. An open-ended bar extends to the end of the axis."""
         left = self.position(bar.begins)
         right = self.position(bar.ends) if bar.ends is not None else 1.0
         return left, max(0.002, right - left)
@@ -230,14 +233,14 @@ class TimeScale:
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis(Block):
-    """Rows of bars on one time axis.
+    """Rows of bars along a common time axis.
 
     Attributes:
-        summary: description of the axis in a few words.
-        rows: the name of each row, and its bars.
-        ticks: positions on the axis, each with its label.
-        lanes: the lane of each row, "" for the cast itself.
-        selected: lane and number of the selected step, if any.
+        summary: a short description of the axis.
+        rows: the name and the bars of each row.
+        ticks: the position and the label of each tick on the axis.
+        lanes: the lane of each row; "" for the cast itself.
+        selected: the lane and the number of the selected step, or None.
     """
 
     summary: str
@@ -247,15 +250,15 @@ class TimeAxis(Block):
     selected: tuple[str, int] | None = None
 
     def as_text(self, width: int = 0) -> str:  # noqa: ARG002
-        """Return an empty text, because the table next to the axis has the same content."""
+        """Return "", because the table next to the axis has the same content."""
         return ""
 
     def as_html(self) -> Html:
-        """Return the summary only, because only panels draw the bars."""
+        """Return only the summary, because only panels draw the bars."""
         return html_line(self.summary)
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the axis for a panel."""
+        """Return the axis as JSON for a panel."""
         return {
             "is": "axis",
             "text": self.summary,

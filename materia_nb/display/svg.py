@@ -1,8 +1,8 @@
-"""A graph as one self-contained SVG, and its parts: colours, icons, cards, loops, signs and chips.
+"""A graph as one self-contained SVG, and the parts of that picture: colours, icons, cards, loops, signs and chips.
 
-Still pictures and the live canvas use the same parts. There are no scripts, style sheets, external fonts or references to an
-``id``, so that a page can contain several pictures. A picture has its own background, so that it is readable on any page.
-No information is conveyed by colour alone.
+Static pictures and the live canvas use the same parts. An SVG contains no scripts, style sheets, external fonts or
+references to an ``id``, so that a page can contain several pictures. Each picture has its own background, so that it is
+readable on any page. Colour is never the only sign of a piece of information.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from materia_nb.registry import view_registry
 
 ThemeName: TypeAlias = Literal["light", "dark"]
 Colours: TypeAlias = Mapping[str, str]
-"""Colours by role: ``ground`` of the page, ``plate`` of cards and chips, ``ink`` and
-``soft`` text, ``line`` of edges, ``rim`` of cards, each condition by its word, ``loop`` of generators and loops,
-``now`` of the current socket, ``bad`` of failures, ``pick`` of the selection, and ``aim`` of the target of a new edge."""
+"""Colours by role: ``ground`` of the page, ``plate`` of cards and chips, ``ink`` and ``soft`` text, ``line`` of edges,
+``rim`` of cards, each condition by its name, ``loop`` of generators and loops, ``now`` of the current socket, ``bad``
+of failures, ``pick`` of the selection, and ``aim`` of the target of a new edge."""
 
 _COLOURS: Final[Mapping[str, tuple[str, str]]] = {
     "ground": ("#ffffff", "#161616"),
@@ -82,27 +82,27 @@ _COLOURS: Final[Mapping[str, tuple[str, str]]] = {
     "A": ("#2b62bd", "#7db4ee"),
     "B": ("#a82a7f", "#ec8fc9"),
 }
-"""Light and dark variant of each colour."""
+"""The light and the dark variant of each colour, by role."""
 LIGHT: Final[Colours] = {role: light for role, (light, _) in _COLOURS.items()}
 DARK: Final[Colours] = {role: dark for role, (_, dark) in _COLOURS.items()}
 THEMES: Final[Mapping[ThemeName, Colours]] = {"light": LIGHT, "dark": DARK}
 
 COLOUR_PLACEHOLDERS: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
-"""A placeholder for each colour, replaced by the page's theme; escaped text never contains ``@``."""
+"""A placeholder for each colour, which the page's theme replaces. Escaped text never contains ``@``."""
 
 
 def condition_role(condition: Condition) -> str:
-    """Return the colour role of lines with this condition; unconditional lines are plain."""
+    """Return the colour role of lines with this condition. Unconditional lines have the ordinary line colour."""
     return "line" if condition_spec(condition).matches_any_output else condition
 
 
 def graph_block(graph: Graph, marks: Marks = NO_MARKS, text: str = "") -> Picture:
-    """Return the picture of a graph as a block with colours for light and dark pages."""
+    """Return the picture of a graph as a block, with colours for light and for dark pages."""
     return Picture(graph_svg(graph, marks), text, ON_DARK)
 
 
 ON_DARK: Final = tuple(dict(_COLOURS.values()).items())
-"""Pairs of colours: on a light page, and on a dark page."""
+"""Pairs of colours: the colour on a light page, and the colour that replaces it on a dark page."""
 
 
 # -- shapes ----------------------------------------------------------------------------------
@@ -110,17 +110,17 @@ ON_DARK: Final = tuple(dict(_COLOURS.values()).items())
 
 CARD_FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 EDGE: Final = 14.0
-"""Space around a card for its ring, its tag and its breakpoint, in pixels."""
+"""Space around a card for its ring, its tag and its breakpoint sign, in pixels."""
 
 
 def svg_text(x: float, y: float, content: str, size: float, fill: str, extra: str = "") -> str:
-    """Return one line of text, escaped, including the ``@`` of colour placeholders."""
+    """Return one line of escaped text. The ``@`` of colour placeholders is escaped, too."""
     safe = esc(content).replace("@", "&#64;")
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{extra}>{safe}</text>'
 
 
 def svg_image(piece: str, box: Box) -> str:
-    """Return a complete SVG image of a box and the space around it; the SVG elements in it are drawn from (0, 0)."""
+    """Return a complete SVG image for a box and the space around it, with SVG elements drawn relative to (0, 0)."""
     w, h = box.w + 2 * EDGE, box.h + 2 * EDGE
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
@@ -129,11 +129,11 @@ def svg_image(piece: str, box: Box) -> str:
 
 
 ICONS: Final[Mapping[str, str]] = json.loads((files("materia_nb.display") / "icons.json").read_text("utf-8"))
-"""Icons by name: the content of an SVG of 24 x 24 (see icons-license.txt)."""
+"""The content of an SVG of 24 x 24 pixels for each icon, by name (see icons-license.txt)."""
 
 
 def svg_icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> str:
-    """Return an icon with its upper left corner at a point."""
+    """Return an icon whose upper left corner is at (``x``, ``y``)."""
     return (
         f'<g transform="translate({x:.1f} {y:.1f}) scale({size / 24:.4f})" fill="none" stroke="{colour}" '
         f'stroke-width="2.1" stroke-linecap="round" stroke-linejoin="round">{ICONS[name]}</g>'
@@ -141,7 +141,7 @@ def svg_icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> 
 
 
 def rounded_rect(box: Box, fill: str, stroke: str, *, radius: float = 6, width: float = 1.0, extra: str = "") -> str:
-    """Return the background of a card or loop."""
+    """Return a rectangle with rounded corners, such as the background of a card or a loop."""
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{radius}" '
         f'fill="{fill}" stroke="{stroke}" stroke-width="{width:g}"{extra}/>'
@@ -149,7 +149,7 @@ def rounded_rect(box: Box, fill: str, stroke: str, *, radius: float = 6, width: 
 
 
 def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
-    """Return the state of a cast at a socket in words, and the colour role of this state; both may be empty."""
+    """Return a short description of the cast's state at a socket, which may be empty, and its colour role."""
     status = state_label(socket_id, marks).removeprefix("▶ ")
     if status == "current":
         status = "next"
@@ -163,7 +163,7 @@ def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
 
 
 def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Colours) -> str:
-    """Return the card of a socket: icon, name, visits, state of the cast, and last output."""
+    """Return the card of a socket, with its icon, name, number of visits, state in the cast, and last output."""
     status, use = status_tag(socket.id, marks)
     failed, noted = use == "bad", status.startswith("⚠")
     ring = bool(status) and use != "line" and not noted
@@ -218,7 +218,7 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
 
 
 def socket_title(socket: Socket, marks: Marks) -> str:
-    """Return the tooltip of a card: kinds, notes, pinned answer, breakpoint."""
+    """Return the tooltip of a card: the kinds of the socket, notes, its pinned answer, and its breakpoint."""
     notes = [", ".join(socket_kinds(socket)), *socket_notes(socket)]
     if socket.id in marks.pins:
         notes.append(answerer_label(socket.id, marks))
@@ -230,7 +230,7 @@ def socket_title(socket: Socket, marks: Marks) -> str:
 def loop_frame(
     graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours, *, level: int
 ) -> str:
-    """Return the frame of a loop with heading and progress, or, if ``title`` is None, the card of the folded loop."""
+    """Return the frame of a loop with heading and progress or, if ``title`` is None, the card of a folded loop."""
     done, total = marks.progress.get(loop.id, (0, 0))
     if title is None:
         return _folded_loop(graph, loop, box, marks, colours)
@@ -245,7 +245,7 @@ def loop_frame(
 
 
 def _progress_bar(right: float, y: float, done: int, total: int, size: float, colours: Colours) -> str:
-    """Return the progress as text and as a bar that ends at ``right``."""
+    """Return the progress as text and as a bar whose right end is at ``right``."""
     bar = Box(right - 34, y + 4.5, 34, 7)
     filled = Box(bar.x, bar.y, bar.w * min(1.0, done / total), bar.h)
     label = fit_text(f"{short_number(done)} of {short_number(total)}", size, PROGRESS_ROOM - 40)
@@ -257,7 +257,7 @@ def _progress_bar(right: float, y: float, done: int, total: int, size: float, co
 
 
 def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colours) -> str:
-    """Return a folded loop as stacked cards."""
+    """Return a folded loop, drawn as stacked cards."""
     active_member = next((member for member in loop.sockets if member in (marks.current, marks.failed)), None)
     rim = colours["loop-rim"] if active_member is None else colours["bad" if active_member == marks.failed else "now"]
     parts = [rounded_rect(box.moved(4, 4), colours["loop-pale"], colours["loop-rim"])]
@@ -278,7 +278,7 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colo
 
 
 def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
-    """Return the start sign (a dot) or the end sign (a dot in a ring), highlighted after the cast has reached it."""
+    """Return the start sign (a dot) or the end sign (a dot in a ring), which is highlighted once the cast has ended."""
     x, y = box.cx, box.cy
     if key == START_SIGN:
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colours["line"]}"><title>start</title></circle>'
@@ -296,7 +296,7 @@ _layout_cache: Final[deque[tuple[Graph, Direction | None, GraphLayout]]] = deque
 
 
 def _page_layout(graph: Graph, direction: Direction | None) -> GraphLayout:
-    """Return the layout with the smallest height for a page or cell.
+    """Return the best layout of a graph for the width of a page or a cell.
 
     The latest layouts are cached, because a cast is drawn again after each step with the same layout.
     """
@@ -316,13 +316,13 @@ def graph_svg(
     direction: Direction | None = None,
     colours: Colours = LIGHT,
 ) -> str:
-    """Return ``graph`` with ``marks`` as SVG text.
+    """Draw ``graph`` and ``marks`` as an SVG.
 
     Args:
         graph: the loadout.
         marks: the state of a cast.
-        placed: its layout, if the caller has it.
-        direction: direction of the flow; by default to the right unless that is too wide.
+        placed: the layout of the graph, if the caller has already computed it.
+        direction: the direction of the flow; by default to the right, or down if that would be too wide.
         colours: the colours of the page.
     """
     placed = placed or _page_layout(graph, direction)
@@ -362,7 +362,7 @@ def graph_svg(
 
 
 def _description(graph: Graph, marks: Marks) -> str:
-    """Return the description for screen readers: the sockets with their edges, bounded."""
+    """Describe a graph for screen readers: its first sockets with their edges, and its loops."""
     sentences = []
     out: dict[str, list[str]] = {}
     for link in links(graph):
@@ -425,7 +425,7 @@ def _line_svg(line: DrawnLine, marks: Marks, colours: Colours) -> str:
 
 
 def _lane_bar(line: DrawnLine, colours: Colours) -> str:
-    """Return the bar across the arrow head of a line that forks lanes, or a hollow bar for a line that joins lanes."""
+    """Return the bar across the arrow head of a line that forks into lanes, or a hollow bar if the line joins lanes."""
     (x, y), (dx, dy) = line.tip, line.heading
     x, y = x - 14 * dx, y - 14 * dy
     d = f"M{x - 14 * dy:.1f} {y + 14 * dx:.1f}L{x + 14 * dy:.1f} {y - 14 * dx:.1f}"
@@ -435,7 +435,7 @@ def _lane_bar(line: DrawnLine, colours: Colours) -> str:
 
 
 def _arrow_head(line: DrawnLine, marks: Marks, colours: Colours) -> str:
-    """Return the arrow head of a line: hollow for a loop exit, with a bar where lanes fork or join."""
+    """Return the arrow head of a line. It is hollow for a loop exit, and has a bar where lanes fork or join."""
     use = colour_role(line.link, marks)
     (x, y), (dx, dy) = line.tip, line.heading
     length, half = (12.0, 6.0) if use == "now" else (9.0, 4.5)
@@ -448,7 +448,7 @@ def _arrow_head(line: DrawnLine, marks: Marks, colours: Colours) -> str:
 
 
 def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colours) -> str:
-    """Return the chip of a line; see :func:`~materia_nb.display.graph_parts.chip_label`."""
+    """Return the chip of a line, whose text is :func:`~materia_nb.display.graph_parts.chip_label`."""
     label = chip_label((line.link, *line.shared), marks, stub=line.stub)
     uses = [colour_role(link, marks) for link in (line.link, *line.shared)]
     use = "now" if "now" in uses else uses[0]
@@ -466,24 +466,24 @@ def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colo
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphPicture(Shown):
-    """A graph with marks, displayed as the value of a cell: as SVG, or as text where SVG is not shown."""
+    """A graph with marks, which a notebook displays as an SVG, or as text where SVG is not supported."""
 
     graph: Graph
     marks: Marks = field(default_factory=Marks)
 
     @property
     def svg(self) -> str:
-        """The picture as SVG."""
+        """The graph drawn as an SVG."""
         return graph_svg(self.graph, self.marks)
 
     @property
     def text(self) -> str:
-        """The graph as a grid of text."""
+        """The graph described as plain text."""
         return graph_text(self.graph, self.marks)
 
     @property
     def mermaid(self) -> str:
-        """The graph as mermaid source."""
+        """The graph as the source of a Mermaid flowchart."""
         return graph_mermaid(self.graph, self.marks)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Plain text for terminals and ``text/plain``: tables and graphs; and graphs as Mermaid source."""
+"""Tables and graphs as plain text for terminals and ``text/plain``, and graphs as Mermaid source."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from materia_nb.loadout.graph import Graph, Socket
 from materia_nb.loadout.vocabulary import condition_spec
 
 WIDTH: Final = 88
-"""Width of a table, in columns."""
+"""Default width of a table, in terminal columns."""
 _LONGEST_WORD: Final = 26  # as long as the id of a cast; longer words are split
 _MIN_WRAPPED_WIDTH: Final = 8  # narrower cells are not wrapped: a number and its unit stay together
 _UNDER: Final = " " * 7
@@ -45,7 +45,7 @@ _ZERO_WIDTH: Final = frozenset("\u200b\u200c\u200d\u2060\u2068\u2069\ufe0e\ufe0f
 
 
 def display_width(text: str) -> int:
-    """Return the width of a line of text in terminal columns; wide East Asian letters and emoji take two."""
+    """Return the width of one line of text in terminal columns. Wide East Asian letters and emoji take two columns."""
     if text.isascii():
         return len(text)
     columns = 0
@@ -70,19 +70,17 @@ def table(
     width: int = WIDTH,
     below: Sequence[Sequence[str]] = (),
 ) -> str:
-    """Return ``rows`` aligned under ``headers``; columns of numbers are right-aligned.
+    """Format ``rows`` as a table with ``headers``. Columns of numbers are right-aligned, and empty columns are omitted.
 
     If possible, lines have at most ``width`` columns, which untrusted notebooks and GitHub show without breaking words.
     Long cells are wrapped.
 
     Args:
-        rows: cells of any type; None is an empty cell. Short rows are padded.
-        headers: one header for each column.
+        rows: the cells of each row, of any type. None is an empty cell, and short rows are padded.
+        headers: a header for each column.
         limit: maximum length of a cell, in characters.
-        width: maximum width of a line, in columns.
-        below: for each row, the lines to print under it, over the full width.
-
-    Empty columns are left out.
+        width: maximum width of a line, in terminal columns.
+        below: for each row, the lines to print below it, over the full width.
     """
     count = len(headers)
     cells = [[_cell_text(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows]
@@ -118,7 +116,7 @@ def table(
 
 
 def _column_widths(columns: dict[int, list[str]], room: int) -> dict[int, int]:
-    """Return the width of each column: the widest are narrowed until all fit, keeping words whole if possible."""
+    """Return the width of each column. The widest are narrowed until all fit, if possible without splitting words."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
     min_widths = {
         n: max(
@@ -142,7 +140,7 @@ def _column_widths(columns: dict[int, list[str]], room: int) -> dict[int, int]:
 
 
 def _wrapped_rows(row: list[str], widths: dict[int, int]) -> Iterator[list[str]]:
-    """Yield the lines of one row, its cells wrapped at spaces, or inside words if necessary."""
+    """Yield the lines of one row whose cells are wrapped at spaces, or inside words if necessary."""
     folded = {n: _wrap_cell(row[n], width) for n, width in widths.items()}
     for index in range(max(map(len, folded.values()), default=0)):
         yield [folded[n][index] if index < len(folded.get(n, ())) else "" for n in range(len(row))]
@@ -158,7 +156,7 @@ def _wrap_cell(cell: str, width: int) -> list[str]:
 
 
 def _edge_list(socket: Socket, marks: Marks) -> str:
-    """Return the edges of a socket in evaluation order."""
+    """Describe the edges of a socket in their evaluation order."""
     descriptions = []
     for number, edge in enumerate(socket.edges, 1):
         text = f"{number}. " if len(socket.edges) > 1 else ""
@@ -177,7 +175,7 @@ def _edge_list(socket: Socket, marks: Marks) -> str:
 
 
 def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
-    """Return ``graph`` as a table of sockets with their edges, then loops with their exits, then derived facts (R15)."""
+    """Describe ``graph`` as text: a table of sockets and their edges, loops and exits, and derived facts (R15)."""
     graph_links = links(graph)
     reachable = reachable_keys(graph.entry, graph_links)
     rows, below = [], []
@@ -209,7 +207,7 @@ def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
 
 
 def _loop_paragraphs(graph: Graph, marks: Marks) -> list[str]:
-    """Return a paragraph for each loop: members, list, cursor and exits."""
+    """Return a paragraph about each loop: its members, its list, its cursor and its exits."""
     paragraphs = []
     exits = [link for link in links(graph) if link.kind == "exit"]
     for loop in graph.loops.values():
@@ -241,7 +239,7 @@ _BREAK: Final = "<br/>"
 
 
 def mermaid_text(text: object, limit: int = 300) -> str:
-    """Return ``text``, bounded and encoded for a quoted Mermaid label."""
+    """Shorten ``text`` and encode it for a quoted Mermaid label."""
     encoded = _ENCODED.sub(lambda match: f"#{ord(match.group())};", part(text, limit))
     # Mermaid would read "1. x" and "- x" as lists.
     return _LIST.sub(lambda match: f"{match.group(1)}#{ord(match.group(2))};", encoded)
@@ -252,7 +250,7 @@ def _mermaid_label(*lines: str) -> str:
 
 
 class _MermaidWriter:
-    """Writes one graph as Mermaid source."""
+    """Writer of the Mermaid source of one graph."""
 
     def __init__(self, graph: Graph, marks: Marks) -> None:
         self.graph = graph
@@ -262,7 +260,7 @@ class _MermaidWriter:
         self.lines = ["flowchart TD"]
 
     def socket(self, key: str, indent: str) -> None:
-        """Write a socket: rounded for an agent, hexagon for a utility, double-sided for a generator."""
+        """Write a socket: rounded for an agent, a hexagon for a utility, and with double sides for a generator."""
         socket = self.graph.sockets[key]
         visits = self.marks.visits.get(key, 0)
         label = _mermaid_label(
@@ -277,7 +275,7 @@ class _MermaidWriter:
         self.lines.append(f"{indent}{self.ids[key]}{left}{label}{right}")
 
     def region(self, region: LoopFrame, indent: str, counter: list[int]) -> None:
-        """Write the members of a frame, nested loops as subgraphs."""
+        """Write the members of a frame, with nested loops as subgraphs."""
         for key in region.sockets:
             self.socket(key, indent)
         for child in region.children:
@@ -293,7 +291,7 @@ class _MermaidWriter:
             self.lines.append(f"{indent}end")
 
     def link(self, link: Link) -> None:
-        """Write a line: dotted for exits and implied ends, thick if it was taken last."""
+        """Write a line: dotted for exits and implied ends, and thick if it was taken last."""
         arrow = "-.->" if link.kind in ("exit", "implied") else "-->"
         label = link_label(link, self.marks)
         if link.route is not None and link.route == self.marks.last_route:
@@ -304,7 +302,11 @@ class _MermaidWriter:
 
 
 def graph_mermaid(graph: Graph, marks: Marks = NO_MARKS) -> str:
-    """Return ``graph`` with ``marks`` as Mermaid flowchart source. Ids are our own; every label is encoded."""
+    """Return ``graph`` and ``marks`` as the source of a Mermaid flowchart.
+
+    The ids of the nodes are generated here, and every label is encoded, so that no foreign text is interpreted as
+    markup.
+    """
     writer = _MermaidWriter(graph, marks)
     root, _, loose = nested_frames(graph, frozenset())
     writer.lines += ['  s0(["start"])', '  e0(["end"])']
