@@ -35,7 +35,7 @@ def kinds(cast):
 ALWAYS = ("always", "Socket-2")
 
 
-def test_r48_a_utility_that_reports_its_own_failure_fails_the_cast(tmp_path):
+def test_r48_utility_that_reports_its_own_failure_fails_the_cast(tmp_path):
     cast = cast_of(tmp_path, {"satisfied": False, "context": "pushing", "state": {"push": PUSH}}, ALWAYS)
     assert cast.run() == "failed"
     assert (cast.failure.kind, cast.failure.message) == ("utility_failed", "no remote")
@@ -78,7 +78,7 @@ def test_r48_cast_continues_after_an_output_that_reports_no_failure(tmp_path, sa
     assert cast_of(tmp_path, said, ALWAYS).run() == "complete"
 
 
-def test_r48_not_satisfied_edge_handles_the_failure(tmp_path):
+def test_r48_not_satisfied_edge_handles_a_failure_reported_by_a_utility(tmp_path):
     said = {"satisfied": False, "state": {"push": PUSH}}
     cast = cast_of(tmp_path, said, ("satisfied", "end"), ("not_satisfied", "Socket-2"))
     assert cast.run() == "complete"
@@ -101,7 +101,7 @@ def looped(tmp_path, exit_when):
     return h.start(tmp_path, looping(exit_when), {"Plan": lambda: plan, "Build": lambda: "b", "Tell": lambda: "t"})
 
 
-def test_r48_not_satisfied_exit_handles_the_failure(tmp_path):
+def test_r48_not_satisfied_exit_handles_a_failure_reported_by_a_utility(tmp_path):
     cast = looped(tmp_path, "not_satisfied")
     assert cast.run() == "complete"
     assert cast.steps[-1].socket == "Socket-4"
@@ -154,7 +154,7 @@ def test_r54_output_is_accepted_and_the_failure_is_a_separate_event(tmp_path):
     assert json.loads((cast.run_dir / "sockets/Socket-1/1.json").read_text()) == {"context": "fine"}
 
 
-def test_r54_live_and_reopened_casts_are_equal(tmp_path):
+def test_r54_reopened_cast_equals_the_live_cast(tmp_path):
     cast = unassignable(tmp_path)
     cast.run()
     h.assert_same(open_cast(cast.run_dir), cast)

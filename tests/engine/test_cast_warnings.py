@@ -34,7 +34,7 @@ def codes(cast):
     return [(one.code, one.socket, one.step, one.item) for one in cast.now.warnings]
 
 
-def test_r45_clean_cast_has_no_warnings(tmp_path):
+def test_r45_cast_without_irregularities_has_no_warnings(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": h.items("a")}, "b", h.YES, "told"]))
     assert (cast.run(), cast.now.warnings) == ("complete", ())
     assert "warnings" not in h.lines_of(cast)[-1]["data"]
@@ -122,7 +122,7 @@ def test_r45_exit_for_not_satisfied_prevents_the_warning(tmp_path):
     assert complete_cast(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.warnings == ()
 
 
-def test_r45_verdict_is_reported_if_the_retry_works_on_another_item(tmp_path):
+def test_r45_unanswered_verdict_is_reported_if_the_retry_processes_another_item(tmp_path):
     retry = ("not_satisfied", "Socket-2")
     sockets, loops = walk(retry, AGAIN, advance="always", exits=[("always", "Socket-3")])
     cast = complete_cast(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
@@ -159,7 +159,7 @@ def test_r45_unmatched_guarded_edge_of_a_single_socket_is_reported(tmp_path):
     assert codes(cast) == [("unanswered-verdict", *about), ("no-edge-matched", *about)]
 
 
-def test_r45_verdict_followed_by_other_outputs_is_not_reported(tmp_path):
+def test_r45_verdict_that_is_followed_by_other_outputs_is_not_reported(tmp_path):
     sockets = {"Socket-1": h.at("M", ("always", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
     assert complete_cast(tmp_path, sockets, [h.NO, "x"]).now.warnings == ()
 
@@ -212,7 +212,7 @@ def test_r45_going_back_removes_the_warnings(empty):
     assert empty.now.warnings == ()
 
 
-def test_r45_why_reports_the_loop_skipped_after_a_step(empty):
+def test_r45_why_names_the_loop_that_was_skipped_after_a_step(empty):
     told = str(empty.why())
     assert "Edge 1 (always) leads to Build." in told
     assert "Build of loop L was skipped: its list is empty; the loop has no always exit" in told
@@ -243,7 +243,7 @@ def test_r64_pinned_outputs_and_other_items_are_not_repetitions(tmp_path):
     assert codes(cast) == []
 
 
-def test_r64_repaired_answer_with_an_emptied_list_is_reported(tmp_path):
+def test_r64_repaired_answer_whose_list_became_empty_is_reported(tmp_path):
     full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
     cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": []}]))
     cast.run()
@@ -288,7 +288,7 @@ def entered_twice(tmp_path, first, second):
     return complete_cast(tmp_path, sockets, answers, loops)
 
 
-def test_r67_list_that_is_empty_on_a_later_entry_is_an_empty_loop(tmp_path):
+def test_r67_list_that_is_empty_on_a_later_entry_counts_as_an_empty_loop(tmp_path):
     cast = entered_twice(tmp_path, ["a"], [])
     assert [(one.code, one.socket) for one in cast.now.warnings] == [("empty-loop", "Socket-2")]
 

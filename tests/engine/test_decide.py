@@ -48,7 +48,7 @@ def asking():
     )
 
 
-def test_every_event_of_a_command_has_its_time(asking):
+def test_every_event_of_a_command_has_the_time_of_the_command(asking):
     made = approvals.decide_calls(asking.rules, asking.session, "denied", "", None, 42)
     assert [(one.type, one.ts) for one in made] == [
         ("tool_decided", 42),
@@ -70,13 +70,13 @@ def test_approved_calls_wait_to_run_and_denied_calls_are_answered(asking):
     assert (call.ok, call.result) == (False, "The person did not allow this call. The reason: too slow")
 
 
-def test_always_allowing_a_tool_allows_its_later_calls(asking):
+def test_allowing_a_tool_for_the_cast_also_allows_its_later_calls(asking):
     asking.do(approvals.decide_calls, "always", "", None)
     assert asking.session.allowed == {"bash", "write"}
     assert asking.types[-1] == "tools_allowed"
 
 
-def test_decision_about_other_tool_calls_is_refused(asking):
+def test_decision_about_tool_calls_that_do_not_wait_is_refused(asking):
     assert refused(asking, approvals.decide_calls, "once", "", (FIRST,)) == "not_asked"
     assert refused(Folded(CHAIN).do(decide.enter), approvals.decide_calls, "once", "", None) == "not_asked"
     assert refused(asking, decide.finalize) == "asking"
@@ -108,7 +108,7 @@ def held(**changes):
     return Folded(config(sockets)).answers(ph.block(ph.contract(**changes)))
 
 
-def test_question_of_an_agent_can_be_answered_but_not_with_a_blank_text():
+def test_question_of_an_agent_needs_an_answer_that_is_not_blank():
     cast = held(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")
     assert (cast.state.status, cast.due) == ("held", ["person"])
     assert refused(cast, approvals.answer_hold, "  ") == "usage"
@@ -269,7 +269,7 @@ def test_labels_can_be_added_and_removed_but_not_repeated():
     assert cast.session.labels == {}
 
 
-def test_invalid_answer_by_hand_is_refused_before_it_is_recorded():
+def test_invalid_manual_answer_is_refused_before_it_is_recorded():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
     with pytest.raises(MateriaError, match="still waits"):
         decide.check_reply(cast.rules, cast.session, "not json")

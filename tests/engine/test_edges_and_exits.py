@@ -88,7 +88,7 @@ def test_r16_exits_of_other_sockets_in_the_loop_are_ignored():
     assert play.at == "complete"
 
 
-def test_r16_exits_of_all_loops_around_a_socket_are_checked_in_order():
+def test_r16_exits_of_all_loops_that_contain_a_socket_are_checked_in_order():
     sockets = {"Rows": at("U", edge("Do")), "Do": asks(edge("Do"), advance={}), **TARGETS}
     loops = {
         "One": {
@@ -206,7 +206,7 @@ def test_r16_exhausted_foreach_counts_as_empty_on_the_next_entry():
     assert play.sockets == ["Rows", "Walk", "Again", "Again"]
 
 
-def test_a_cast_whose_entry_is_an_empty_loop_ends_at_once():
+def test_cast_whose_entry_is_an_empty_loop_ends_immediately():
     document = config({"Walk": at("P", foreach={"items": "nothing"})})
     play = Play(document)
     assert (play.at, play.route, play.entered.decision.target) == ("complete", [], "end")
@@ -241,7 +241,7 @@ def test_r15_written_advance_is_not_replaced_by_a_derived_advance():
     assert (play.decision.advance.derived, play.decision.advance.moved, play.at) == (False, False, "Build")
 
 
-def test_r15_the_legacy_exit_advances_and_routes_on_its_own_condition():
+def test_r15_legacy_exit_advances_and_routes_on_its_own_condition():
     legacy = {"from": "Check", "when": "satisfied", "to": "Good"}
     assert derived(legacy=legacy, answer=YES).at == "Good"
     assert derived(legacy=legacy, answer=NO).at == "Build"
@@ -249,7 +249,7 @@ def test_r15_the_legacy_exit_advances_and_routes_on_its_own_condition():
     assert (play.at, play.decision.looks) == ("complete", ())
 
 
-def test_r15_the_legacy_exit_replaces_a_route_of_the_same_condition():
+def test_r15_legacy_exit_replaces_a_route_with_the_same_condition():
     legacy = {"from": "Check", "when": "satisfied", "to": "Good"}
     play = derived([exit_route("Check", S, "Any"), exit_route("Check", N, "Bad")], YES, legacy)
     assert play.at == "Good"

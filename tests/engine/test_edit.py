@@ -26,7 +26,7 @@ def test_edit_updates_the_prompt_only_in_the_first_turn():
     assert edit.prompt_after(play.rules, play.state) is None
 
 
-def test_edit_updates_no_prompt_for_a_utility_or_an_idle_cast():
+def test_edit_does_not_create_a_prompt_for_a_utility_or_an_idle_cast():
     play = Play(CHAIN, say(satisfied=True))
     assert play.visit.socket == "B"
     assert edit.prompt_after(play.rules, play.state) is None
@@ -51,7 +51,7 @@ def test_going_back_keeps_usage_and_is_refused_inside_a_visit():
         edit.back_to(cast.state, cast.state)
 
 
-def test_edit_describes_its_changes_in_words():
+def test_edit_returns_a_readable_description_of_its_changes():
     paths = ["/workItems/0/title", "/context", "/a~1b~0c/d", "/a~1b~0c"]
     patch = [{"op": "replace", "path": path, "value": 1} for path in paths]
     assert edit.changes_in_words(patch) == ["the work items", "the handoffs", "state.a/b~c"]
@@ -72,7 +72,7 @@ def test_patch_has_the_same_result_as_in_the_jsonpatch_library(before, after):
     assert edit.patched({"a": before}, patch) == jsonpatch.apply_patch({"a": before}, patch)
 
 
-def test_patch_shares_unchanged_values():
+def test_patched_state_shares_unchanged_values_with_the_original():
     before = frozen({"list": [{"deep": 1}, {"deep": 2}], "note": {}})
     after = edit.patched(before, [{"op": "replace", "path": "/list/1/deep", "value": 3}])
     assert after == {"list": [{"deep": 1}, {"deep": 3}], "note": {}}
@@ -101,7 +101,7 @@ def test_patch_shares_unchanged_values():
         {"op": "move", "from": 5, "path": "/b"},
     ],
 )
-def test_patch_that_does_not_fit_raises_one_error(change):
+def test_patch_that_cannot_be_applied_raises_one_error(change):
     with pytest.raises(MateriaError) as caught:
         edit.patched({"list": [0]}, [change])
     assert caught.value.kind == "damaged_journal"

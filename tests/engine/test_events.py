@@ -68,7 +68,7 @@ def full(kind):
 
 
 @pytest.mark.parametrize("kind", EVENTS.values(), ids=list(EVENTS))
-def test_event_survives_a_round_trip(kind):
+def test_event_is_unchanged_by_a_round_trip(kind):
     event = full(kind)
     data = json.loads(json.dumps(to_json(event)))
     assert {field.key for field in FIELDS[kind].values()} <= data.keys()
@@ -108,7 +108,7 @@ def test_empty_fields_are_omitted_but_false_and_zero_are_not():
     assert data == {"socket": "S", "visit": 0, "parsed": False, "text": "", "worked": 0}
 
 
-def test_event_about_property_contains_only_identifying_fields():
+def test_about_property_of_an_event_contains_only_identifying_fields():
     event = from_json("socket_complete", {"socket": "S", "itemKey": "WI-1", "text": "t"}, 1)
     assert event.about == {"socket": "S", "itemKey": "WI-1"}
 

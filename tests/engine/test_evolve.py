@@ -194,7 +194,7 @@ def test_tool_result_replaces_its_pending_call():
     assert [one.result for one in cast.session.steps[-1].calls] == ["done", None, None], "the visit keeps both turns"
 
 
-def test_raising_a_limit_keeps_turns_but_a_retry_drops_them():
+def test_raising_a_limit_keeps_the_turns_of_a_visit_but_a_retry_drops_them():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}))
     cast.answers("bad").do(decide.raise_limit)
     assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (0, 2)
@@ -203,7 +203,7 @@ def test_raising_a_limit_keeps_turns_but_a_retry_drops_them():
     assert cast.session.spoken == (), "the conversation begins anew"
 
 
-def test_failure_answered_by_hand_belongs_to_the_visit():
+def test_failure_replaced_by_a_manual_answer_belongs_to_the_visit():
     cast = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "gone", "A", "try"), 7)
     assert (cast.state.status, cast.state.failure.hint) == ("failed", "try")
     cast.do(decide.by_hand).answers("by hand")

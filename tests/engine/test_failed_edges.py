@@ -27,7 +27,7 @@ def told(play):
 
 
 @pytest.mark.parametrize("edges", [("always", "failed"), ("failed", "always")])
-def test_failure_takes_the_failed_edge_in_any_position(edges):
+def test_failed_edge_is_taken_in_any_position(edges):
     places = {"always": "Tell", "failed": "Mend"}
     document = tried(*(edge(places[when], when) for when in edges))
     play = Play(document)
@@ -131,7 +131,7 @@ def test_the_budget_stops_a_cast_whose_visits_fail():
     assert play.at == "Try"
 
 
-def test_advance_or_exit_with_the_condition_failed_is_a_problem():
+def test_advance_or_exit_with_the_condition_failed_is_reported_as_a_problem():
     document = config(
         {
             "Plan": asks(edge("Do"), materia="G"),

@@ -340,7 +340,7 @@ def at_c(tmp_path):
     ],
 )
 @pytest.mark.parametrize("guess", [True, False])
-def test_r46_each_open_item_is_worked_on_once_in_any_order(at_c, given, worked_on, laid_out, guess):
+def test_r46_each_open_item_is_processed_once_in_any_order(at_c, given, worked_on, laid_out, guess):
     before = len(at_c.route)
     places = [None if letter not in "ABC" else "ABC".index(letter) for letter in given]
     said = at_c.edit.items(h.items(*given), None if guess else places)
@@ -354,7 +354,7 @@ def test_r46_each_open_item_is_worked_on_once_in_any_order(at_c, given, worked_o
     assert at_c.now.warnings == ()
 
 
-def test_r46_current_item_stays_current_between_its_sockets(tmp_path):
+def test_r46_current_item_remains_current_between_its_sockets(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"abc")})}
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run(steps=2)
@@ -372,7 +372,7 @@ def test_r46_current_item_stays_current_between_its_sockets(tmp_path):
     assert (built(cast), built(cast, "Socket-3")) == (["a", "b", "c"], ["b", "c"])
 
 
-def test_r46_abandoned_item_stays_skipped_and_can_be_repeated(tmp_path):
+def test_r46_abandoned_item_remains_skipped_and_can_be_reopened(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"abc")})}
     cast = h.start(tmp_path, h.loop_config(), {**agents, "Check": "person"})
     cast.run()

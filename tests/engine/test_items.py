@@ -24,7 +24,7 @@ def item_of(play):
 # -- R12: aliases -------------------------------------------------------------------------
 
 
-def test_r12_a_consuming_loop_shows_its_item_under_four_names():
+def test_r12_loop_that_consumes_a_generator_sets_its_item_under_four_names():
     play = Play(retry_loop(), items("one"))
     one = {"title": "one", "context": "about one"}
     assert {k: v for k, v in play.data.items() if k != "workItems"} == {
@@ -34,7 +34,7 @@ def test_r12_a_consuming_loop_shows_its_item_under_four_names():
     }
 
 
-def test_r12_foreach_shows_its_item_as_item_by_default():
+def test_r12_foreach_sets_its_item_as_item_by_default():
     play = walking({"items": "state.rows"})
     assert play.data == {"rows": ["a", "b", "c"], "item": "a", "currentWorkItem": "a"}
 
@@ -142,7 +142,7 @@ def test_r1_first_loop_with_an_iterator_determines_the_item():
     assert (play.visit.item.loop, play.visit.item.cursor) == ("First", "one")
 
 
-def test_r12_outside_an_iterator_there_is_no_item():
+def test_r12_socket_outside_an_iterator_has_no_item():
     play = Play(retry_loop(), items("one"), "built", YES)
     assert (play.at, play.visit.item) == ("Tell", None)
     assert set(play.data) == {"workItems"}
@@ -168,7 +168,7 @@ def test_r12_outside_an_iterator_there_is_no_item():
         (5, "0"),
     ],
 )
-def test_r13_item_label_is_its_title_or_else_its_name_or_key(item, label):
+def test_r13_item_label_is_the_title_or_else_the_name_or_key(item, label):
     play = walking({"items": "rows"}, rows=say(state={"rows": [item]}))
     assert (play.visit.item.key, play.visit.item.label) == ("0", label)
 
@@ -250,13 +250,13 @@ def test_r14_length_of_the_list_is_read_after_the_changes_of_the_step():
     assert (play.at, play.sockets) == ("complete", ["Rows", "Walk", "Walk"])
 
 
-def test_r14_advance_over_a_missing_list_exhausts_it_immediately():
+def test_r14_advance_over_a_missing_list_exhausts_the_loop_immediately():
     sockets = {"A": at("P", edge("B"), advance={"cursor": "i", "items": "state.nothing"}), "B": at("P")}
     play = Play(config(sockets), "x")
     assert (play.at, dict(play.state.cursors)) == ("complete", {"i": 1})
 
 
-def test_r14_field_done_has_no_effect():
+def test_r14_advance_field_named_done_has_no_effect():
     walk = {"items": "rows", "done": "end"}
     assert walking(walk, "1").at == "Walk"
 
@@ -304,7 +304,7 @@ def test_r17_follow_up_of_replaced_items_is_dropped():
     assert play.state.follow_up == ()
 
 
-def test_r17_leaving_by_an_ordinary_edge_keeps_the_cursor():
+def test_r17_leaving_a_loop_by_an_ordinary_edge_keeps_the_cursor():
     sockets = {
         "Plan": asks(edge("Build"), materia="G"),
         "Build": asks(edge("Build", "satisfied"), edge("Aside", "not_satisfied"), advance={"when": "satisfied"}),
@@ -320,7 +320,7 @@ def test_r17_leaving_by_an_ordinary_edge_keeps_the_cursor():
     ]
 
 
-def test_r17_other_loops_keep_their_cursors():
+def test_r17_repeated_generator_does_not_reset_other_loops():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": at("P", edge("Plan"), foreach={"items": "rows"}, advance={}),

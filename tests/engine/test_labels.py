@@ -43,14 +43,14 @@ def test_invalid_label_is_refused_with_a_hint(said):
         {"note": "x" * 10_000},
     ],
 )
-def test_label_at_the_limit_is_accepted(said):
+def test_label_with_the_maximum_length_is_accepted(said):
     (name,) = said
     wanted = {**BEFORE._asdict(), "by": "Ana"}
     wanted["tags" if name == "tag" else name] = (*BEFORE.tags, *said[name]) if name == "tag" else said[name]
     assert changed(**said)._asdict() == wanted
 
 
-def test_empty_text_removes_a_label_and_outer_spaces_are_ignored():
+def test_empty_text_removes_a_label_and_surrounding_spaces_are_ignored():
     assert changed(name=" ", note="", verdict=" ", untag="rain, short", by=" ") == Label(by="person")
     assert changed(name=" a ", note=" b ", verdict=" bad ", tag=" c,short d ", untag=[" rain "]) == Label(
         "a", ("short", "c", "d"), "b", "bad", "Ana"
@@ -58,12 +58,12 @@ def test_empty_text_removes_a_label_and_outer_spaces_are_ignored():
 
 
 @pytest.mark.parametrize("given", [None, [], {"tags": "rain", "note": 3}, {"name": None, "tags": {}}])
-def test_missing_label_is_shown_as_empty(given):
+def test_missing_label_is_displayed_as_an_empty_string(given):
     assert as_listed(given) == Label()
     assert as_listed({"tags": ["a", 1, None], "note": "b"}) == Label(tags=("a",), note="b")
 
 
-def test_list_shows_the_beginning_of_a_long_note():
+def test_cast_list_shows_the_beginning_of_a_long_note():
     assert as_listed(BEFORE.listed()) == BEFORE._replace(by="")
     assert Label(note="x" * 201).listed() == {"note": "x" * 200}
 

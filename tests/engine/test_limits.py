@@ -86,7 +86,7 @@ def test_r18_edge_is_inside_an_item_if_its_source_has_one():
     assert "Plan -> Do" in play.state.failure.message
 
 
-def test_r18_the_edge_of_an_advancing_step_counts_for_the_old_item():
+def test_r18_edge_taken_by_an_advancing_step_counts_for_the_previous_item():
     sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do", most=1), advance={})}
     play = Play(config(sockets, {"L": loop("Do")}), items(*"abcd"), *"xxx")
     assert play.visit.item.key == "WI-4"
@@ -329,7 +329,7 @@ def found(play):
     return {one.what: (one.used, one.most) for one in limits_of(play.rules, play.state)}
 
 
-def test_limits_show_their_usage_and_what_a_retry_allows():
+def test_limits_show_their_usage_and_the_allowance_of_a_retry():
     play = rounds(Play(retry_loop(2, limits={"repairAttempts": 1}), items("one")), 1).go("built")
     assert edges_used(play.rules, play.state) == {("Eval", 0): (1, 2)}
     assert found(play) == {

@@ -50,7 +50,7 @@ def play_all(document, rows=ROWS):
 
 
 @pytest.mark.parametrize("inner", ["state.row.subs", "row.subs"])
-def test_r34_every_inner_item_of_every_outer_item_is_worked_on(inner):
+def test_r34_every_inner_item_of_every_outer_item_is_processed(inner):
     play, told = play_all(nested(inner))
     assert told == ["a 1", "a 2", "b 3", "c 4", "c 5"]
     assert play.at == "Out"
@@ -62,7 +62,7 @@ def test_r34_inner_list_can_be_read_through_any_alias_of_the_outer_item(inner):
 
 
 @pytest.mark.parametrize("first", ["Row", "Sub"])
-def test_outer_list_precedes_lists_read_through_its_items(first):
+def test_outer_list_is_checked_before_the_lists_inside_its_items(first):
     document = nested()
     sockets = document["loadouts"][document["activeLoadout"]]["sockets"]
     given = {first: sockets.pop(first), **sockets}
@@ -151,12 +151,12 @@ def test_r34_lists_nest_three_levels_deep():
     assert told == ["a 1", "a 2", "a 3", "b 4", "b 5"]
 
 
-def test_r34_data_of_inner_items_is_dropped_with_their_outer_item():
+def test_r34_data_of_inner_items_is_dropped_together_with_their_outer_item():
     play, _ = play_all(nested())
     assert all(item[0] == "o" for item in play.state.items)
 
 
-def test_r12_empty_object_written_by_an_output_stays():
+def test_r12_empty_object_written_by_an_output_is_kept():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": at("P", edge("Out"), foreach={"items": "rows", "as": "a.b.c"}),
@@ -264,7 +264,7 @@ def test_r67_inner_list_created_by_an_assignment_is_checked_for_each_outer_item(
 
 
 @pytest.mark.parametrize("subs, warned", [([], []), ([7], ["0 (0) of new (0)"])])
-def test_r67_replaced_inner_list_is_checked_in_its_new_form(subs, warned):
+def test_r67_replaced_inner_list_is_checked_with_its_new_items(subs, warned):
     document = with_an_early_way_out(nested(), assign={"rows": "$.rows"})
     answers = (ROWS, "x", say(satisfied=False, rows=[{"name": "new", "subs": subs}]), "n", "end")
     assert warned_entries(document, *answers) == warned

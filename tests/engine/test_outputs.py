@@ -136,7 +136,7 @@ def test_states_can_be_read_in_any_order(long):
         assert told(steps[number]) == had[number]
 
 
-def test_another_branch_continues_from_a_state_that_was_not_stored(long):
+def test_other_branch_can_continue_from_a_state_that_was_not_stored(long):
     cast, had = long
     cast.back(MAX_STEPS + 5)
     used = cast.now.usage  # what was used stays used (R20)
@@ -156,7 +156,7 @@ def test_another_branch_continues_from_a_state_that_was_not_stored(long):
     ],
     ids=["edit", "budget", "undo"],
 )
-def test_edit_made_while_a_socket_waits_is_part_of_its_state(tmp_path, touch):
+def test_edit_made_while_a_socket_waits_is_included_in_its_state(tmp_path, touch):
     cast = h.start(tmp_path, h.loop_config(), answers)
     cast.step()
     cast.step(ask=False)

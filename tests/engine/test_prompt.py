@@ -98,7 +98,7 @@ def test_r31_missing_values_and_null_expand_to_nothing(name):
     assert filled(f"<{{{{{name}}}}}>") == "<>"
 
 
-def test_r31_without_item_and_output_their_variables_are_empty():
+def test_r31_variables_for_a_missing_item_or_output_are_empty():
     bare = CastState(request="r")
     text = "{{item}}{{item.title}}{{itemJson}}{{lastOutput}}{{lastJson}}{{lastJson.x}}{{state.x}}"
     assert filled(text, None, bare) == ""
@@ -106,7 +106,7 @@ def test_r31_without_item_and_output_their_variables_are_empty():
     assert filled("{{itemJson}}|{{item}}", Item("x", "0", "0", ("i", 0, ()), None)) == '"x"|x'
 
 
-def test_r31_state_json_is_the_whole_state():
+def test_r31_state_json_expands_to_the_complete_state():
     assert filled("{{stateJson}}", None, CastState(request="r", data={"a": 1})) == '{\n  "a": 1\n}'
     assert filled("{{state}}", None, CastState(request="r", data={})) == "{}"
 
@@ -124,7 +124,7 @@ def test_r31_adjacent_and_repeated_variables_are_expanded():
     assert filled("{{s}}{{n}}{{s}} {{}} {{ s }}") == "text3text {{}} text"
 
 
-def test_too_deeply_nested_state_is_a_clear_error():
+def test_too_deeply_nested_state_raises_a_clear_error():
     data = {}
     for _ in range(3000):
         data = {"state": data}
@@ -182,7 +182,7 @@ def test_prompt_of_a_text_socket_does_not_mention_json():
 @pytest.mark.parametrize(
     "item, shown", [("plain", "plain"), ({"a": 1}, '"a": 1'), (None, "null"), ({"title": "T"}, "0: T")]
 )
-def test_prompt_can_contain_any_item(item, shown):
+def test_prompt_can_be_built_for_any_item(item, shown):
     sockets = {"Rows": at("U", edge("Do")), "Do": at("P", foreach={"items": "rows"})}
     play = Play(config(sockets), say(state={"rows": [item]}))
     assert shown in parts(play)["item"]
@@ -206,11 +206,11 @@ def test_utility_has_no_prompt():
         ([2.0, {"a": 3.0}], '[\n  2,\n  {\n    "a": 3\n  }\n]'),
     ],
 )
-def test_r37_a_whole_float_is_written_without_a_point(value, shown):
+def test_r37_float_with_an_integer_value_is_written_without_a_decimal_point(value, shown):
     assert filled("{{state.f}}", state=STATE._replace(data={"f": value})) == shown
 
 
-def test_r37_whole_float_in_an_item_is_written_without_a_point():
+def test_r37_integer_valued_float_inside_an_item_has_no_decimal_point():
     play = Play(
         config({"A": at("U", edge("B")), "B": at("P", foreach={"items": "state.l"})}),
         say(state={"l": [{"f": 2.0}]}),
@@ -222,7 +222,7 @@ _VARIABLE = re.compile(r"\{\{([^}]+)\}\}")
 
 
 @given(st.text("{}a ", max_size=24))
-def test_r31_variables_are_found_as_defined_by_the_pattern_of_the_rule(text):
+def test_r31_variables_match_the_pattern_that_the_rule_defines(text):
     marked = _VARIABLE.sub(lambda match: match[0] if not match[1].strip() else "", text)
     assert filled(text, state=STATE._replace(data={})) == marked
 
@@ -233,7 +233,7 @@ def test_r31_a_prompt_with_many_braces_takes_linear_time(piece):
     assert filled(text) == text  # a quadratic scan would take minutes
 
 
-def test_r51_repair_prompt_has_only_the_form_and_first_prompt_explains_fields():
+def test_r51_first_prompt_explains_fields_and_repair_prompt_only_repeats_the_form():
     play = Play(retry_loop())
     assert "one object for each work item" in play.prompt.text
     play.go("no json at all")
@@ -242,7 +242,7 @@ def test_r51_repair_prompt_has_only_the_form_and_first_prompt_explains_fields():
     assert "one object for each work item" not in asked
 
 
-def test_preview_is_the_next_prompt_or_the_reason_for_its_absence():
+def test_preview_shows_the_next_prompt_or_why_there_is_none():
     cast = Folded(retry_loop())
     found, why_not = entering.preview(cast.rules, cast.state, "Plan")
     assert (found, why_not) == (cast.do(decide.enter).session.prompt, "")

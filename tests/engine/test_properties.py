@@ -84,7 +84,7 @@ def casts(rules, seed, revivals=0):
 
 
 @given(loadouts(), seeds)
-def test_transitions_are_pure(document, seed):
+def test_session_transitions_have_no_side_effects(document, seed):
     for _ in run(rules_of(document), seed, revivals=2, twice=True):
         pass
 
@@ -100,7 +100,7 @@ def test_r18_every_cast_ends(document, seed):
 
 
 @given(loadouts(), seeds)
-def test_counts_and_routes_agree_with_the_decisions(document, seed):
+def test_counts_and_routes_agree_with_the_recorded_decisions(document, seed):
     rules = rules_of(document)
     for cast in casts(rules, seed, revivals=3):
         counts_agree(cast)

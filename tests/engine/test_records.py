@@ -58,7 +58,7 @@ def test_prompts_with_long_texts_match_the_snapshot():
     check_record("prompts", lines())
 
 
-def test_shown_states_and_texts_match_the_snapshot_and_their_limits():
+def test_displayed_states_and_texts_match_the_snapshot_and_their_limits():
     states = (
         {"a": 1, "b": ["x", None, True], "c": {"d": {"e": "f" * 90}}, "g": {}},
         {"text": "w" * 2_500, "more": ["v" * 150] * 4},

@@ -42,7 +42,7 @@ def test_retry_of_a_turn_requires_an_interrupted_turn(how):
     assert caught.value.kind == ("not_stopped" if how == "goes on" else "nothing_to_send")
 
 
-def test_answer_by_hand_replaces_the_failure_of_the_visit():
+def test_manual_answer_replaces_the_failure_of_the_visit():
     play = Play(config({"A": asks(materia="M")}), "a draft")
     step = recovery.by_hand(play.rules, stopped(play))
     assert (step.state.status, step.state.at.mode, step.state.failure) == ("waiting", "final", None)
@@ -50,7 +50,7 @@ def test_answer_by_hand_replaces_the_failure_of_the_visit():
 
 
 @pytest.mark.parametrize("over", [recovery.by_hand, recovery.skip])
-def test_cast_stopped_after_a_visit_accepts_no_answer_by_hand(over):
+def test_cast_stopped_after_a_visit_accepts_no_manual_answer(over):
     play = Play(config({"A": at("P", edge("A"))}, limits={"maxEdgeTraversals": 1}), "x", "x")
     assert play.failure == "edge_traversals_exhausted"
     with pytest.raises(MateriaError, match="it needs no answer"):

@@ -46,7 +46,7 @@ def test_other_protocols_ask_a_person_after_two_repairs(handoff):
     assert not of_type(cast, ev.RecoveryExhausted)
 
 
-def test_invalid_json_and_invalid_fields_are_different_errors():
+def test_invalid_json_and_invalid_fields_raise_different_errors():
     cast = cast_of(attempts=2).answers("not json", say(other=1))
     assert [one.validation_kind for one in of_type(cast, ev.RecoveryStart)] == [
         "json_parse",

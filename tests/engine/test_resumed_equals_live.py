@@ -139,7 +139,7 @@ COMMAND = st.tuples(
     commands=st.lists(COMMAND, min_size=2, max_size=30),
 )
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, assign, commands):
+def test_journal_of_any_sequence_of_commands_rebuilds_the_session(protocol, assign, commands):
     agent = Anybody()
     with tempfile.TemporaryDirectory() as folder:
         cast = h.watched(Path(folder), document(protocol, assign), agent)
@@ -188,7 +188,7 @@ def assert_found_again(sessions):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_succeeds_in_at_least_one_session(name, tmp_path):
+def test_each_command_succeeds_in_at_least_one_random_session(name, tmp_path):
     """The property must not hold merely because a command is always refused."""
     begun_item = [("step", 0, OUTPUTS[2], "answer"), ("enter", 0, "", "answer")]
     ways = {
@@ -261,7 +261,7 @@ def test_approval_survives_a_restart_until_it_is_used(tmp_path):
     assert resumed.approvals.current is None
 
 
-def test_snapshot_of_an_earlier_step_does_not_change_later(tmp_path):
+def test_snapshot_of_an_earlier_step_does_not_change_when_the_cast_continues(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2))
     cast.step()
     past = cast.at(1)

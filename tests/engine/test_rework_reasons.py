@@ -80,14 +80,14 @@ def test_r22_a_reason_has_at_most_900_characters(size, expected):
 
 
 @pytest.mark.parametrize("context", [None, "", "  \n"])
-def test_r22_missing_context_is_replaced_by_a_marked_excerpt(context):
+def test_r22_missing_context_is_replaced_by_a_marked_excerpt_of_the_answer(context):
     answer = say(satisfied=False) if context is None else no(context)
     (reason,) = inside().go(answer).prompt.reasons
     assert "no context" in reason
     assert '"satisfied": false' in reason
 
 
-def test_r22_an_excerpt_has_at_most_900_characters_with_its_mark():
+def test_r22_excerpt_including_its_mark_has_at_most_900_characters():
     sockets = {"Run": at("U", edge("Make", "not_satisfied")), "Make": at("P")}
     (reason,) = Play(config(sockets), say(satisfied=False, rows="y" * 5000)).prompt.reasons
     assert (len(reason), reason[-1]) == (900, "…")
@@ -143,7 +143,7 @@ def test_r22_target_inside_an_item_sees_reasons_without_an_item():
 # -- how long -----------------------------------------------------------------------------
 
 
-def test_r22_nothing_is_captured_when_the_item_advanced_in_that_step():
+def test_r22_no_reason_is_captured_by_a_step_that_advanced_the_item():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Check")),
@@ -256,7 +256,7 @@ def test_r22_reasons_without_an_item_are_dropped_at_an_exit_or_the_end(ending):
         ([900, 799, 800, 800], [1, 799, 800, 800]),
     ],
 )
-def test_r22_reasons_are_cut_to_2400_characters_oldest_first(sizes, shown):
+def test_r22_oldest_reasons_are_dropped_beyond_2400_characters(sizes, shown):
     play = inside()
     reasons = [str(n) * size for n, size in enumerate(sizes)]
     for reason in reasons[:-1]:
@@ -271,7 +271,7 @@ def test_r22_reasons_are_cut_to_2400_characters_oldest_first(sizes, shown):
     assert rendered[1:] == tuple(kept[1:])
 
 
-def test_r22_stored_reasons_are_complete():
+def test_r22_stored_reasons_are_not_shortened():
     play = inside()
     for n in range(2):
         play.go(no(str(n) * 900), "built")
@@ -280,7 +280,7 @@ def test_r22_stored_reasons_are_complete():
 
 
 @pytest.mark.parametrize("origins, kept", [((1,), []), ((0, 1), [0]), ((None, 0, 1), [0])])
-def test_follow_up_of_an_item_moves_and_disappears_with_it(origins, kept):
+def test_follow_up_of_an_item_is_moved_and_removed_together_with_the_item(origins, kept):
     cast = Folded(retry_loop()).answers(items("a", "b"), "built", say(satisfied=True, context="a is good"))
     (entry,) = [one for one in cast.state.handoffs.entries if one.item is not None]
     assert (entry.item[1], entry.text) == (0, "a is good")

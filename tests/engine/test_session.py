@@ -27,7 +27,7 @@ def test_socket_is_entered_before_its_agent_or_utility_runs():
     assert cast.do(decide.enter).due == []
 
 
-def test_pending_work_of_a_draft_is_a_decision_of_a_person():
+def test_pending_action_after_a_draft_is_a_decision_of_a_person():
     cast = Folded(DRAFTS).do(decide.enter)
     assert cast.due == ["agent"], "nothing has been drafted"
     cast.answers("a draft")
@@ -71,7 +71,7 @@ def test_accepted_output_of_a_failed_step_is_not_overwritten():
     assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.again-2.md"
 
 
-def test_shorter_step_sequences_do_not_contain_later_steps():
+def test_shorter_step_sequence_does_not_contain_later_steps():
     cast = Folded(CHAIN).answers("a")
     before = cast.session.steps
     cast.answers("b")
@@ -107,7 +107,7 @@ def test_sequences_that_extend_the_same_steps_stay_separate():
     assert one[0] is other[0]
 
 
-def test_step_names_its_target():
+def test_step_records_its_target():
     cast = Folded(config({"A": at("Q")}, materia={"Q": agent()})).do(decide.enter)
     assert repr(cast.session.steps[-1]) == "<step 1: A, visit 1>"
     failed = cast.do(decide.fail, Failure("agent_error", "gone", "A"), 5)
@@ -144,7 +144,7 @@ def test_cast_without_a_hold_accepts_no_decision_or_answer(status, hint):
         assert (caught.value.kind, caught.value.hint) == ("not_held", hint)
 
 
-def test_session_draft_has_each_field_of_its_state():
+def test_session_draft_has_every_field_of_a_session():
     state = CastState(*(f"value of {name}" for name in CastState._fields))
     draft = Draft(state)
     assert {name: getattr(draft, name) for name in CastState._fields} == state._asdict()

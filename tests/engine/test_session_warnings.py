@@ -21,7 +21,7 @@ def test_running_cast_has_no_warnings():
     assert list(said(cast)) == ["no-edge-matched"]
 
 
-def test_unanswered_verdict_names_its_item():
+def test_warning_about_an_unanswered_verdict_names_its_item():
     cast = Folded(config({"A": asks(edge("end"))})).answers(say(satisfied=False)).do(decide.enter)
     assert said(cast)["unanswered-verdict"][:3] == ("A", 1, None)
     assert " about item " not in said(cast)["unanswered-verdict"][3]
@@ -93,7 +93,7 @@ def test_end_event_has_the_first_warnings_and_their_count(monkeypatch, most):
     assert end.warnings_in_all == (len(made) if len(made) > most else None)
 
 
-def test_decision_names_its_item():
+def test_decision_of_a_step_names_its_item():
     cast = Folded(retry_loop()).answers(items("a"), "built")
     first, second = (step.decision for step in cast.session.steps)
     assert (first.item, first.item_key) == (None, None)

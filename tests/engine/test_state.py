@@ -87,12 +87,12 @@ def test_r10_context_is_appended_under_the_socket_and_the_label_or_id():
 
 
 @pytest.mark.parametrize("context", ["", "   ", "\n\t"])
-def test_r10_a_blank_context_adds_nothing(context):
+def test_r10_blank_context_adds_no_text(context):
     assert after([say(context=context)], asks()).data == {}
 
 
 @pytest.mark.parametrize("before", [None, 3, ["x"], "", "  "])
-def test_r10_non_text_context_is_replaced(before):
+def test_r10_context_that_is_not_text_is_replaced(before):
     assert after([say(state={"context": before}), say(context="c")], at("U"), asks()).data == {"context": "[S1 P] c"}
 
 
@@ -130,7 +130,7 @@ def test_r10_agent_output_does_not_patch_the_state():
         ("lastJson", {"a": {"b": {"c": 7}}, "list": [{"t": "zero"}, {"t": "one"}], "n": None}),
     ],
 )
-def test_r11_each_form_of_source_is_read(source, expected):
+def test_r11_every_kind_of_source_can_be_read(source, expected):
     output = {"a": {"b": {"c": 7}}, "list": [{"t": "zero"}, {"t": "one"}], "n": None}
     assert assigned(output, ("v", source), before={"s": {"x": 1, "l": [5, 6]}})["v"] == expected
 
@@ -173,7 +173,7 @@ def test_r11_dollar_source_of_a_text_socket_is_its_text():
         "lastJson.nope",
     ],
 )
-def test_r11_a_missing_source_leaves_the_target_and_is_noted(source):
+def test_r11_missing_source_leaves_the_target_unchanged_and_is_reported(source):
     before = (
         {"l": [5, 6, {}], "text": "t", "v": "old"} if source != "state.l.2" else {"l": [5], "text": "t", "v": "old"}
     )
@@ -199,7 +199,7 @@ def test_r11_item_source_is_the_current_item():
 # -- R11: targets and order ---------------------------------------------------------------
 
 
-def test_r11_targets_are_dotted_and_empty_segments_are_skipped():
+def test_r11_target_is_a_dotted_path_whose_empty_segments_are_skipped():
     data = assigned({"s": 1}, ("x.y.z", "$.s"), ("a..b", "$.s"), (".c.", "$.s"))
     assert data == {"x": {"y": {"z": 1}}, "a": {"b": 1}, "c": 1}
 
@@ -215,7 +215,7 @@ def test_r11_assignments_run_in_order_and_see_earlier_assignments():
     assert data == {"b": 1, "a": 1, "c": {"d": 1}, "e": {"d": 1}}
 
 
-def test_r11_the_state_assigned_into_itself_is_a_copy():
+def test_r11_state_assigned_into_itself_is_copied():
     data = assigned({"s": 1}, ("old", "state"), ("x", "$.s"), ("old.again", "state"), before={"x": 0})
     assert data == {"x": 1, "old": {"x": 0, "again": {"x": 1, "old": {"x": 0}}}}
 
@@ -229,7 +229,7 @@ def test_r11_a_target_without_segments_fails_the_cast(target):
     assert [one.target for one in play.decision.assigned] == ["first"]
 
 
-def test_r4_a_utility_assigns_by_its_materia_and_an_agent_by_its_socket():
+def test_r4_assignments_come_from_the_materia_of_a_utility_and_the_socket_of_an_agent():
     materia = {"X": utility(assign={"u": "$.s"}), "Y": agent(assign={"no": "$"})}
     answers = [say(s=1), say(context="c")]
     data = after(
@@ -255,7 +255,7 @@ def test_step_does_not_change_the_previous_state():
     assert step.state.data == {"deep": {"list": "new"}}
 
 
-def test_transition_is_refused_in_a_state_with_another_status():
+def test_transition_is_refused_if_the_session_has_another_status():
     play = Play(config({"A": at("P")}))
     with pytest.raises(MateriaError, match="waiting"):
         entering.enter(play.rules, play.state)

@@ -126,7 +126,7 @@ def test_every_interleaving_of_lanes_produces_the_same_session(fails, data):
 
 @given(data=st.data())
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_cast_continues_from_the_same_state_in_any_order_of_lanes(data):
+def test_cast_continues_from_the_same_state_for_any_order_of_lanes(data):
     class AnyOrder(InOrder):
         def __call__(self, due):
             return data.draw(st.sampled_from(due))
@@ -272,7 +272,7 @@ def test_abort_interrupts_the_lanes_and_after_a_retry_they_wait_again():
     assert caught.value.kind == "not_stopped"
 
 
-def test_finished_lane_accepts_no_command_but_a_failed_one_does():
+def test_failed_lane_accepts_commands_but_a_finished_lane_does_not():
     cast = worked(InOrder("api"))
     with pytest.raises(MateriaError) as caught:
         cast.lane("ui", decide.enter)
@@ -280,7 +280,7 @@ def test_finished_lane_accepts_no_command_but_a_failed_one_does():
     assert caught.value.what == "The lane 'ui' is accepted."
 
 
-def test_all_steps_lists_lanes_after_their_generator_step():
+def test_all_steps_lists_the_steps_of_lanes_after_their_generator_step():
     cast = worked(InOrder())
     cast.do(decide.enter)
     cast.do(decide.answer, decide.Answer("told"))

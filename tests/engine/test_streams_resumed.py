@@ -68,7 +68,7 @@ COMMAND = st.tuples(
 
 @given(limit=st.sampled_from([1, 2]), commands=st.lists(COMMAND, min_size=3, max_size=14))
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_any_commands_leave_a_journal_that_rebuilds_the_lanes(limit, commands):
+def test_journal_of_any_sequence_of_commands_rebuilds_the_lanes(limit, commands):
     agent = Anybody()
     with tempfile.TemporaryDirectory() as folder:
         cast = h.watched(Path(folder), streams_config(limit), agent)

@@ -106,7 +106,7 @@ def test_r19_retry_grants_one_more_repair_turn_with_the_issues():
     assert play.go("{}").at == "Next"
 
 
-def test_r19_retry_works_without_allowed_repairs():
+def test_r19_failed_answer_can_be_retried_if_no_repairs_are_allowed():
     play = Play(config(CHAIN, limits={"repairAttempts": 0}), "bad")
     play.raise_limit()
     assert play.visit.mode == "repair"
@@ -141,7 +141,7 @@ def test_r20_budget_warns_once_then_stops_at_the_maximum():
     assert (play.at, event_types(step)) == ("budget", ["socket_complete", "budget_limit", "cast_end"])
 
 
-def test_r20_warning_percentage_can_be_set_and_may_be_skipped():
+def test_r20_warning_percentage_can_be_configured_and_may_be_passed_over():
     assert budgeted(("x", 10), warn=10)[1] == [True]
     play, warned = budgeted(("x", 100))
     assert (play.at, warned) == ("budget", [False])

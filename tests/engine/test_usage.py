@@ -21,7 +21,7 @@ USED = Usage(1200, 34, 0.5, 0, 0, 800, 120, turns=3, worked=1500)
         ("turns", "3", "3"),
     ],
 )
-def test_usage_text_counts_turns_with_unknown_usage(of, words, unknown):
+def test_usage_text_states_the_number_of_turns_with_unknown_usage(of, words, unknown):
     (bound,) = [one for one in BOUNDS if one.of == of]
     partly = USED._replace(uncounted=2, unpriced=1, untimed=4)
     assert (bound.so_far(USED), bound.so_far(partly)) == (words, unknown)
@@ -35,7 +35,7 @@ def test_usage_towards_a_maximum_is_shown_with_its_unit():
     assert (cost.so_far(UNREPORTED, 2.0), cost.so_far(UNREPORTED)) == ("unknown of 2.0000 USD", "unknown")
 
 
-def test_unreported_usage_is_shown_as_unknown_not_zero():
+def test_unreported_usage_is_shown_as_unknown_rather_than_zero():
     assert (UNREPORTED.tokens_words, UNREPORTED.cost_words) == ("unknown", "unknown")
     assert (USED.tokens_words, USED.cost_words) == ("1,234", "0.5000 USD")
     both = USED.plus(UNREPORTED)
@@ -55,14 +55,14 @@ def test_usage_details_are_shown_where_reported():
     assert Usage(1, 2).apart_words == ""
 
 
-def test_usage_since_an_earlier_moment_is_the_difference():
+def test_usage_since_an_earlier_step_is_the_difference_of_the_totals():
     more = USED.plus(Usage(5, 6, 0.25, 0, 0, 1, None, turns=1, worked=10))
     assert more.less(USED) == Usage(5, 6, 0.25, 0, 0, 1, 0, turns=1, worked=10)
     assert UNREPORTED.less(UNREPORTED)[:3] == (None, None, None)
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.of)
-def test_each_maximum_stops_the_cast_with_its_name(bound):
+def test_each_usage_limit_stops_the_cast_and_is_named(bound):
     used = bound.used(USED)
     for most, over in ((used, True), (used + 1, False)):
         budget = Budget(**{bound.field: most})
@@ -95,11 +95,11 @@ def test_end_of_a_cast_reports_the_usage_towards_each_maximum(bound):
     ],
     ids=lambda pin: pin.kind,
 )
-def test_pin_survives_a_round_trip(pin):
+def test_pin_is_unchanged_by_a_round_trip(pin):
     assert Pin.read(pin.as_json()) == pin
 
 
-def test_pin_answers_only_the_visits_it_covers():
+def test_pin_applies_only_to_the_visits_that_it_covers():
     visits = Pin("visits", "cast 1", visits={"A": {"1": "first", "3": ""}})
     assert [visits.answer("A", visit) for visit in (1, 2, 3)] == ["first", None, ""]
     assert visits.answer("B", 1) is None

@@ -88,7 +88,7 @@ def test_form_stays_within_its_length_limit(name):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_form_copied_as_an_answer_is_refused(name):
+def test_answer_that_repeats_the_form_is_refused(name):
     spoken = protocol(name)
     for wanted, facts in TURNS:
         form = spoken.form(wanted, facts)
@@ -97,7 +97,7 @@ def test_form_copied_as_an_answer_is_refused(name):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_filled_in_form_is_accepted(name):
+def test_completed_form_is_accepted(name):
     spoken = protocol(name)
     for wanted, facts in TURNS:
         text = line_of(spoken.form(wanted, facts))

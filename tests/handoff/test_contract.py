@@ -133,7 +133,7 @@ def test_sections_3_to_5_each_fault_has_its_issue_code(changes, expected):
     assert errors(contract(**changes)) == expected
 
 
-def test_section_4_faults_determine_the_tier_and_the_agent_that_repairs():
+def test_section_4_faults_determine_the_repair_tier_and_the_repairing_agent():
     def seen(value, agent_id):
         checked = contract_protocol.examine(value, FREE, TurnFacts(agent_id=agent_id)).checked
         return checked.tier, checked.repair
@@ -150,7 +150,7 @@ def test_section_4_faults_determine_the_tier_and_the_agent_that_repairs():
     assert read(anonymous, agent_id="").action == "escalate"
 
 
-def test_section_4_person_is_called_after_two_repairs():
+def test_section_4_person_is_asked_after_two_repairs():
     assert [read("no", refused=n).action for n in range(4)] == ["reissue", "reissue", "escalate", "escalate"]
 
 
@@ -439,7 +439,7 @@ def test_r44_a_request_without_an_exact_command_cannot_be_approved(command):
     assert read(asked).needs == "direction"
 
 
-def test_r44_reason_for_a_person_reports_a_made_up_approval_id():
+def test_r44_reason_shown_to_a_person_mentions_an_invented_approval_id():
     request = {**REQUEST, "approval_id": "P-" + "0" * 32}
     asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
     assert "the agent made up the id P-000" in read(asked).reason
@@ -480,7 +480,7 @@ def test_section_14_gaps_become_work_items_only_in_a_generator():
     assert read(helped, wanted(GENERATOR, generator=True)).work_items[0]["context"] == "how\nNext best agent: developer"
 
 
-def test_section_14_reading_with_too_large_numbers_is_valid_json():
+def test_section_14_parsed_contract_with_too_large_numbers_is_valid_json():
     reading = read(block(json.dumps(CONTRACT)[:-1] + ', "x": [1e400, 1]}'))
     assert reading.value["x"] == [None, 1]
 

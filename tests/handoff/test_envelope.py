@@ -327,7 +327,7 @@ def test_section_5_form_has_the_fields_of_every_envelope():
 
 
 @pytest.mark.parametrize("reason", ["looked at it", ""])
-def test_the_decision_of_a_person_is_a_valid_envelope_with_or_without_a_reason(reason):
+def test_decision_of_a_person_is_a_valid_envelope_with_or_without_a_reason(reason):
     written = ENV.write_for_person(SimpleAnswer("done", findings=reason), TurnFacts())
     reading = read(written, meta=KERNEL)
     assert reading.accepted

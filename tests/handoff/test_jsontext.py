@@ -63,7 +63,7 @@ def test_r5_finite_numbers_of_any_size_are_kept():
     assert value == {"big": 1e308, "small": 0.0, "whole": 123456789012345678901234567890}
 
 
-def test_r5_last_of_duplicate_keys_wins_with_one_note():
+def test_r5_last_of_duplicate_keys_is_used_and_noted_once():
     value, duplicates = strict_json('{"a": 1, "b": {"x": 1, "x": 2, "x": 3}, "a": 2, "a": 3}')
     assert value == {"a": 3, "b": {"x": 3}}
     assert sorted(duplicates) == ["a", "x"]
@@ -92,7 +92,7 @@ def test_r5_byte_order_mark_and_white_space_are_dropped():
 
 
 @pytest.mark.parametrize("tag", ["", "json", "JSON", "python", "json5", "c++", "a b"])
-def test_r5_first_fence_is_read_whatever_its_tag(tag):
+def test_r5_first_fence_is_read_regardless_of_its_tag(tag):
     assert found(f'Here:\n```{tag}\n{{"a": 1}}\n```\nDone.') == ({"a": 1}, "fence")
 
 
@@ -106,7 +106,7 @@ def test_r5_first_object_is_used_if_the_first_fence_has_none():
     assert found('```json\n{"a": 1,}\n```\n{"a": 2}') == ({"a": 2}, "prose")
 
 
-def test_r5_one_line_fence_is_read_and_open_fence_counts_as_prose():
+def test_r5_fence_on_one_line_is_read_and_unclosed_fence_counts_as_prose():
     assert found('x ```json {"a": 1}``` y') == ({"a": 1}, "fence")
     assert found('x ```{"a": 1}``` y') == ({"a": 1}, "fence")
     assert found('```json\n{"a": 1}') == ({"a": 1}, "prose")
@@ -212,7 +212,7 @@ def test_r5_scanning_is_linear_in_time(unit):
 
 
 @pytest.mark.parametrize("unit", ["{", '{"a":', '"\\', '{"'])
-def test_r5_a_megabyte_of_any_text_is_read(unit):
+def test_r5_any_text_of_a_megabyte_is_parsed(unit):
     text = unit * (1_000_000 // len(unit))
     refused(text)
     assert found(f'{{"context": {json.dumps(text)}}}') == ({"context": text}, "whole")

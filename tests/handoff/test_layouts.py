@@ -71,14 +71,14 @@ def test_envelope_is_shown_with_its_worst_concern_first_and_existing_files():
 
 
 @pytest.mark.parametrize("can_help, words", [(True, ["yes"]), (False, ["no"]), (None, [])])
-def test_the_benefit_of_another_round_is_shown_if_it_is_known(can_help, words):
+def test_benefit_of_another_round_is_shown_if_it_is_known(can_help, words):
     routing = {"recommendation": "LOOP", "reason": "r"}
     value = envelope(routing=routing if can_help is None else {**routing, "can_further_iteration_help": can_help})
     _, rows, _ = shown("envelope", value)["envelope"]
     assert [text for name, text in rows if name == "another round helps"] == words
 
 
-def test_empty_parts_of_an_envelope_have_no_section():
+def test_empty_parts_of_an_envelope_are_hidden():
     bare = {
         "status": "VERIFIED",
         "summary": {"what_i_did": None, "evidence": {}},
@@ -126,7 +126,7 @@ def test_empty_lists_of_evidence_are_reported_by_name():
     assert shown("agent-contract", contract(evidence_report__key_outputs=[]))["evidence"][:2] == ((), ())
 
 
-def test_loop_rollback_and_usage_are_in_the_headline():
+def test_headline_shows_loop_rollback_and_usage():
     value = contract(
         loop_state={
             "iteration": 2,
@@ -151,7 +151,7 @@ def test_loop_rollback_and_usage_are_in_the_headline():
     assert "window used" not in dict(rows)
 
 
-def test_suggestions_to_remember_are_shown():
+def test_memory_suggestions_are_shown():
     value = contract(
         memorialize_suggestions=[{"description": "short", "body": "long"}], memory_suggestions=["by the way"]
     )

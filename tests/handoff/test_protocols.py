@@ -32,7 +32,7 @@ MEGABYTE = 1_000_000
 
 @pytest.mark.parametrize("name", OURS)
 @given(text=st.text(alphabet='{}[]"\\`:,a1 \n', max_size=120) | st.text(max_size=60))
-def test_reading_any_text_never_raises(name, text):
+def test_parsing_any_text_never_raises(name, text):
     reading = protocol(name).read(text, FREE, TurnFacts())
     assert reading.accepted or reading.issues
 
@@ -42,14 +42,14 @@ valid = st.sampled_from([json.dumps(ENVELOPE), block(CONTRACT), '{"satisfied": t
 
 @pytest.mark.parametrize("name", OURS)
 @given(text=valid, cut=st.integers(0, 900), put=st.text(alphabet='{}[]"\\`:,1', max_size=4))
-def test_reading_a_damaged_output_never_raises(name, text, cut, put):
+def test_parsing_a_damaged_output_never_raises(name, text, cut, put):
     reading = protocol(name).read(text[:cut] + put + text[cut + 1 :], FREE, facts=TurnFacts())
     assert reading.accepted or reading.issues
 
 
 @pytest.mark.parametrize("unit", NASTY_UNITS, ids=ascii)
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_megabyte_of_any_text_is_read(name, unit):
+def test_any_text_of_a_megabyte_is_parsed(name, unit):
     """A quadratic reader would take hours for some of these texts and run into the time limit."""
     many = unit * (MEGABYTE // len(unit))
     for text in (
@@ -69,7 +69,7 @@ def test_valid_output_after_a_megabyte_of_prose_is_found(name, text):
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_reading_the_same_text_twice_gives_equal_results(name):
+def test_parsing_a_text_twice_gives_equal_results(name):
     for text in (json.dumps(ENVELOPE), block(CONTRACT), "no"):
         assert protocol(name).read(text, FREE) == protocol(name).read(text, FREE)
 
@@ -135,7 +135,7 @@ def offer(monkeypatch):
 
 
 @pytest.mark.parametrize("value", ["shouting:Shout", "shouting:ready"])
-def test_another_package_can_register_a_class_or_an_object(offer, value):
+def test_another_package_can_register_a_protocol_class_or_object(offer, value):
     offer(("shout", value))
     assert protocol_names() == [*OURS, "shout"]
     assert protocol("shout").read("YES", FREE).satisfied is True
@@ -196,7 +196,7 @@ def shouting(offer, tmp_path, value, agent):
     return cast
 
 
-def test_optional_methods_of_another_protocol_are_used(offer, tmp_path):
+def test_optional_methods_of_a_registered_protocol_are_used(offer, tmp_path):
     cast = shouting(offer, tmp_path, "shouting:Thorough", lambda: (tmp_path / "made").write_text("1") and "YES")
     assert cast.now.engine.last_json == {"word": "YES", "changed": ["made"]}
     assert cast.steps[-1].missing == ("YES.txt",)
@@ -206,7 +206,7 @@ def test_optional_methods_of_another_protocol_are_used(offer, tmp_path):
     assert cast.now.conclusion == ["M said YES"]
 
 
-def test_another_protocol_is_shown_and_explored_by_its_own_methods(offer, tmp_path):
+def test_registered_protocol_is_shown_and_explored_by_its_own_methods(offer, tmp_path):
     cast = shouting(offer, tmp_path, "shouting:Thorough", lambda: "<b>YES</b>")
     shown = HandoffView(cast.now, cast.steps[-1])._repr_mimebundle_()
     assert re.search(r"shouted\n +word +<b>YES</b>", shown["text/plain"])
@@ -236,7 +236,7 @@ def test_turn_facts_are_collected_only_if_a_protocol_needs_them(offer, tmp_path,
         ("not a place", "cannot be loaded"),
     ],
 )
-def test_a_broken_protocol_is_reported_with_its_entry_point(offer, value, told):
+def test_broken_protocol_is_reported_with_its_entry_point(offer, value, told):
     offer(("shout", value))
     assert "shout" in protocol_names()
     with pytest.raises(MateriaError, match="not usable") as error:
@@ -246,7 +246,7 @@ def test_a_broken_protocol_is_reported_with_its_entry_point(offer, value, told):
     assert protocol("sparse").name == "sparse"
 
 
-def test_protocol_name_of_several_packages_is_refused(offer):
+def test_protocol_name_registered_by_several_packages_is_refused(offer):
     offer(("shout", "shouting:Shout"), ("shout", "shouting:ready"), ("sparse", "shouting:Shout"))
     with pytest.raises(MateriaError, match="several packages"):
         protocol("shout")
@@ -318,7 +318,7 @@ def speaking(name):
         ),
     ],
 )
-def test_a_cast_routes_by_the_protocol_of_its_sockets(tmp_path, name, plan, again, fine, title):
+def test_protocol_of_each_socket_determines_the_route(tmp_path, name, plan, again, fine, title):
     agents = {
         "Plan": lambda: plan,
         "Build": lambda: "built",

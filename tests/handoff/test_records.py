@@ -77,13 +77,13 @@ def test_handoff_line_lists_at_most_twenty_entries_and_counts_the_rest(entries, 
     assert list(labelled("T", entries)) == line
 
 
-def test_part_of_a_file_name_has_at_most_two_hundred_bytes():
+def test_each_part_of_a_file_name_has_at_most_two_hundred_bytes():
     assert envelope_files("", "f", "s", "ü" * 100).final == f"f/handoffs/s-{'ü' * 100}.json"
     with pytest.raises(MateriaError, match="cannot be part of a file name"):
         envelope_files("", "f", "s", "ü" * 100 + "x")
 
 
-def test_all_exports_together_have_at_most_256_kib():
+def test_all_exports_together_are_limited_to_256_kib():
     around = len('{"producer":"p","value":""}')
     most = [{"producer": "p", "value": "x" * (MAX_EXPORT_BYTES - around)}] * 4
     given = [

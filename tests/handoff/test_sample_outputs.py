@@ -26,7 +26,7 @@ def read(name, value, wanted=WORK, **facts):
     "outcome, satisfied, count",
     [("done", True, 0), ("done", True, 1), ("done", True, 3), ("again", False, 1), ("again", False, 3)],
 )
-def test_sample_outputs_have_the_outcome_and_the_number_of_items(name, count, outcome, satisfied):
+def test_sample_outputs_have_the_expected_outcome_and_number_of_items(name, count, outcome, satisfied):
     maker = protocol(name)
     read_back = [read(name, maker.write(value)) for value in maker.sample_outputs(outcome, count)]
     good = [one for one in read_back if one.accepted and one.action == "route" and one.satisfied is satisfied]
@@ -37,7 +37,7 @@ def test_sample_outputs_have_the_outcome_and_the_number_of_items(name, count, ou
 @pytest.mark.parametrize(
     "name, actions", [("envelope", {"pause", "escalate"}), ("agent-contract", {"pause", "escalate"})]
 )
-def test_sample_outputs_that_stop_a_cast_need_a_person(name, actions):
+def test_sample_outputs_that_hold_a_cast_need_a_person(name, actions):
     maker = protocol(name)
     read_back = [read(name, maker.write(value)) for value in maker.sample_stops()]
     assert {one.action for one in read_back if one.accepted} == actions

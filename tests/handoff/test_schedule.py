@@ -95,7 +95,7 @@ def test_empty_list_of_items_needs_no_streams():
         ),
     ],
 )
-def test_all_issues_have_their_paths(schedule, at):
+def test_every_schedule_issue_has_its_path(schedule, at):
     reading = read(schedule)
     assert reading.error == "contract"
     assert paths(reading) == at

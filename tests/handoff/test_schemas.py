@@ -59,7 +59,7 @@ def test_a_text_socket_has_no_schema():
     assert protocol("envelope").schema(socket("text").wanted) is None
 
 
-def test_an_envelope_that_fits_is_accepted():
+def test_envelope_that_matches_the_schema_is_accepted():
     here = socket(assign={"plan": "$.plan"})
     schema = protocol("envelope").schema(here.wanted)
     assert schema["required"] == ["plan", "status", "summary", "concerns", "assumptions", "routing"]

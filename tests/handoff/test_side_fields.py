@@ -86,7 +86,7 @@ def refused(output, kind="utility"):
     return [issue.path for issue in of_utility(output, kind).issues]
 
 
-def test_a_scope_is_removed_from_the_output_and_missing_parts_are_empty():
+def test_scope_is_removed_from_the_output_and_its_missing_parts_are_empty():
     exports = {"branch": {"producer": "p", "value": None}}
     reading = of_utility({"context": "c", **to("side dir", state=[1], exports=exports)})
     assert (reading.value, reading.scope) == ({"context": "c"}, Scope("side", "side dir", [1], exports))
@@ -106,7 +106,7 @@ def test_a_scope_is_removed_from_the_output_and_missing_parts_are_empty():
         ({"kind": "replace", "scope": {"id": "a", "cwd": "b", "more": 1}}, ["$.scopeTransition.scope.more"]),
     ],
 )  # fmt: skip
-def test_an_invalid_transition_is_refused_at_its_path(given, paths):
+def test_invalid_transition_is_refused_and_its_path_is_named(given, paths):
     assert refused({"scopeTransition": given}) == paths
 
 
@@ -141,5 +141,5 @@ def test_exports_of_the_maximum_size_are_kept():
 
 
 @pytest.mark.parametrize("severity", EVENT_SEVERITIES)
-def test_r39_the_severity_of_an_event_is_kept(severity):
+def test_r39_severity_of_an_event_is_kept(severity):
     assert read({"event": [{"type": "x", "severity": severity}]}).events[0]["severity"] == severity

@@ -157,7 +157,7 @@ def test_r8_missing_source_refuses_json_but_not_text():
     assert paths("anything", {"assign": {"a": "$.x"}}) == []
 
 
-def test_r8_a_source_of_two_assignments_is_reported_once():
+def test_r8_missing_source_used_by_two_assignments_is_reported_once():
     assert paths({}, {"parse": "json", "assign": {"a": "$.x", "b": "$.x"}}) == ["$.x"]
     socket = {"parse": "json", "edges": [YES], "assign": {"a": "$.satisfied"}}
     assert paths({}, socket) == ["$.satisfied"]
@@ -340,7 +340,7 @@ texts = (
 
 
 @given(texts, socket_shapes, st.booleans(), st.booleans())
-def test_reading_an_output_never_raises_and_is_repeatable(text, socket, is_utility, generator):
+def test_parsing_an_output_never_raises_and_is_deterministic(text, socket, is_utility, generator):
     if is_utility:
         parse, assign = socket["parse"], socket["assign"]
         shape = wanted({"edges": socket["edges"]}, materia=utility(parse=parse, assign=assign, generator=generator))

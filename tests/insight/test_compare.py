@@ -33,7 +33,7 @@ def cast_of(bench):
     return make
 
 
-def test_casts_with_equal_answers_are_equal(bench, cast_of):
+def test_comparison_of_casts_with_equal_answers_has_no_difference(bench, cast_of):
     d = bench.compare(cast_of(1), cast_of(1))
     assert not d
     assert d.first is None
@@ -48,7 +48,7 @@ def test_first_difference_is_the_verdict_with_its_edges(bench, cast_of):
     assert "not_satisfied" in d.first.why
 
 
-def test_different_text_on_the_same_route_is_a_difference(bench, cast_of):
+def test_different_text_on_the_same_route_counts_as_a_difference(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(build="made"))
     assert (d.first.step, d.first.a, d.first.b) == (2, "Socket-3", "Socket-3")
     assert '"built a" in A, "made a" in B' in d.first.why
@@ -78,7 +78,7 @@ def test_unfinished_fork_is_reported_as_shorter(bench, cast_of):
     assert "B is ready now, but A continued with Socket-3 (WI-1)" in d.first.why
 
 
-def test_comparison_names_an_edit_as_the_cause(bench, cast_of):
+def test_comparison_names_an_edit_as_the_cause_of_a_difference(bench, cast_of):
     cast = cast_of()
     fork = bench.casts.take(cast.fork(2))
     fork.edit.set("note", "by hand")
@@ -87,7 +87,7 @@ def test_comparison_names_an_edit_as_the_cause(bench, cast_of):
     assert 'A person changed the state before this step: state.note is (none) in A, "by hand" in B' in why
 
 
-def test_time_cost_and_id_are_not_compared(bench):
+def test_comparison_ignores_time_cost_and_id(bench):
     a, b = (
         bench.cast("x", loadout="Ask", agents={"*": {"Answer": {"text": "so", "usage": {"input": n, "output": n}}}})
         for n in (1, 2)
@@ -99,7 +99,7 @@ def test_time_cost_and_id_are_not_compared(bench):
     assert [one.tokens for one in d.usage] == [2, 4]
 
 
-def test_comparison_by_reference_keeps_the_current_cast(bench, cast_of):
+def test_comparison_by_id_does_not_change_the_current_cast(bench, cast_of):
     a, b = cast_of(), cast_of(1)
     assert bench.compare(a.id, "-1").first.step == 3
     assert bench.compare(bench.casts()[1], b.run_dir).first.step == 3
@@ -146,7 +146,7 @@ def test_outputs_and_prompts_are_compared_word_by_word_and_the_state_as_a_tree(b
     assert [part for part in marked[0] if part[0] != " "] == [["-", "four"], ["+", "three"]]
 
 
-def test_two_visits_are_compared(bench, cast_of):
+def test_two_visits_of_a_socket_can_be_compared(bench, cast_of):
     cast = cast_of(1)
     first, second = (step for step in cast.steps if step.socket == "Socket-2" and step.item_key == "WI-1")
     assert previous_visit(cast.steps, second.number) is first
@@ -216,7 +216,7 @@ def test_loadouts_are_compared_by_sockets_edges_and_materia(bench):
     assert "only B" in d.pictures[1].text
 
 
-def test_loadout_equals_itself(bench):
+def test_comparison_of_a_loadout_with_itself_has_no_difference(bench):
     d = bench.compare("Plan-Build-Eval", bench.loadouts.show("Plan-Build-Eval"))
     assert not d
     assert "the same loadout" in repr(d)

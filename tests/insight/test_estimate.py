@@ -82,7 +82,7 @@ def test_later_turns_include_earlier_turns_in_their_tokens():
     assert two.output.mean == 100
 
 
-def test_unknown_price_is_not_zero():
+def test_unknown_price_is_not_treated_as_zero():
     """The total excludes sockets with an unknown cost, and names them. Without known costs it is unknown (R56)."""
     estimated = estimate_cast(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
     assert estimated.total.cost == (0.5, 0.5, 0.5)
@@ -107,7 +107,7 @@ def test_pinned_sockets_cost_nothing(bench):
     assert bench.estimate(items=2, casts=2).sockets["Socket-2"].turns == (1, 1, 1), "the cast fails there"
 
 
-def test_zero_casts_and_unknown_names_are_refused():
+def test_estimate_refuses_zero_casts_and_unknown_names():
     with pytest.raises(MateriaError, match="needs at least one cast"):
         estimate_cast(once(), casts=0)
     with pytest.raises(MateriaError, match="Nobody"):
@@ -171,7 +171,7 @@ class Talkative:
 
 
 @pytest.mark.parametrize("loadout", [release, paper, cleaning])
-def test_an_estimate_is_within_a_tenth_of_real_casts(tmp_path, loadout):
+def test_estimate_is_within_ten_percent_of_real_casts(tmp_path, loadout):
     graph = build_graph(loadout())
     agents = [Talkative(seed, graph) for seed in range(60)]
     for number, agent in enumerate(agents):
@@ -187,7 +187,7 @@ def test_tokens_are_lower_bounds_without_an_answer_length(bench):
     assert "at least" in bench.estimate("Plan-Build-Eval", "x").line.split("tokens in")[0]
 
 
-def test_items_of_any_list_have_the_answer_length(bench):
+def test_items_of_any_list_use_the_specified_answer_length(bench):
     """The answer of the planner contains only four items, and the prompt of a worker contains one of them."""
     sockets = {
         "List": asks(edge("Work"), assign={"rows": "$.rows"}),

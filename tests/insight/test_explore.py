@@ -62,7 +62,7 @@ def taken_by(cast):
 # -- a loadout that is known ----------------------------------------------------------------
 
 
-def test_plan_build_eval_can_complete_and_fail_and_take_every_edge(wb):
+def test_explore_finds_all_ends_and_edges_of_plan_build_eval(wb):
     e = wb.explore("Plan-Build-Eval")
     assert e.can("complete")
     assert e.can("failed")
@@ -74,7 +74,7 @@ def test_plan_build_eval_can_complete_and_fail_and_take_every_edge(wb):
 
 
 @pytest.mark.parametrize("what", ["complete", "failed", "Socket-5", ("Socket-3", 2), "exit:Socket-4:satisfied"])
-def test_example_run_can_be_cast(wb, what):
+def test_example_run_can_be_repeated_as_a_cast(wb, what):
     witness = wb.explore("Plan-Build-Eval").witness(what)
     cast = wb.cast("r", loadout="Plan-Build-Eval", agents={"*": witness.answers})
     cast.run()
@@ -133,7 +133,7 @@ def test_failed_edge_is_taken_by_a_failing_visit():
     assert e.most_turns() == 2 + 1
 
 
-def test_example_run_of_a_failure_can_be_cast(tmp_path):
+def test_example_run_of_a_failure_can_be_repeated_as_a_cast(tmp_path):
     e = explored(config(MENDED))
     for what in (("Try", 2), "failed"):
         witness = e.witness(what)
@@ -154,7 +154,7 @@ def test_maximum_number_of_turns_includes_every_retry():
     assert e.most_turns(items=2) == 1 + 2 * 3 * 2 + 1
 
 
-def test_utility_has_no_turn_and_draft_has_one_turn():
+def test_utility_counts_no_turn_and_draft_counts_one_turn():
     document = config({"A": at("U", edge("B"), parse="json"), "B": at("M")})
     assert explored(document).most_turns() == 2
 
@@ -188,7 +188,7 @@ def test_endless_cycle_is_reported_as_a_stall():
 UNKNOWN = ["ends", "never", "unreached", "stalls"]
 
 
-def test_truncated_search_reports_unseen_results_as_unknown():
+def test_truncated_search_reports_results_it_did_not_reach_as_unknown():
     e = Exploration(build_graph(retry_loop()), range(3), 3)
     assert not e.complete_search
     assert e.can("Build") is True
@@ -199,7 +199,7 @@ def test_truncated_search_reports_unseen_results_as_unknown():
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_a_truncated_search_reports_unseen_events_as_unknown(name):
+def test_truncated_search_reports_events_it_did_not_reach_as_unknown(name):
     e = Exploration(build_graph(retry_loop()), range(3), 3)
     with pytest.raises(MateriaError, match="result is unknown, because the search stopped after 3 states") as error:
         getattr(e, name)
@@ -231,7 +231,7 @@ def ring(size):
     return build_graph(config(sockets))
 
 
-def test_truncated_search_uses_random_casts():
+def test_truncated_search_is_completed_by_random_casts():
     """The search examines the states nearest to the start, and reproducible random casts add later states."""
     e, again = (Exploration(ring(40), 0, 2_000) for _ in range(2))
     assert not e.complete_search
@@ -259,7 +259,7 @@ def test_interrupted_search_keeps_its_results(monkeypatch):
         assert e.never == []
 
 
-def test_unhandled_failure_is_listed_as_possible():
+def test_unhandled_failure_is_listed_as_a_possible_end():
     e = explored(config({"A": at("P", edge("B")), "B": at("P")}))
     assert e.certain
     assert e.unrouted == ("A", "B")
@@ -288,7 +288,7 @@ def test_progress_is_reported_for_odds_of_other_lengths(wb):
 
 @settings(max_examples=LAPS)
 @given(loadouts(), st.integers(2, 30))
-def test_a_truncated_search_reports_only_true_results(document, most):
+def test_truncated_search_reports_only_correct_results(document, most):
     """Random casts add states beyond the limit; each of them is reachable."""
     rules = rules_of(document)
     whole = Exploration(rules.graph, range(3), SMALL)
@@ -342,7 +342,7 @@ def test_every_example_run_reaches_its_goal(tmp_path_factory, document, name):
     wb.close()
 
 
-def test_work_with_a_separate_handoff_has_two_turns(tmp_path):
+def test_work_with_a_separate_handoff_counts_two_turns(tmp_path):
     document = config({"A": asks(edge("A", "not_satisfied", 1), finalize=True)})
     e = explored(document)
     assert e.most_turns() == 4
@@ -394,7 +394,7 @@ def test_review_without_remaining_rounds_asks_a_person():
     assert "edge_traversals_exhausted" not in e.ends
 
 
-def test_a_socket_that_a_detour_may_reach_is_not_called_unreachable():
+def test_socket_that_a_detour_may_reach_is_not_reported_as_unreachable():
     guarded = config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": asks()})
     document = spoken(guarded, "envelope")
     e = explored(document)
@@ -413,7 +413,7 @@ def test_protocol_without_sample_answers_is_reported(monkeypatch):
     assert "as if the agent used the sparse protocol" in e.notes[0]
 
 
-def test_a_visit_that_fails_after_its_first_turn_counts_each_turn():
+def test_visit_that_fails_after_its_first_turn_counts_each_turn():
     """Do works in its first turn and hands over in its second turn. Each turn can fail; then Do is retried once."""
     sockets = {
         "Do": asks(edge("Do", "failed", 1), edge("Check"), finalize=True),

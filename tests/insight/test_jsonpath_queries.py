@@ -48,7 +48,7 @@ def test_invalid_or_slow_expression_is_refused(expression):
     assert "$.workItems[*].title" in caught.value.hint
 
 
-def test_oversized_value_is_refused_immediately():
+def test_query_of_an_oversized_value_is_refused_immediately():
     with pytest.raises(MateriaError, match="more than"):
         compile_query("$..x")([0] * (MAX_VALUES + 1) * 10)
 

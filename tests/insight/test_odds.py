@@ -67,7 +67,7 @@ def test_odds_of_a_retried_failure_are_exact():
     assert e.odds(0.5, 0).ends == {"complete": 1, "edge_traversals_exhausted": 0}
 
 
-def test_chance_of_an_unhandled_failure_is_refused():
+def test_failure_probability_without_a_failed_edge_is_refused():
     e = Exploration(graph_of(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "satisfied", 1))})), 0)
     with pytest.raises(MateriaError, match="No edge of Do handles a failure") as caught:
         e.odds(0.5, 0, failed={"Do": 0.1})
@@ -76,7 +76,7 @@ def test_chance_of_an_unhandled_failure_is_refused():
 
 
 @pytest.mark.parametrize("chance", [0, 1])
-def test_certain_verdict_determines_the_end_of_a_cast(chance):
+def test_verdict_with_probability_one_determines_the_end_of_a_cast(chance):
     assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
 
 
@@ -130,7 +130,7 @@ def test_note_names_an_agent_that_is_not_asked_for_satisfied():
 @pytest.mark.parametrize(
     "satisfied, bind", [({"Write": 0.6}, 0.6), ({"P": (0.25, 0.5)}, 0.25), ({"*": 0.6}, 0), (0.6, 0)]
 )
-def test_probability_given_by_name_is_used(satisfied, bind):
+def test_probability_set_by_name_is_used(satisfied, bind):
     o = Exploration(last_page(), 2).odds(satisfied, 2)
     assert o.visits["Bind"] == pytest.approx(bind)
     agree(o, simulate_casts(last_page(), 1_000, satisfied, 2), turn_deviation(last_page(), 2, satisfied))
@@ -153,7 +153,7 @@ def test_equations_for_a_small_cycle_are_solved():
     assert solve(ring(5), [1.0] * 5) == pytest.approx([10.0] * 5)
 
 
-def test_endless_cycle_has_no_mean():
+def test_endless_cycle_has_no_mean_number_of_visits():
     with pytest.raises(MateriaError, match="forever"):
         solve(ring(3, on=1.0), [1.0] * 3)
 
@@ -165,7 +165,7 @@ def test_equations_for_a_large_cycle_are_solved():
 
 
 @given(st.integers(1, 25), st.floats(0.1, 0.999), st.randoms(use_true_random=False))
-def test_a_solution_solves_its_equations(size, stays, rng):
+def test_computed_solution_satisfies_its_equations(size, stays, rng):
     rows = []
     for _ in range(size):
         weights = {number: rng.uniform(0.1, 1) for number in rng.sample(range(size), rng.randint(1, min(size, 6)))}
@@ -265,7 +265,7 @@ def test_exact_odds_and_simulations_agree(document, satisfied, items, seed):
     agree(o, simulated, turn_deviation(graph, items, satisfied, failed=0.3))
 
 
-def test_long_pipeline_of_critics_has_few_states():
+def test_long_pipeline_of_critics_is_reduced_to_few_states():
     """Each critic is satisfied at once or after one or two retries. A third refusal fails the cast."""
     graph = build_graph(critics_in_a_row(10))
     assert len(explore_states(graph, (1,)).nodes) < 100
@@ -273,7 +273,7 @@ def test_long_pipeline_of_critics_has_few_states():
     assert computed_odds.ends["complete"] == pytest.approx((1 - 0.2**3) ** 10)
 
 
-def test_each_item_of_a_loop_of_critics_has_few_states():
+def test_each_item_of_a_loop_of_critics_is_reduced_to_few_states():
     graph = build_graph(critics_in_a_loop(6))
     assert len(explore_states(graph, (3,)).nodes) < 150
     computed_odds = Exploration(graph, 3).odds(0.8, 3)

@@ -40,7 +40,7 @@ def only_right(play, place):
 # -- every way on ---------------------------------------------------------------------------
 
 
-def test_prediction_explains_the_taken_and_the_guessed_edge():
+def test_prediction_explains_both_the_taken_and_the_guessed_edge():
     play = Play(branching("satisfied", "not_satisfied", "always"), NO)
     assert only_right(play, "To1")
     assert "Right: the cast goes to To1 P" in explanation_of(play, "To1")
@@ -94,7 +94,7 @@ def test_r16_prediction_skips_empty_loops():
     assert "No edge" not in text
 
 
-def test_r19_stop_is_the_right_guess_after_the_last_refused_output():
+def test_r19_stop_is_the_correct_guess_after_the_last_refused_output():
     play = Play(branching("always"), say(odd=1))
     assert only_right(play, "Ask")
     assert "asked again" in explanation_of(play, "To0")
@@ -103,7 +103,7 @@ def test_r19_stop_is_the_right_guess_after_the_last_refused_output():
     assert "The cast stopped: " in explanation_of(play, "To0")
 
 
-def test_next_socket_after_a_draft_is_the_same_socket():
+def test_prediction_after_a_draft_expects_the_same_socket():
     assert only_right(Play(config({"Talk": at("M", edge("B")), "B": at("P")}), "x"), "Talk")
 
 
@@ -183,7 +183,7 @@ def test_a_first_wrong_guess_is_explained_without_revealing_the_answer(bench):
     assert asked.points == [0], "what comes after the answer is not a guess"
 
 
-def test_a_right_second_guess_earns_half_a_point(cast):
+def test_correct_second_guess_earns_half_a_point(cast):
     asked = Question(cast, tries=2)
     asked.guess("end")
     assert "You were not sure" in repr(asked.guess("Socket-2", sure=False))
@@ -275,7 +275,7 @@ def test_wrong_guess_about_a_repair_is_explained(bench):
     assert [turn.mode for turn in asked.twin.steps[0].turns] == ["work", "repair"]
 
 
-def test_waiting_and_ended_casts_have_no_question(bench):
+def test_waiting_and_ended_casts_have_no_prediction_question(bench):
     cast = bench.cast("x", agents={"Plan": "person", "Narrate": lambda: "nothing was to be done"})
     for _ in range(2):
         with pytest.raises(MateriaError) as raised:
@@ -288,7 +288,7 @@ def test_waiting_and_ended_casts_have_no_question(bench):
     assert raised.value.kind == "nothing_to_predict"
 
 
-def test_stop_is_the_right_guess_for_a_failing_agent(bench):
+def test_stop_is_the_correct_guess_for_a_failing_agent(bench):
     def broken():
         raise ValueError("no idea")
 
@@ -311,7 +311,7 @@ def test_question_at_the_end_explains_how_to_complete_the_cast(bench):
         Question(cast)
 
 
-def test_running_step_has_no_question(bench):
+def test_running_step_has_no_prediction_question(bench):
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -414,7 +414,7 @@ def test_a_corrected_guess_is_judged_by_the_same_question(cast, make):
     assert cast.steps == []
 
 
-def test_a_click_on_a_socket_in_the_picture_is_a_guess(cast, make):
+def test_click_on_a_socket_in_the_picture_counts_as_a_guess(cast, make):
     panel = make(cast)
     assert panel.picture.targets == list(cast.graph.sockets)
     before = panel.picture.svg
@@ -460,7 +460,7 @@ def test_panel_continues_with_second_guess_and_confidence(cast, make):
     assert cast.steps == []
 
 
-def test_no_next_step_is_offered_at_the_end_of_a_route(bench, make):
+def test_panel_offers_no_next_step_at_the_end_of_a_route(bench, make):
     panel = make(bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "told"}))
     click(panel, "Socket-5")
     assert panel.next.layout.display is None
@@ -470,7 +470,7 @@ def test_no_next_step_is_offered_at_the_end_of_a_route(bench, make):
     assert "That is the whole route, 2 of 2 points" in shown(panel)
 
 
-def test_a_question_stays_open_after_the_cast_has_completed(cast, make):
+def test_prediction_question_stays_open_after_the_cast_has_completed(cast, make):
     panel = make(cast)
     cast.run()
     assert not any(one.disabled for one in panel.buttons.values())
@@ -494,7 +494,7 @@ def test_verdict_is_announced_and_the_picture_marks_the_cast(cast, make):
     assert 'role="alert"' in shown(panel)
 
 
-def test_a_double_click_counts_once_and_keeps_the_focus(bench, make):
+def test_double_click_on_an_answer_counts_once_and_keeps_the_focus(bench, make):
     """A button that is disabled after a click would lose the focus."""
     begun, go_on = threading.Event(), threading.Event()
 
@@ -514,7 +514,7 @@ def test_a_double_click_counts_once_and_keeps_the_focus(bench, make):
     assert panel.answer.guess == "end"
 
 
-def test_a_late_click_for_an_earlier_step_is_refused(cast, make):
+def test_late_click_on_the_question_of_an_earlier_step_is_refused(cast, make):
     panel = make(cast)
     late = panel.buttons["end"]
     click(panel, "Socket-2")
@@ -532,7 +532,7 @@ def test_a_late_click_for_an_earlier_step_is_refused(cast, make):
     assert panel.question.points == [1, 1]
 
 
-def test_an_error_appears_under_the_panel_and_names_are_escaped(bench, make):
+def test_error_is_shown_below_the_panel_with_escaped_names(bench, make):
     hostile = "<img src=x onerror=alert(1)>"
     panel = make(bench.cast("x", agents={"Plan": lambda: hostile}))
     click(panel, "end")

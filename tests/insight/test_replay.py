@@ -68,7 +68,7 @@ def test_replay_in_a_loadout_without_an_edge_uses_the_recorded_answers(bench, do
     assert dict(again.replayed.session.state.data)["workItems"] == items("a", "b", "c")
 
 
-def test_replay_reports_the_missing_answer(bench, done):
+def test_replay_reports_which_answer_is_missing(bench, done):
     again = done.replay(changed(bench, back_to_plan))
     assert (again.first.step, again.first.b) == (3, "Socket-1")
     assert (again.needs.socket, again.needs.visit, again.needs.item_key) == ("Socket-1", 2, None)
@@ -97,7 +97,7 @@ def replayed_with(tmp_path, document, changed_document, agents):
     return cast, cast.replay(build_graph(changed_document))
 
 
-def test_replay_of_a_finished_cast_that_would_continue_differs(tmp_path):
+def test_replay_that_continues_after_the_recorded_end_is_a_difference(tmp_path):
     """The exit of an empty loop led to the end. In the changed loadout, it leads to a socket that needs an answer."""
     before, after = (
         config(
@@ -154,7 +154,7 @@ def test_replay_of_a_failed_agent_takes_the_same_route(tmp_path):
 
 @settings(max_examples=REPLAYED, deadline=None)
 @given(document=loadouts(), rng=st.randoms(use_true_random=False), data=st.data())
-def test_replay_of_a_finished_cast_that_needs_an_answer_differs(document, rng, data):
+def test_replay_that_needs_an_answer_after_the_recorded_end_is_a_difference(document, rng, data):
     """A replay in another loadout is truthy if and only if its route or its end differs."""
     original = played(rules_of(document), rng)
     changed = json.loads(json.dumps(document))
@@ -199,7 +199,7 @@ def test_replay_of_a_running_cast_needs_its_next_answer(bench, cast):
     assert len(again.route) == 4
 
 
-def test_replay_applies_edits_again(bench, cast):
+def test_replay_reapplies_edits(bench, cast):
     cast.run(steps=1)
     cast.edit.items(items("other"))
     cast.run()

@@ -36,7 +36,7 @@ def test_usage_by_socket_adds_up_to_the_usage_of_the_cast(paid):
         assert sum(row.left.tokens for row in rows) == 15 * sum(map(len, paid.now.abandoned))
 
 
-def test_usage_of_failed_tries_is_counted_once(tmp_path):
+def test_usage_of_failed_attempts_is_counted_once(tmp_path):
     def tries(turn):
         turn.tell(UsageEvent(Usage(5, 5)))
         return Reply("at last", Usage(1, 2))

@@ -58,13 +58,13 @@ def test_why_uses_the_names_of_materia():
     assert [row[2] for row in why(Play(document, NO)).rows] == ["P", "Judge"]
 
 
-def test_why_names_only_the_first_edge_of_a_condition():
+def test_why_names_only_the_first_of_several_edges_with_one_condition():
     text = told(Play(branching("satisfied", "satisfied", "not_satisfied"), NO))
     assert "If Ask P had been satisfied, the cast would go to To0 P." in text
     assert "To1" not in text
 
 
-def test_why_omits_answers_with_the_same_target():
+def test_why_omits_alternative_answers_with_the_same_target():
     assert "Had " not in told(
         Play(config({"Ask": asks(edge("B", "satisfied"), edge("B", "not_satisfied")), "B": at("P")}), YES)
     )

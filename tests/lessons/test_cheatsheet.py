@@ -17,7 +17,7 @@ def words_of_svg(text):
     return html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", text)))
 
 
-def test_both_cheat_sheets_contain_all_entries():
+def test_both_cheat_sheets_contain_every_entry():
     svg, pdf = cheat.sheet(SOURCE)
     assert pdf.isascii()
     assert "<script" not in svg

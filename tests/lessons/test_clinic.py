@@ -43,7 +43,7 @@ def test_wrong_diagnosis_does_not_reveal_the_answer():
         clinic("critic-loop")
 
 
-def test_another_complete_fix_passes_and_a_partial_fix_does_not():
+def test_alternative_complete_fix_passes_and_partial_fix_does_not():
     card = gallery()["raw-bread"]
     own = copy.deepcopy(body(card.document, card))
     own["loops"]["items"] = own["loops"].pop("orders")

@@ -46,7 +46,7 @@ def points(lesson, learner, answers):
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_only_right_answers_of_the_submitting_learner_earn_points(lesson):
+def test_only_correct_answers_for_the_data_of_the_learner_earn_points(lesson):
     right, maximum = right_answers(lesson, "ada"), len(marked_questions(lesson))
     assert points(lesson, "ada", right) == maximum > 0
     assert points(lesson, " Ada ".strip().upper(), right) == maximum

@@ -108,7 +108,7 @@ def drawn(draw, number):
 
 
 @drawings
-def test_correct_rules_take_the_route_of_a_cast(draw):
+def test_correct_rules_predict_the_route_of_a_cast(draw):
     for number in range(25):
         document, agents, answers = drawn(draw, number)
         with cast_once(document, "a walk", agents) as (cast, ends):

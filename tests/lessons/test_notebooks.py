@@ -209,14 +209,14 @@ def test_numbers_in_a_lesson_depend_on_the_learner(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 @pytest.mark.parametrize("learner", ["", "ada"])
-def test_a_hint_never_reveals_the_right_answer(name, learner):
+def test_hint_never_reveals_the_correct_answer(name, learner):
     for question, key in answer_key(stem(name), learner).items():
         assert key.hint, question
         assert not (str(key.truth).startswith("Socket") and key.truth in key.hint), question
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_check_of_an_unanswered_lesson_marks_no_answer_as_right(name):
+def test_check_of_an_unanswered_lesson_marks_no_answer_as_correct(name):
     """All cells of the stored notebook have run, and its check reports that no question is answered."""
     (error,) = [out for out in check_cell(name).outputs if out.output_type == "error"]
     assert error.evalue.startswith(f"0 of {len(QUESTIONS[stem(name)])} right")
@@ -225,7 +225,7 @@ def test_check_of_an_unanswered_lesson_marks_no_answer_as_right(name):
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_check_cell_passes_only_for_right_answers(name, shell):
+def test_check_cell_passes_only_for_correct_answers(name, shell):
     """The cells of the lesson run with right, wrong and missing answers, repeated clicks and corrected guesses."""
     clicked, check = 0, check_cell(name)
     for cell in code_cells(name):
@@ -296,7 +296,7 @@ def test_panel_cast_is_not_used_by_later_cells(name):
 # -- check itself ----------------------------------------------------------------------------
 
 
-def test_right_answer_passes_in_any_equivalent_form():
+def test_correct_answer_passes_in_any_equivalent_form():
     assert str(check(a=("Socket-2", "Socket-2"), b=(3, 3))) == "✓ a is right\n✓ b is right"
     assert str(check(a=(" socket-2", "Socket-2"))) == "✓ a is right"
     assert str(check(a=(("END",), ["end"]), b=(3.0, 3))) == "✓ a is right\n✓ b is right"
@@ -304,7 +304,7 @@ def test_right_answer_passes_in_any_equivalent_form():
         check(a=(None, ["x"]))
 
 
-def test_materia_may_be_named_instead_of_its_only_socket(bench):
+def test_answer_may_name_a_materia_instead_of_its_only_socket(bench):
     graph = bench.graph("Teach-Rework")
     drawn = Numbers("x", "", {})
     assert "is right" in str(
@@ -371,7 +371,7 @@ def test_shortest_verdicts_are_found_by_casting(bench):
         (["a", "end"], ["a"], "end is not a socket"),
     ],
 )
-def test_wrong_answer_is_explained_without_revealing_the_right_one(answer, truth, explanation):
+def test_wrong_answer_is_explained_without_revealing_the_correct_answer(answer, truth, explanation):
     with pytest.raises(MateriaError) as raised:
         check(mine=(answer, truth))
     assert raised.value.kind == "wrong_answer"
@@ -386,7 +386,7 @@ def test_frozen_values_are_compared_with_typed_answers():
         check(mine=({"oven": 161}, truth))
 
 
-def test_missing_answer_states_its_form():
+def test_message_for_a_missing_answer_describes_the_expected_form():
     with pytest.raises(MateriaError, match="mine: not answered yet; the answer is a whole number"):
         check(mine=(..., 3))
 
@@ -398,7 +398,7 @@ def test_missing_answer_states_its_form():
     importlib.util.find_spec("papermill") is None and not os.environ.get("CI"),
     reason="papermill is not installed; it is in the test extra",
 )
-def test_papermill_runs_a_lesson_and_enters_answers(tmp_path, monkeypatch):
+def test_papermill_can_run_a_lesson_with_answers_as_parameters(tmp_path, monkeypatch):
     import papermill
     from papermill.exceptions import PapermillExecutionError
 

@@ -46,7 +46,7 @@ def test_answers_and_predictions_are_recorded_and_counted(cast, shell):
     assert {one.who for one in recorded_guesses} == {""}, "no name that was not given"
 
 
-def test_missing_guesses_file_and_disk_errors_do_not_raise(shell, tmp_path, monkeypatch):
+def test_missing_or_unreadable_guesses_file_does_not_raise(shell, tmp_path, monkeypatch):
     assert "No answers yet. Answer a question in a lesson first." in repr(line(shell, "predict --progress"))
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MATERIA_GUESSES", str(tmp_path / "file" / "guesses.jsonl"))
@@ -99,7 +99,7 @@ def test_table_for_teachers_counts_confident_wrong_answers(cast):
     assert not any(one.misled for said in (False, None) for one in scores([recorded_guesses[0]._replace(sure=said)]))
 
 
-def test_stored_guess_is_shortened_text():
+def test_stored_guess_is_shortened():
     with pytest.raises(MateriaError):
         check("x", a=("<b>" * 500, "y"))
     recorded_guesses = json.loads(guesses_file().read_text())

@@ -56,7 +56,7 @@ def play(wb, loadout, replies, *, ends="complete"):
     return cast, "".join(socket.removeprefix("Socket-") for socket, *_ in cast.route)
 
 
-def test_the_package_contains_the_default_config():
+def test_package_contains_the_default_config():
     assert (ROOT / "config" / "default.json").read_bytes() == BUNDLED.read_bytes()
     sdist = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]
     assert "/config" in sdist["include"]
@@ -80,7 +80,7 @@ def test_every_bundled_materia_has_a_label_and_a_description(wb):
         assert raw["description"].endswith("."), name
 
 
-def test_names_used_by_docs_and_lessons_exist():
+def test_loadouts_and_materia_named_in_docs_and_lessons_exist():
     assert NAMES[:3] == ["Hello-Utility", "Ask", "Plan-Build-Eval"]
     asked = {"Full-Auto", "Planning-Consult", "Hojo-Consult", "Release", "Hello-Utility"}
     assert asked <= set(NAMES)
@@ -129,7 +129,7 @@ def test_full_auto_completes(wb, verdicts, upkeep, route):
     assert '"branch": "main"' in cast.steps.at(3).prompt.text
 
 
-def test_full_auto_gives_up_on_an_item_and_can_be_retried(wb):
+def test_full_auto_fails_at_an_edge_limit_and_can_be_retried(wb):
     replies = {**LOOP, "Auto-Plan": PLAN, "Auto-Eval": [NO] * 4 + [YES] * 2, "Maintain": [YES, YES]}
     cast, _ = play(wb, "Full-Auto", replies, ends="failed")
     assert cast.failure.kind == "edge_traversals_exhausted"

@@ -79,7 +79,7 @@ def test_all_problems_are_reported_at_once():
     }
 
 
-def test_hints_of_misspelt_names_suggest_the_nearest_name():
+def test_problems_about_misspelt_names_suggest_the_nearest_name():
     document = config({"Socket-1": {"materia": "Buidl", "edges": [edge("Socket-11")]}})
     document["materia"]["Build"] = AGENT
     hints = {problem.source: problem.hint for problem in check_config(document).problems}
@@ -102,7 +102,7 @@ def test_hints_of_misspelt_names_suggest_the_nearest_name():
         ("a\n", False),
     ],
 )
-def test_invalid_socket_ids_are_problems_r26(id_, fine):
+def test_invalid_socket_ids_are_reported_as_problems_r26(id_, fine):
     problems = problems_of(config({id_: {"materia": "P"}}, entry=id_))
     assert (("invalid-socket-id", f"sockets.{id_}") in problems) is not fine
     assert bool(problems) is not fine
@@ -130,7 +130,7 @@ def test_integer_may_be_written_as_a_float():
         ({"maxSocketVisits": "whatever"}, True),
     ],
 )
-def test_invalid_limits_are_problems_r18_r19(limits, fine):
+def test_invalid_limits_are_reported_as_problems_r18_r19(limits, fine):
     assert check_config(config({"Socket-1": {"materia": "P"}}, limits=limits)).ok is fine
 
 
@@ -149,14 +149,14 @@ def test_invalid_limits_are_problems_r18_r19(limits, fine):
         ({"type": "robot"}, "type"),
     ],
 )
-def test_invalid_agents_are_problems_r26(changed, field):
+def test_invalid_agents_are_reported_as_problems_r26(changed, field):
     document = config({"Socket-1": {"materia": "P"}})
     document["materia"]["P"].update(changed)
     assert problems_of(document) == {("invalid-materia", f"materia.P.{field}")}
 
 
 @pytest.mark.parametrize("tools", ["none", "readOnly", "coding", [], ["read"], {"type": "custom", "tools": ["read"]}])
-def test_invalid_tool_scopes_are_problems(tools):
+def test_invalid_tool_scopes_are_reported_as_problems(tools):
     document = config({"Socket-1": {"materia": "P"}})
     document["materia"]["P"]["tools"] = tools
     wanted = tools["tools"] if isinstance(tools, dict) else tools
@@ -183,7 +183,7 @@ def test_invalid_tool_scopes_are_problems(tools):
         ({"script": "x.py"}, "script"),
     ],
 )
-def test_invalid_utilities_are_problems_r25_r26(changed, field):
+def test_invalid_utilities_are_reported_as_problems_r25_r26(changed, field):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"].update({"command": None} if "script" in changed else {}, **changed)
     assert problems_of(document) == {("invalid-materia", f"materia.U.{field}")}
@@ -229,7 +229,7 @@ def test_default_entry_is_the_first_socket_r36():
         ({"assign": {".workItems.": "$.tasks"}}, "assign..workItems."),
     ],
 )
-def test_agent_generator_returns_json_and_assigns_its_items_r4(socket, problem):
+def test_generator_agent_must_return_json_and_assign_its_items_r4(socket, problem):
     agent = config({"Socket-1": {"materia": "G", **socket}})
     assert problems_of(agent) == {("invalid-generator", f"Socket-1.{problem}")}
     assert check_config(config({"Socket-1": {"materia": "UG", **socket}})).ok
@@ -331,7 +331,7 @@ def test_exits_do_not_count_as_edges_of_the_loop_cycle_r27():
     assert problems_of(document) == {("invalid-loop", "loops.L.sockets")}
 
 
-def test_loops_over_one_generator_need_their_own_cursors_r27():
+def test_loops_over_the_same_generator_need_separate_cursors_r27():
     sockets = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2", "satisfied"), edge("Socket-3")]},
         "Socket-2": {"materia": "P", "edges": [edge("Socket-2")]},
@@ -465,7 +465,7 @@ def test_jsonpath_that_could_run_forever_is_refused(source):
 
 
 @pytest.mark.parametrize("alias", ["vcs.detect", "project.ensureIgnored", "echo"])
-def test_utilities_of_the_reference_engine_are_shipped_r61(alias):
+def test_built_in_utilities_of_the_reference_engine_are_included_r61(alias):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"] = {"type": "utility", "utility": alias, "parse": "json"}
     assert check_config(document, "T") == Report()
@@ -479,7 +479,7 @@ def test_utilities_of_the_reference_engine_are_shipped_r61(alias):
 
 
 @pytest.mark.parametrize("alias, told", [("vcs.spawnJjWorkspace", "Git-Spawn"), ("Echo", "script"), (1, "script")])
-def test_unknown_built_in_utility_is_a_problem_r61(alias, told):
+def test_unknown_built_in_utility_is_reported_as_a_problem_r61(alias, told):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"] = {"type": "utility", "utility": alias}
     (problem,) = check_config(document).problems
@@ -491,7 +491,7 @@ ROWS = [row for model in MODELS for row in model.rows.values()]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.model}.{row.field}")
-def test_field_problem_names_the_field_and_its_values(row):
+def test_problem_with_a_field_names_the_field_and_its_allowed_values(row):
     model = next(model for model in MODELS if model.__name__.removesuffix("Fields") == row.model)
     findings = Findings()
     check_fields(findings, model, {row.field: "\0"}, "here")
@@ -500,12 +500,12 @@ def test_field_problem_names_the_field_and_its_values(row):
         assert problem.hint.startswith(("write ", "name ", "list ", "remove "))
 
 
-def test_invalid_value_with_a_lone_surrogate_is_a_problem():
+def test_invalid_value_with_a_lone_surrogate_is_reported_as_a_problem():
     document = config({"Socket-1": {"materia": "P", "assign": {"a": ["\ud800"]}}})
     assert problems_of(document) == {("invalid-socket", "Socket-1.assign.a")}
 
 
-def test_each_invalid_part_of_a_command_is_a_problem():
+def test_each_invalid_part_of_a_command_is_reported_as_a_problem():
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"]["command"] = ["x", "", 5, "a\0"]
     assert problems_of(document) == {("invalid-materia", f"materia.U.command[{place}]") for place in (1, 2, 3)}
@@ -535,7 +535,7 @@ def legacy_exit(source: str, when: str = "satisfied") -> dict:
 
 
 @pytest.mark.parametrize("first, second", [(an_exit, an_exit), (legacy_exit, legacy_exit), (legacy_exit, an_exit)])
-def test_r66_two_loops_that_derive_an_advance_on_the_same_socket_are_a_problem(first, second):
+def test_r66_problem_is_reported_if_two_loops_derive_an_advance_on_one_socket(first, second):
     document = two_loops(first("Socket-3"), second("Socket-3"), cursor="secondCursor")
     report = check_config(document)
     (problem,) = report.problems

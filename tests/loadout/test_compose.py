@@ -88,14 +88,14 @@ def test_ambiguous_name_is_refused_with_the_choices():
 
 
 @pytest.mark.parametrize("name, near", [("Plam", "P"), ("materia:Q", "P"), ("loadout:P", "T"), ("", "")])
-def test_an_unknown_name_is_one_clear_error(name, near):
+def test_unknown_part_of_a_composition_raises_one_clear_error(name, near):
     with pytest.raises(MateriaError) as caught:
         compose(config({"Socket-1": at("P")}), [name])
     assert caught.value.kind == "unknown_part"
     assert near in caught.value.hint
 
 
-def test_empty_composition_and_invalid_parts_are_errors():
+def test_empty_composition_and_invalid_parts_raise_errors():
     with pytest.raises(MateriaError, match="No loadout or materia was named"):
         compose(config({"Socket-1": at("P")}), [])
     faulty = combined(config({"X": at("P")}), config({"Y": at("Nobody")}))
@@ -246,7 +246,7 @@ def test_materia_is_copied_once_per_cursor():
     assert third.copies == {"C-2": "C", "C-3": "C"}
 
 
-def test_composed_parts_do_not_share_a_cursor():
+def test_parts_of_a_composition_do_not_share_a_cursor():
     """State is shared; a cursor left at the end by the first part would hide the rows from the second."""
     rows = config({"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X")
     seed = config({"Seed": at("U", edge("end"))})

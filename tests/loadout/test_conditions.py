@@ -58,7 +58,7 @@ def test_each_verdict_has_its_own_condition():
         (["not_satisfied", "satisfied"], []),
     ],
 )
-def test_results_that_no_condition_covers_are_listed(conditions, missing):
+def test_results_not_covered_by_any_condition_are_listed(conditions, missing):
     assert unmatched_verdicts(conditions) == missing
     assert match_every_output(conditions, text=False) == (not missing)
     assert match_every_output(conditions, text=True) == ("always" in conditions)
@@ -78,7 +78,7 @@ def test_overlapping_conditions_are_detected():
 
 
 @pytest.mark.parametrize("result", list(Result))
-def test_unknown_condition_is_an_error(result):
+def test_unknown_condition_raises_an_error(result):
     with pytest.raises(MateriaError) as caught:
         condition_spec("unsatisfied").holds(result)
     assert 'write "always", ' in caught.value.hint

@@ -60,7 +60,7 @@ def test_format_of_text_is_detected(text, document):
     assert read_text(text) == document
 
 
-def test_words_such_as_yes_and_on_stay_text_in_yaml():
+def test_words_such_as_yes_and_on_remain_text_in_yaml():
     assert read_text("{when: on, a: yes, b: off, c: 'no', d: 12:30, e: 010}", "yaml") == {
         "when": "on",
         "a": "yes",
@@ -181,11 +181,11 @@ def test_yaml_bomb_is_refused_in_bounded_memory(text, reason):
 
 
 @pytest.mark.parametrize("text, key", [(":", "None"), ("~: 1", "None"), ("1: a", "1"), ("true: a", "True")])
-def test_error_names_a_key_that_is_not_text(text, key):
+def test_yaml_error_names_a_key_that_is_not_text(text, key):
     assert f"the key {key} in" in fault(text, "yaml").what
 
 
-def test_yaml_aliases_of_a_reasonable_size_are_read():
+def test_yaml_aliases_of_a_reasonable_size_are_accepted():
     assert read_text("a: &a [1]\nb: [*a, *a]", "yaml") == {"a": [1], "b": [[1], [1]]}
 
 
@@ -206,7 +206,7 @@ _documents = st.recursive(
 
 
 @given(st.dictionaries(st.text(), _documents))
-def test_config_survives_a_round_trip_r28(tmp_path_factory, document):
+def test_config_is_unchanged_by_a_round_trip_r28(tmp_path_factory, document):
     path = tmp_path_factory.mktemp("written") / "c.json"
     write_config(path, document)
     again = read_config(path)
@@ -222,7 +222,7 @@ def test_round_trip_keeps_unknown_fields_order_and_spelling_r28(tmp_path):
     assert second.read_text(encoding="utf-8") == text
 
 
-def test_lone_surrogate_survives_a_round_trip(tmp_path):
+def test_lone_surrogate_is_unchanged_by_a_round_trip(tmp_path):
     path = tmp_path / "c.json"
     path.write_text('{"a": "\\ud800"}', encoding="utf-8")
     write_config(path, read_config(path))
@@ -340,7 +340,7 @@ def test_memory_for_paths_of_long_keys_is_limited():
     tracemalloc.stop()
 
 
-def test_comments_of_any_length_keep_positions():
+def test_comments_of_any_length_do_not_shift_error_positions():
     text = "{ // first\n" + "/* x */\n" * 20_000 + '"a": "// no comment", /* , */ "b": [1, ], }'
     assert read_text(text, "jsonc") == {"a": "// no comment", "b": [1]}
     assert fault("// x\n" * 20_000 + '{"a": nothing}', "jsonc").where == "cell:20001:7"
@@ -402,5 +402,5 @@ def test_finding_has_a_line_number(text, source, loadout, line, left):
         ('{"x": "\\"a\\": ", "a": 1, "a": 2}', ":1:26"),
     ],
 )
-def test_finding_points_at_the_second_of_two_equal_keys(text, place):
+def test_finding_about_a_duplicate_key_points_at_its_second_occurrence(text, place):
     assert fault(text, "json").where == f"cell{place}"

@@ -44,7 +44,7 @@ def test_example_has_no_findings_and_matches_the_schema(path):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_explore_finds_every_end_of_an_example(path, wb):
+def test_explore_finds_every_expected_end_of_an_example(path, wb):
     wb.load(path)
     explored = wb.explore(wb.loadouts.chosen, items=range(4))
     assert explored.complete_search

@@ -103,7 +103,7 @@ def with_mutation(given):
     return document
 
 
-def test_base_config_of_the_mutations_is_valid():
+def test_config_is_valid_before_its_mutations():
     assert schema_errors(valid_config()) == []
     assert check_config(valid_config()).strict().ok
     assert len(BROKEN) >= 40

@@ -161,7 +161,7 @@ def test_operations_copy_their_arguments():
     assert draft.document["sockets"]["Socket-4"]["assign"] == {"plan": "$.context"}
 
 
-def test_several_sockets_are_moved_or_removed_as_one_step(draft):
+def test_several_sockets_are_moved_or_removed_as_one_undo_step(draft):
     assert draft.place_sockets({"Socket-1": (0, 1), "Socket-4": (2.5, 0)}) == "moved Socket-1, Socket-4"
     assert draft.document["layout"]["sockets"]["Socket-4"] == {"x": 2.5, "y": 0}
     assert draft.place_socket("Socket-2", None) == "Socket-2 has no position"
@@ -228,7 +228,7 @@ def test_invalid_copy_or_definition_is_refused_with_advice(draft, act, why):
     assert draft.steps == ()
 
 
-def test_copied_sockets_keep_inner_edges_and_receive_unused_ids(draft):
+def test_copied_sockets_keep_edges_between_them_and_receive_unused_ids(draft):
     draft.place_sockets({"Socket-2": (1, 2), "Socket-1": (0, 0)})
     draft.add_edge("Socket-3", "end", "failed")
     before = draft.document
@@ -350,7 +350,7 @@ def test_invalid_operation_is_refused_with_advice_and_changes_nothing(draft, act
     assert draft.steps == ()
 
 
-def test_a_field_of_the_wrong_shape_is_not_overwritten():
+def test_field_of_the_wrong_type_is_not_overwritten():
     draft = design(config({"Socket-1": {"materia": "P", "edges": "none"}}, loops=None))
     with pytest.raises(MateriaError, match="not a list"):
         draft.add_edge("Socket-1", "end")
@@ -363,7 +363,7 @@ def test_a_field_of_the_wrong_shape_is_not_overwritten():
 # -- loops and exits --------------------------------------------------------------------
 
 
-def test_r27_loop_can_be_made_from_sockets():
+def test_r27_loop_can_be_created_from_selected_sockets():
     sockets = {
         "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
@@ -578,7 +578,7 @@ def do(draft: Design, operation) -> None:
 
 
 @given(plain_configs, st.lists(_operation, max_size=12))
-def test_undoing_everything_restores_the_original(document, operations):
+def test_undoing_every_step_restores_the_original_document(document, operations):
     original = text(document)
     draft = design(document)
     began = text(draft.document)
@@ -597,7 +597,7 @@ def test_undoing_everything_restores_the_original(document, operations):
 
 
 @given(plain_configs, st.lists(_operation, max_size=12), json_values)
-def test_unknown_fields_survive_unless_their_owner_is_removed(document, operations, extra):
+def test_unknown_fields_are_kept_until_their_owner_is_removed(document, operations, extra):
     loadout = document["loadouts"]["T"]
     loadout["unknown"] = extra
     for socket in loadout["sockets"].values():

@@ -113,7 +113,7 @@ _values = st.recursive(
 )
 
 
-def test_deeply_nested_text_is_reformatted():
+def test_deeply_nested_file_is_reformatted_when_it_is_saved():
     deep = json.loads("[" * 480 + "1" + "]" * 480)
     assert json.loads(rewrite_json(json.dumps({"a": deep, "b": 1}), {"a": [deep, 2], "b": 1})) == {
         "a": [deep, 2],
@@ -122,7 +122,7 @@ def test_deeply_nested_text_is_reformatted():
 
 
 @given(_values, _values, st.sampled_from([None, 1, 2, "\t"]))
-def test_any_text_can_be_edited_into_any_value(old, new, indent):
+def test_saved_text_always_parses_to_the_edited_value(old, new, indent):
     text = json.dumps(old, indent=indent)
     assert json.dumps(json.loads(rewrite_json(text, new))) == json.dumps(new)
     assert rewrite_json(text, old) == text
@@ -187,7 +187,7 @@ def test_edited_bundled_loadout_is_saved_as_a_copy_in_the_project(wb, project):
 
 
 @pytest.mark.parametrize("layer, kept", [("environment", "own.json"), ("profile", str(PROJECT_FILE))])
-def test_environment_config_is_edited_but_a_profile_is_not(project, monkeypatch, layer, kept):
+def test_config_from_the_environment_is_edited_but_a_profile_is_not(project, monkeypatch, layer, kept):
     profile = project / "profile"
     profile.mkdir()
     own = profile / "config.json" if layer == "profile" else project / "own.json"
@@ -270,7 +270,7 @@ def test_design_can_be_saved_into_the_notebook(wb, project):
     assert "the layer notebook overrides it" in wb.loadouts.save(again, project / PROJECT_FILE)
 
 
-def test_unsaved_materia_are_reported(wb, project):
+def test_save_reports_a_materia_that_no_file_defines(wb, project):
     wb.loadouts.define_materia("Mine", {"tools": "none", "prompt": "p"})
     draft = wb.design("Ask")
     draft.set_socket("Socket-1", "materia", "Mine")
@@ -355,7 +355,7 @@ def test_design_can_be_saved_as_another_file(wb, project):
         wb.loadouts.save(draft, "list.json")
 
 
-def test_a_yaml_file_is_not_changed_and_the_error_offers_a_copy(wb, project):
+def test_yaml_file_is_not_changed_and_the_error_offers_to_save_a_copy(wb, project):
     text = "# mine\n" + json.dumps(looped())
     path = config_file(project, "given.yaml", text)
     wb.load("given.yaml")
@@ -369,7 +369,7 @@ def test_a_yaml_file_is_not_changed_and_the_error_offers_a_copy(wb, project):
     assert read_config(project / "given.json")["loadouts"]["T"] == draft.document
 
 
-def test_json_with_comments_is_not_written_and_the_error_offers_a_copy(wb, project):
+def test_json_with_comments_is_not_changed_and_the_error_offers_to_save_a_copy(wb, project):
     text = "// mine\n" + json.dumps(looped())
     path = config_file(project, "given.jsonc", text)
     wb.load("given.jsonc")
@@ -432,7 +432,7 @@ def test_removed_parts_do_not_reappear_from_lower_layers_r33(wb, to):
     assert wb.loadouts.config.origin("loadout", "Plan-Build-Eval").name == ("notebook" if to else "project")
 
 
-def test_partially_overridden_loadout_is_designed_completely_r33(wb, project):
+def test_designer_shows_all_parts_of_a_partially_overridden_loadout_r33(wb, project):
     (project / PROJECT_FILE).parent.mkdir()
     (project / PROJECT_FILE).write_text('{"loadouts": {"Ask": {"description": "mine"}}}')
     wb.load()
@@ -457,7 +457,7 @@ LOW = {"tools": "none", "prompt": "low", "model": "a"}
         ([("Q", "prompt", "other"), ("Q", "prompt", "low")], {"P": {"model": "b", "label": "L"}}),
     ],
 )
-def test_layer_stores_only_differences_of_a_materia(tmp_path, project, changes, kept):
+def test_layer_stores_only_changed_fields_of_a_materia(tmp_path, project, changes, kept):
     profile = tmp_path / "profile"
     profile.mkdir(exist_ok=True)
     (profile / "config.json").write_text(json.dumps({"materia": {"P": LOW, "Q": LOW}}))
@@ -524,7 +524,7 @@ def test_edges_that_leave_a_new_loop_become_exits():
     assert made.summary == change.summary
 
 
-def test_saved_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, monkeypatch):
+def test_saved_copy_can_be_loaded_and_cast_in_another_folder(wb, tmp_path, project, monkeypatch):
     sockets = {
         "Socket-1": {"materia": "Tool", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
@@ -552,7 +552,7 @@ def test_saved_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, mon
     assert cast.now.waiting_at.socket == "Socket-2"
 
 
-def test_a_copy_does_not_replace_a_materia_that_the_file_defines_differently(wb, project):
+def test_copy_does_not_replace_a_materia_that_its_file_defines_differently(wb, project):
     config_file(project)
     wb.load("given.json")
     target = config_file(project, "other.json", json.dumps({"materia": {"P": {"prompt": "another"}}}))
@@ -564,7 +564,7 @@ def test_a_copy_does_not_replace_a_materia_that_the_file_defines_differently(wb,
     assert read_config(target)["materia"]["P"] == looped()["materia"]["P"]
 
 
-def test_an_added_loadout_keeps_the_rest_of_the_file(tmp_path):
+def test_adding_a_loadout_preserves_the_other_content_of_the_file(tmp_path):
     path = tmp_path / "new" / "config.json"
     loadout = {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "P"}}}
     add_loadout(path, "A", loadout, {})

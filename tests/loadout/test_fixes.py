@@ -71,7 +71,7 @@ def test_bad_example_has_the_hint_and_good_example_is_clean(code, tmp_path):
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_documented_fixes_exist(code):
+def test_every_documented_fix_exists(code):
     blocks, body = EXAMPLES[code]
     document = config_of_example(blocks["bad"])
     name = next(iter(document["loadouts"]))
@@ -91,7 +91,7 @@ def test_documented_fixes_exist(code):
     assert design.report == before
 
 
-def test_fixing_a_finding_without_a_fix_is_an_error():
+def test_fixing_a_finding_that_has_no_fix_raises_an_error():
     document = config({"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P"}})
     design = Design("T", document["loadouts"]["T"], document)
     (hint,) = [finding for finding in design.report.hints if finding.code == "unreachable-socket"]
@@ -100,7 +100,7 @@ def test_fixing_a_finding_without_a_fix_is_an_error():
         design.fix(hint)
 
 
-def test_outdated_finding_has_no_fix():
+def test_outdated_finding_cannot_be_fixed():
     document = config({"Socket-1": {"materia": "P"}})
     design = Design("T", {"sockets": document["loadouts"]["T"]["sockets"]}, document)
     [finding] = design.report.hints
@@ -171,7 +171,7 @@ def test_fix_makes_the_change_named_by_its_hint(code):
     assert holds(design.document)
 
 
-def test_named_socket_is_renumbered_and_keeps_its_name_as_label():
+def test_renumbered_socket_keeps_its_former_name_as_label():
     document = config({"Judge": {"materia": "P", "edges": [edge("Judge")]}})
     design = Design("T", document["loadouts"]["T"], document)
     [hint] = [finding for finding in design.report.hints if finding.code == "socket-id"]
@@ -263,7 +263,7 @@ def test_fixes_of_a_yaml_file_are_saved_as_json(shell, project):
     assert (project / "two.yaml").read_text() == text_of
 
 
-def test_fix_all_leaves_no_safe_fix():
+def test_fix_all_applies_every_safe_fix():
     blocks, _ = EXAMPLES["empty-list-ends"]
     document = config_of_example(blocks["bad"])
     document["loadouts"]["T"]["sockets"]["Socket-2"].pop("parse")

@@ -39,7 +39,7 @@ def field(model, raw, name):
         (Consumes, "from", "reference"),
     ],
 )
-def test_form_input_kind_is_determined_by_the_field_type(model, name, input_):
+def test_field_type_determines_the_kind_of_form_input(model, name, input_):
     assert field(model, {}, name).input == input_
 
 
@@ -51,7 +51,7 @@ def test_form_shows_important_fields_first_and_other_fields_only_if_set():
     assert "sockets" not in [field.name for field in form_of(Loadout, {"sockets": {}})], "parts of their own"
 
 
-def test_choice_in_a_form_can_be_empty_and_shows_unknown_values():
+def test_choice_in_a_form_can_be_empty_and_displays_unknown_values():
     parse = field(SocketFields, {"parse": "yaml"}, "parse")
     assert [value for value, _ in parse.options] == ["", "json", "text", "yaml"]
     assert "" not in [value for value, _ in field(EdgeFields, {"when": "always"}, "when").options]
@@ -105,7 +105,7 @@ def test_empty_form_field_is_removed(name):
     assert read_field(EdgeFields, name, "  ") is None
 
 
-def test_cast_context_form_accepts_a_word_or_an_object():
+def test_form_for_cast_context_accepts_a_word_or_an_object():
     def context(raw):
         return next(field for field in form_of(Loadout, raw) if field.name == "castContext")
 

@@ -23,7 +23,7 @@ def edges(document: dict) -> dict[str, list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("source", [*LANGGRAPH.values(), *MERMAID.values()], ids=[*LANGGRAPH, *MERMAID])
-def test_each_example_loads_and_completes(source, tmp_path):
+def test_each_imported_example_loads_and_its_cast_completes(source, tmp_path):
     with closing(Workbench(tmp_path)) as wb:
         shown = wb.loadouts.import_graph(source)
         assert shown.report.problems == ()
@@ -31,11 +31,11 @@ def test_each_example_loads_and_completes(source, tmp_path):
 
 
 class TestLangGraphImport:
-    def test_yes_or_no_branch_becomes_guarded_edges(self):
+    def test_yes_or_no_branch_is_imported_as_guarded_edges(self):
         ways = edges(import_graph(LANGGRAPH["answers from documents"]).document)
         assert ways["grade"] == [("satisfied", "generate"), ("not_satisfied", "rewrite")]
 
-    def test_more_than_two_branches_become_questions(self):
+    def test_branch_with_more_than_two_targets_is_imported_as_questions(self):
         imported = import_graph(LANGGRAPH["a supervisor"])
         ways = edges(imported.document)
         assert ways["boss"] == [("always", "Is-it-research")]
@@ -56,11 +56,11 @@ class TestLangGraphImport:
         ],
         ids=["of two agents", "that leads on"],
     )
-    def test_shared_tool_node_stays_a_socket(self, ways):
+    def test_tool_node_shared_by_several_agents_becomes_a_socket(self, ways):
         imported = import_graph(langgraph("__start__ -> a", *ways))
         assert "tools" in edges(imported.document)
 
-    def test_parallel_branches_become_a_sequence(self):
+    def test_parallel_branches_are_imported_as_a_sequence(self):
         imported = import_graph(LANGGRAPH["branches that join"])
         assert edges(imported.document) == {
             "split": [("always", "a")], "a": [("always", "b")], "b": [("always", "join")], "join": [("always", "end")],
@@ -105,7 +105,7 @@ class TestMermaidImport:
             "flowchart TD\n A ??? B",
         ],
     )
-    def test_unreadable_chart_is_one_error(self, text):
+    def test_unreadable_chart_raises_one_error(self, text):
         with pytest.raises(MateriaError) as caught:
             import_graph(text)
         assert caught.value.kind == "bad_graph"
@@ -152,7 +152,7 @@ def test_files_with_a_byte_order_mark_crlf_or_an_upper_case_suffix_are_read(name
 
 
 @pytest.mark.parametrize("name", WRONG_FILES)
-def test_file_that_does_not_contain_exactly_one_graph_is_an_error(name, tmp_path):
+def test_file_without_exactly_one_graph_raises_an_error(name, tmp_path):
     content, message = WRONG_FILES[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(MateriaError) as caught:
@@ -162,7 +162,7 @@ def test_file_that_does_not_contain_exactly_one_graph_is_an_error(name, tmp_path
     assert name in str(caught.value)
 
 
-def test_a_directory_is_not_a_graph(tmp_path):
+def test_directory_is_refused_as_a_graph_file(tmp_path):
     with pytest.raises(MateriaError, match="is a directory"):
         import_graph(tmp_path)
 

@@ -245,7 +245,7 @@ def test_guarded_edge_with_an_uncovered_result_gets_a_hint_r3(when, other):
     assert hints(config(sockets)) == set()
 
 
-def test_loop_with_two_lists_and_no_cursor_gets_hints():
+def test_loop_with_two_lists_but_no_cursor_gets_hints():
     loop = {"sockets": ["Socket-2", "Socket-3"], "iterator": {"items": "state.rows"}}
     document = looped(loop, Socket_3={"edges": [edge("Socket-2")], "advance": {"when": "satisfied"}})
     found = hints(document)
@@ -360,7 +360,7 @@ def with_reader(prompt, assign=None, **sockets):
     return made
 
 
-def test_variables_unwritten_on_some_route_get_a_hint():
+def test_variable_that_is_unset_on_some_route_gets_a_hint():
     found = check_config(with_reader("Read {{state.plan.text}}."))
     (hint,) = [finding for finding in found.hints if finding.code == "never-written"]
     assert (hint.source, "Socket-1 → Socket-3" in hint.message, "Socket-2" in hint.hint) == (
@@ -399,7 +399,7 @@ def test_variables_written_for_the_next_visit_get_no_hint():
     assert not sources_of("never-written", made)
 
 
-def test_parallel_results_count_as_written_only_in_a_loadout_with_lanes():
+def test_variable_for_lane_results_counts_as_written_only_in_a_loadout_with_lanes():
     made = streams_config()
     assert "state.parallelResults" in made["materia"]["Tell"]["prompt"]
     assert not sources_of("never-written", made)

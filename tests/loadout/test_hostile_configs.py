@@ -50,7 +50,7 @@ def test_verbs_do_not_crash_on_configs_of_any_shape(shell, bench, verb, given):
 
 
 @pytest.mark.parametrize("name", ["a\0b", "~no-such-person/x", "a" * 5000, "\ud800"])
-def test_invalid_file_name_is_one_clear_error(bench, name):
+def test_invalid_file_name_raises_one_clear_error(bench, name):
     for use in (
         bench.open,
         bench.resume,
@@ -64,7 +64,7 @@ def test_invalid_file_name_is_one_clear_error(bench, name):
 
 
 @pytest.mark.parametrize("name", ["a\0b", "~no-such-person/x"])
-def test_invalid_project_folder_is_one_clear_error(name):
+def test_invalid_project_folder_raises_one_clear_error(name):
     with pytest.raises(MateriaError) as caught:
         Workbench(name)
     assert caught.value.hint

@@ -42,7 +42,7 @@ def env(profile):
     return {"MATERIA_PROFILE_DIR": str(profile)}
 
 
-def test_the_bundled_config_has_no_problems_and_no_hints():
+def test_bundled_config_has_no_problems_and_no_hints():
     report = check_config(read_config(BUNDLED))
     assert str(report) == "no problems, no hints"
 
@@ -147,7 +147,7 @@ def test_owner_of_a_materia_is_the_directory_of_its_file_r24(tmp_path, project, 
 
 @pytest.mark.parametrize("text", ["{", '{"loadouts": []}', "[]", '{"budget": 5}', '{"a": 1, "a": 2}'])
 @pytest.mark.parametrize("where", ["profile", "project"])
-def test_broken_layer_is_reported_and_the_other_layers_are_read(project, profile, env, text, where):
+def test_broken_layer_is_reported_and_the_other_layers_are_still_loaded(project, profile, env, text, where):
     path = profile / "config.json" if where == "profile" else project / ".pi/pi-materia.json"
     write(path, text)
     config = load_layers({"loadouts": {"Mine": loadout("Hello")}}, project=project, env=env)
@@ -159,7 +159,7 @@ def test_broken_layer_is_reported_and_the_other_layers_are_read(project, profile
     assert config.graph().name == "Mine"
 
 
-def test_unreadable_named_config_is_an_error(tmp_path, project, env):
+def test_missing_config_given_by_path_raises_an_error(tmp_path, project, env):
     write(tmp_path / "mine.json", "{}")
     with pytest.raises(MateriaError, match="does not exist") as caught:
         load_layers(tmp_path / "mien.json", project=project, env=env)
@@ -199,12 +199,12 @@ def test_loading_does_not_change_a_document(project, env):
     assert json.dumps(given) == before
 
 
-def test_document_without_lower_layers_stays_unchanged(project, env):
+def test_document_without_lower_layers_is_not_changed(project, env):
     given = {"activeLoadout": "A", "loadouts": {"A": loadout()}, "materia": {"P": AGENT}, "x": None}
     assert load_layers(given, project=project, env=env, bundled=False).document == given
 
 
-def test_the_environment_is_read_at_each_load(project, profile, monkeypatch):
+def test_environment_variables_are_read_at_each_load(project, profile, monkeypatch):
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(profile))
     assert "Mine" not in load_layers(project=project).loadout_names
     write(profile / "config.jsonc", '{"loadouts": {"Mine": {}}} // mine')
@@ -262,7 +262,7 @@ def test_settings_show_their_layer_and_overridden_values(project, profile, env):
     assert placed_definitions(config.document, "Nowhere") == {}
 
 
-def test_origin_of_an_unknown_name_is_an_error_with_a_suggestion(project, env):
+def test_origin_of_an_unknown_name_raises_an_error_with_a_suggestion(project, env):
     with pytest.raises(MateriaError) as caught:
         load_layers(project=project, env=env).origin("loadout", "Hello-Utilty")
     assert "'Hello-Utility'" in caught.value.hint
@@ -281,7 +281,7 @@ def test_building_a_loadout_imports_no_slow_library():
     subprocess.run([sys.executable, "-c", program, str(BUNDLED)], check=True)
 
 
-def test_missing_home_directory_means_no_profile(project, monkeypatch):
+def test_profile_is_omitted_if_there_is_no_home_directory(project, monkeypatch):
     for name in ("HOME", "XDG_CONFIG_HOME", "MATERIA_PROFILE_DIR", "PI_MATERIA_PROFILE_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda _: {}["nobody"])

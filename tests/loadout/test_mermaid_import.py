@@ -92,7 +92,7 @@ def test_other_diagrams_are_refused(text):
 
 
 @pytest.mark.parametrize("text", ["", "graph TD a --> b", "hello", "graphs\na", "digraph { a }", "flowchart XX\na"])
-def test_a_text_without_the_header_is_refused(text):
+def test_mermaid_chart_without_a_header_is_refused(text):
     with pytest.raises(MateriaError, match="not a Mermaid flowchart"):
         parse_mermaid(text)
 
@@ -112,7 +112,7 @@ ENCODED = str.maketrans({sign: f"#{ord(sign)};" for sign in '#;<>&`*"[]|'})
 
 
 @given(st.data())
-def test_graph_does_not_depend_on_mermaid_syntax_variants(data):
+def test_equivalent_mermaid_charts_yield_the_same_graph(data):
     """Random graphs, each written with random arrows, shapes, label forms and separators."""
     choose = lambda *options: data.draw(st.sampled_from(options))  # noqa: E731
     ids = data.draw(st.lists(st.from_regex(r"[A-Za-z_][\w]{0,5}", fullmatch=True), min_size=1, max_size=6, unique=True))
@@ -154,7 +154,7 @@ def test_graph_does_not_depend_on_mermaid_syntax_variants(data):
     assert shown(parse_mermaid(text)) == (labels, expected)
 
 
-def test_each_loadout_survives_a_mermaid_round_trip(tmp_path):
+def test_each_loadout_is_unchanged_by_a_mermaid_round_trip(tmp_path):
     with closing(Workbench(tmp_path)) as wb:
         for name in wb.loadouts:
             graph = wb.loadouts.show(name).picture.graph

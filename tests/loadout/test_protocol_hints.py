@@ -119,7 +119,7 @@ def test_agent_receives_assignment_fields_in_snake_case_and_camel_case(spelling)
     assert told["write_permissions"]["writable_sections"] == ["stack"]
 
 
-def test_agent_that_drafts_its_envelope_gets_a_hint():
+def test_envelope_agent_without_a_finalize_setting_gets_a_hint():
     document = single_socket(parse="json", handoff="envelope")
     assert [hint.source for hint in check_config(document).hints if hint.code == "not-finalized"] == [
         "Socket-1.finalize"

@@ -35,7 +35,7 @@ def with_materia(**definition):
         (with_materia(prompt="p", tools=["read"]), "materia.M.tools"),
     ],
 )
-def test_parts_that_the_reference_engine_refuses_are_problems(document, source):
+def test_features_refused_by_the_reference_engine_are_reported_as_problems(document, source):
     assert findings(document) == {("problem", source)}
 
 
@@ -94,7 +94,7 @@ def test_reference_engine_needs_copies_of_bundled_materia(wb):
     assert wb.check("Complete", engine="pi-materia").problems == ()
 
 
-def test_bundled_loadouts_are_refused_only_for_scripts_of_git_worktrees():
+def test_only_bundled_loadouts_with_git_worktree_scripts_are_refused():
     document = json.loads(BUNDLED.read_text())
     for name in document["loadouts"]:
         problems = reference_report(document, name, [document]).problems

@@ -41,7 +41,7 @@ def without_marks(graph):
     return replace(graph, sockets=sockets, loops=loops, derived=())
 
 
-def test_parse_is_set_on_the_socket_of_agents_and_the_materia_of_utilities_r4():
+def test_parse_is_read_from_the_socket_of_an_agent_and_the_materia_of_a_utility_r4():
     document = config(
         {
             "Socket-1": {"materia": "P", "parse": "json", "assign": {"a": "$"}},
@@ -282,7 +282,7 @@ def test_a_valid_config_builds_and_is_not_changed(document):
     json.dumps([[fact.source, fact.text] for fact in graph.derived])
 
 
-def test_thousand_sockets_are_built_quickly():
+def test_loadout_of_a_thousand_sockets_is_built_quickly():
     sockets = {f"Socket-{n}": {"materia": "P", "edges": [edge(f"Socket-{n + 1}")]} for n in range(2, 1000)}
     sockets["Socket-1"] = {"materia": "G", "edges": [edge("Socket-2")]}
     sockets["Socket-1000"] = {"materia": "P", "edges": [edge("Socket-2")]}
@@ -313,7 +313,7 @@ def test_frozen_config_is_checked_once_and_mutable_config_each_time(monkeypatch)
     assert checked == ["T"] * 4
 
 
-def test_price_of_cached_tokens_is_separate():
+def test_price_of_cached_tokens_is_set_separately():
     plain, cached = Price(3.0, 15.0), Price(3.0, 15.0, 0.5)
     million = 1_000_000
     assert plain.of(million, million) == 18.0

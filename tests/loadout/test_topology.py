@@ -21,7 +21,7 @@ def reachable_in_steps(targets, start):
 
 
 @given(GRAPHS)
-def test_components_and_cycles_contain_the_nodes_that_reach_each_other(targets):
+def test_strongly_connected_nodes_form_components_and_cycles(targets):
     reached = {node: reachable_in_steps(targets, node) for node in targets}
     components = strong_components(targets)
     assert sorted(node for component in components for node in component) == sorted(targets)

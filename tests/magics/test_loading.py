@@ -11,7 +11,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.magics.cast_display import record_text
 
 
-def test_loadout_with_problems_is_loaded_but_not_chosen(shell):
+def test_loadout_with_problems_is_loaded_but_not_selected(shell):
     line(shell, "load hello.json")
     shown = cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
     assert "Bad was defined but cannot be cast, so it was not chosen; Hello stays chosen" in text(shown)
@@ -22,7 +22,7 @@ def test_loadout_with_problems_is_loaded_but_not_chosen(shell):
     assert shell.user_ns["wb"].loadouts.chosen == "Bad", "mended, it is chosen"
 
 
-def test_loadout_broken_by_a_cell_is_not_cast(shell):
+def test_loadout_that_a_cell_broke_is_not_cast(shell):
     cell(shell, "define loadout Mine", "entry: S\nsockets: {S: {materia: Build}}")
     cell(shell, "define loadout Mine", "entry: X\nsockets: {}")
     assert line(shell, "cast hi").graph.name != "Mine"
@@ -71,13 +71,13 @@ def test_changed_file_is_loaded_again(shell, project):
         ("edit", "items, set"),
     ],
 )
-def test_similar_verb_is_suggested(shell, typed, expected):
+def test_error_for_an_unknown_verb_suggests_a_similar_verb(shell, typed, expected):
     with pytest.raises(MateriaError) as caught:
         line(shell, typed)
     assert expected in caught.value.hint
 
 
-def test_name_differing_by_a_number_is_not_suggested(shell):
+def test_name_that_differs_only_by_a_number_is_not_suggested(shell):
     line(shell, "use Plan-Build-Eval")
     line(shell, "cast x")
     with pytest.raises(MateriaError) as caught:

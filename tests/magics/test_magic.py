@@ -24,7 +24,7 @@ def test_verbs_load_cast_run_and_show_the_state(shell, project, capsys):
     assert capsys.readouterr().out == "", "values are returned, not printed"
 
 
-def test_the_graph_is_drawn_in_several_forms(shell):
+def test_show_verb_draws_the_graph_in_several_formats(shell):
     line(shell, "load hello.json")
     assert "<svg" in line(shell, "grid")._repr_mimebundle_()["image/svg+xml"]
     assert "flowchart" in text(line(shell, "grid --to mermaid"))
@@ -108,7 +108,7 @@ def test_mistyped_verb_raises_one_short_error(shell):
         ("agent Nobody person", "No materia or socket is called 'Nobody'"),
     ],
 )
-def test_bad_input_is_explained_with_a_hint(shell, given, expected):
+def test_invalid_input_is_explained_with_a_hint(shell, given, expected):
     line(shell, "load hello.json")
     line(shell, "cast x")
     line(shell, "run")
@@ -149,7 +149,7 @@ def test_only_words_that_name_a_variable_are_expanded(shell):
     assert cell(shell, "cast", "two\nlines\n").now.request == "two\nlines"
 
 
-def test_person_answers_in_the_next_cell(shell):
+def test_person_can_answer_in_the_next_cell(shell):
     cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast the plan")
     shown = text(line(shell, "run"))
@@ -196,7 +196,7 @@ def test_agents_are_defined_in_cells(shell):
         cell(shell, "agent Judge", "x = 1\nreturn (")
 
 
-def test_failing_agent_is_named(shell):
+def test_error_of_a_failing_agent_names_the_agent(shell):
     cell(shell, "define loadout Ask", ASK)
     cell(shell, "agent Judge", "return 1 / 0")
     line(shell, "cast x")
@@ -222,7 +222,7 @@ def test_run_can_raise_when_the_cast_fails_or_waits(shell):
     assert "complete" in text(line(shell, "run --raise"))
 
 
-def test_command_agent_answers(shell):
+def test_command_agent_answers_in_a_cast(shell):
     cell(shell, "define loadout Ask", ASK)
     line(shell, "agent * command cat")
     cast = line(shell, "cast x")
@@ -234,7 +234,7 @@ def test_command_agent_answers(shell):
 @pytest.mark.parametrize(
     "how", ["openai:tiny --base-url {}", "--base-url {} openai:tiny", "model openai:tiny --base-url {}"]
 )
-def test_model_agent_answers(shell, how, monkeypatch):
+def test_model_agent_answers_in_a_cast(shell, how, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     cell(shell, "define loadout Ask", ASK)
     with serving(says('{"satisfied": true, "context": "c"}'), says("told")) as server:
@@ -397,7 +397,7 @@ def test_abort_retry_budget_and_resume_verbs_change_the_cast(shell, project):
     assert "<html" in (cast.run_dir / "cast.html").read_text()
 
 
-def test_verb_group_without_a_verb_lists_its_verbs(shell):
+def test_incomplete_verb_lists_the_possible_next_words(shell):
     assert "%materia edit undo" in text(line(shell, "help edit"))
     with pytest.raises(MateriaError, match="items, set, prompt"):
         line(shell, "edit")
@@ -518,7 +518,7 @@ def test_edit_verbs_change_a_cast_between_steps(shell):
         cell(shell, "edit items", "{}")
 
 
-def test_agent_for_an_unknown_name_is_an_error(shell):
+def test_agent_for_an_unknown_name_raises_an_error(shell):
     assert "answered by" in text(line(shell, "agent"))
     with pytest.raises(MateriaError, match="No materia or socket is called 'openai:tiny'"):
         line(shell, "agent openai:tiny")
@@ -543,6 +543,6 @@ def test_every_verb_argument_is_documented():
     assert [(name, one.name) for name, verb in VERBS.items() for one in verb.arguments if not one.help] == []
 
 
-def test_unknown_name_in_the_registry_is_a_clear_error():
+def test_unknown_name_in_the_registry_raises_a_clear_error():
     with pytest.raises(KeyError, match="nothing of the kind"):
         lookup("nothing of the kind")

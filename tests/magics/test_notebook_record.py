@@ -54,7 +54,7 @@ def test_later_run_updates_the_stored_output_of_a_cast(executed):
     assert "%materia open 20" in record
 
 
-def test_unfinished_cast_explains_how_to_continue(executed):
+def test_stored_output_of_an_unfinished_cast_explains_how_to_continue(executed):
     record = texts(executed["not ended"])[1]
     assert "ready after 0 steps" in record
     assert "%materia resume 20" in record
@@ -64,7 +64,7 @@ def test_run_without_a_live_page_stores_no_progress_bar(executed):
     assert [output["output_type"] for output in executed["run"].outputs] == ["stream", "execute_result"]
 
 
-def test_cast_shown_twice_has_equal_stored_outputs(executed):
+def test_cast_displayed_twice_has_equal_stored_outputs(executed):
     assert texts(executed["cast"])[1] == texts(executed["shown"])[1]
     assert "after 1 step" in texts(executed["cast"])[1]
 
@@ -98,7 +98,7 @@ def test_png_uses_a_palette_if_pillow_is_installed(cast, monkeypatch):
     assert max(most for _, most in difference.getextrema()) < 64
 
 
-def test_equal_picture_is_not_rendered_again(cast):
+def test_unchanged_picture_is_not_rendered_again(cast):
     pytest.importorskip("resvg_py")
     blocks._cached_png.cache_clear()
     svg = record_picture(cast)

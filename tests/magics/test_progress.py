@@ -75,7 +75,7 @@ def test_terminal_shows_the_position_of_a_cast(drawn, capsys, cast):
     assert "Socket-1, step 0" in capsys.readouterr().err
 
 
-def test_no_progress_is_drawn_without_a_terminal(monkeypatch, capsys):
+def test_progress_is_not_drawn_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(cast_display, "SHOW_AFTER_S", 0)
     with counting("casts") as report:
         report(3, 1000)

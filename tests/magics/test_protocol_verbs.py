@@ -44,7 +44,7 @@ def ran(shell):
     return shell.user_ns["wb"].current
 
 
-def test_handoff_shows_the_contract(shell):
+def test_handoff_verb_shows_the_contract(shell):
     ran(shell)
     shown = text(line(shell, "handoff"))
     assert "status  COMPLETE" in shown
@@ -102,7 +102,7 @@ def test_approval_request_is_shown_completely(shell):
     assert "approve or deny the command" in status[at + len(expected)]
 
 
-def test_approve_shows_the_approved_command(shell):
+def test_approve_verb_shows_the_approved_command(shell):
     cast = held_for_consent(shell)
     shown = text(line(shell, "approve"))
     assert cast.now.held is None
@@ -110,7 +110,7 @@ def test_approve_shows_the_approved_command(shell):
     assert "approved" not in text(line(shell, "status"))
 
 
-def test_approve_without_a_request_is_an_error(shell):
+def test_approve_verb_without_a_pending_request_raises_an_error(shell):
     ran(shell)
     with pytest.raises(MateriaError, match="Nothing waits for approval"):
         line(shell, "approve")

@@ -68,12 +68,12 @@ def test_edited_prompt_or_output_in_a_cell_may_be_any_text(asked, prose):
 
 @pytest.mark.parametrize("verb", ["loadout X", "items", "utility X", "agent Teller"])
 @EACH
-def test_invalid_cell_gives_a_materia_error(asked, verb, prose):
+def test_invalid_cell_raises_a_materia_error(asked, verb, prose):
     with contextlib.suppress(MateriaError):
         run(asked, f"%%materia {verb}\n{prose}")
 
 
-def test_a_semicolon_hides_the_value_of_a_line_only(asked):
+def test_semicolon_hides_the_value_of_a_line_magic_only(asked):
     assert run(asked, "%materia status;") is None
     assert run(asked, "%materia status") is not None
 
@@ -84,7 +84,7 @@ def test_request_may_end_with_a_question_mark(asked, request_):
     assert run(asked, f"if True:\n    made = %materia cast {request_}\nmade").now.request == request_
 
 
-def test_question_mark_still_asks_for_help(asked, capsys):
+def test_question_mark_after_a_verb_still_shows_help(asked, capsys):
     run(asked, "%materia?")
     assert "load a loadout" in capsys.readouterr().out
     assert "Start a cast" in text(run(asked, "%materia cast?"))

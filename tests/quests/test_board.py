@@ -95,7 +95,7 @@ def test_quest_numbers_are_not_reused(board):
         (lambda b: b.requeue(""), "unknown_quest"),
     ],
 )
-def test_invalid_quest_action_is_one_clear_error(board, act, kind):
+def test_invalid_quest_action_raises_one_clear_error(board, act, kind):
     add(board, "a")
     before = board.path.read_bytes()
     with pytest.raises(MateriaError) as caught:
@@ -282,7 +282,7 @@ def test_quest_can_be_requeued(wb, board):
     assert wb.open(first).status == "failed"
 
 
-def test_a_cast_that_cannot_be_started_leaves_the_quest_pending(wb, board):
+def test_quest_stays_pending_if_its_cast_cannot_be_started(wb, board):
     board.add("a", loadout="Hello-Utility")
     kept = json.loads(board.path.read_text())
     kept["quests"][0]["loadoutOverride"] = "Gone"
@@ -352,7 +352,7 @@ bench.quests.run()
 """
 
 
-def test_run_of_a_killed_kernel_is_recovered(wb, board, project):
+def test_quest_run_of_a_killed_kernel_is_recovered(wb, board, project):
     add(board, "a", "b")
     other = process(RUN, project=project)
     assert other.stdout.readline() == "critique\n"

@@ -144,7 +144,7 @@ def test_second_click_does_not_run_the_next_quest(panel, press, after_ms):
 
 
 @pytest.mark.parametrize("after_ms", DOUBLE_CLICKS)
-def test_a_click_on_buttons_that_have_just_changed_does_nothing(panel, press, after_ms):
+def test_click_on_buttons_that_have_just_changed_has_no_effect(panel, press, after_ms):
     panel.quest.value = "Q-2"
     press(panel.remove_button, after_ms)
     panel.board.move("Q-3", "top")
@@ -154,7 +154,7 @@ def test_a_click_on_buttons_that_have_just_changed_does_nothing(panel, press, af
     assert statuses(panel) == ["pending"] * 3
 
 
-def test_an_error_of_the_first_click_stays_when_the_second_is_ignored(panel, press):
+def test_error_of_the_first_click_is_kept_when_the_second_click_is_ignored(panel, press):
     press(panel.up_button)
     panel.board.path.write_text("{")
     press(panel.down_button)
@@ -209,7 +209,7 @@ def test_quest_panel_adds_quests(panel, press):
     assert "four" in shown_html(panel)
 
 
-def test_quest_panel_follows_a_background_run(panel, wb, press):
+def test_quest_panel_is_updated_during_a_background_run(panel, wb, press):
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -310,7 +310,7 @@ def test_hostile_text_is_escaped(panel, wb, press):
     assert "<img" not in shown_html(panel)
 
 
-def test_closed_quest_panel_leaves_no_widgets_or_listeners(wb):
+def test_closing_a_quest_panel_removes_its_widgets_and_listeners(wb):
     wb.quests.add("one")
     before = set(live)
     made = QuestPanel(wb.quests)

@@ -73,7 +73,7 @@ def python_to_use() -> str:
 
 
 @pytest.mark.timeout(400)
-def test_a_fresh_environment_runs_the_quickstart(tmp_path):
+def test_quickstart_runs_in_a_new_environment(tmp_path):
     fresh = Environment(tmp_path)
     install = ["python", "-m", "pip", "install", "-q", "-r", "binder/requirements.txt"]
     done = fresh.attempt(*install)

@@ -138,7 +138,7 @@ def test_writing_fixes_stale_documentation(copy_of_docs):
     assert "| `entry` |" in page.read_text()
 
 
-def test_model_without_documentation_is_an_error():
+def test_undocumented_model_raises_an_error():
     rows = make_docs.config_fields()
     with pytest.raises(SystemExit, match="no place for"):
         make_docs.with_tables("<!-- generated: Config -->\n<!-- end -->\n", rows)
@@ -171,7 +171,7 @@ def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     logger.setLevel(level)
 
 
-def test_every_example_of_a_cast_shows_how_it_ends():
+def test_every_cast_example_shows_how_the_cast_ends():
     """A cast that failed silently would make an example misleading."""
     silent = []
     for one in blocks("python"):
@@ -251,7 +251,7 @@ def test_data_blocks_are_valid(one):
         assert not found.hints, str(found)
 
 
-def test_smallest_loadout_is_equal_in_yaml_and_json():
+def test_smallest_loadout_is_the_same_in_yaml_and_json():
     page = Path("docs/loadout-format.md")
     assert read_text(blocks("yaml", page=page)[0].text, "yaml") == json.loads(blocks("json", page=page)[0].text)
 
@@ -322,14 +322,14 @@ def test_every_page_is_at_most_two_clicks_from_the_index():
     assert set(PAGES) - reached <= {Path("README.md")}
 
 
-def test_thirty_questions_have_a_runnable_answer_or_a_link():
+def test_thirty_common_questions_have_a_runnable_answer_or_a_link():
     answers = re.findall(r"^## .+\?\n((?:(?!## ).*\n?)+)", text_of(Path("docs/how-do-i.md")), re.MULTILINE)
     assert len(answers) == 30
     assert all("```" in answer or LINK.search(answer) for answer in answers)
     assert "(how-do-i.md)" in text_of(Path("docs/index.md"))
 
 
-def test_cited_rules_exist():
+def test_rules_cited_in_the_docs_exist():
     cited = set()
     for path in [*ROOT.glob("materia_nb/**/*.py"), *(ROOT / page for page in PAGES)]:
         cited |= set(re.findall(r"\bR(\d{1,2})\b", path.read_text(encoding="utf-8")))
@@ -347,7 +347,7 @@ def test_documented_verbs_exist_and_every_verb_is_documented():
     assert {name.replace(" ", "-") for name in VERBS} <= anchors(make_docs.MAGICS)
 
 
-def test_documented_members_exist(project):
+def test_documented_methods_and_attributes_exist(project):
     wb = Workbench(project)
     holders = {"wb": wb, "cast": wb.cast("hi", loadout="Hello-Utility")}
     named = {(page, *member) for page in PAGES for member in MEMBER.findall(text_of(page))}

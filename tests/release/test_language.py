@@ -19,7 +19,7 @@ def check(tmp_path, monkeypatch):
     return module
 
 
-def test_vague_names_are_counted_in_every_binding(check, tmp_path):
+def test_vague_names_are_counted_in_every_kind_of_binding(check, tmp_path):
     path = tmp_path / "module.py"
     path.write_text("found = 1\nedge = 2\ndef run(what, graph):\n    for one in graph:\n        print(one, told)\n")
     names = [name.text for name in check.python_names(path)]

@@ -119,7 +119,7 @@ def test_owner_and_addresses_of_the_project_come_from_one_table():
     assert found == []
 
 
-def test_table_of_addresses_is_applied_everywhere(copy):
+def test_addresses_come_from_the_table_in_every_file(copy):
     before = list(release_check.missing(copy))
     assert len([one for one in before if "is a placeholder" in one]) == len(release_check.home(copy)) - 1
     project = copy / "pyproject.toml"
@@ -165,7 +165,7 @@ def test_every_supported_python_is_tested():
     assert all(f"{one}.0" in SpecifierSet(PROJECT["requires-python"]) for one in PYTHONS)
 
 
-def test_commands_of_the_workflows_exist():
+def test_commands_used_by_the_workflows_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     commands = [step["run"] for name in ("ci.yml", "release.yml") for step in steps(name) if "run" in step]
     made = {match for command in commands for match in re.findall(r"make ([a-z-]+)", command)}

@@ -28,7 +28,7 @@ def test_extra_includes_the_requirements_of_extras_that_it_names():
     assert bootstrap.with_implied(["e"], PROJECT) == {"e"}
 
 
-def test_unknown_extra_is_an_error():
+def test_unknown_extra_raises_an_error():
     with pytest.raises(SystemExit, match="no such extra: x, y"):
         bootstrap.with_implied(["y", "a", "x"], PROJECT)
 

@@ -98,7 +98,7 @@ def test_site_has_every_page_and_notebook(site):
     assert 'content="0; url=README.html"' in (site / "index.html").read_text()
 
 
-def test_contents_are_grouped_by_task_and_list_every_guide(site):
+def test_table_of_contents_is_grouped_by_task_and_lists_every_guide(site):
     front = (site / "README.html").read_text()
     captions = re.split(r'<span class="caption-text">(\w+)</span>', front)[1:]
     contents = dict(zip(captions[::2], captions[1::2], strict=True))
@@ -207,7 +207,7 @@ def test_site_loads_nothing_from_other_hosts(site):
     assert {name: far for name, all_ in loads.items() if (far := [one for one in all_ if is_elsewhere(one)])} == {}
 
 
-def test_no_script_names_another_host(site):
+def test_site_scripts_name_no_other_host(site):
     """The pages do not show which files a script loads; a script without addresses loads nothing from other hosts."""
     named = {}
     for path in site.rglob("*.js"):

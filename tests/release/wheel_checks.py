@@ -102,7 +102,7 @@ def assert_lesson_works(stranger: Stranger, name: str) -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("version", [f"3.{minor}" for minor in range(11, 15)])
-def test_the_wheel_alone_runs_a_cast_and_copies_its_lessons(wheel, tmp_path, version):
+def test_wheel_without_extras_runs_a_cast_and_copies_its_lessons(wheel, tmp_path, version):
     python = pythons().get(version)
     if python is None:
         pytest.skip(f"Python {version} is not installed")
@@ -126,7 +126,7 @@ def test_the_wheel_alone_runs_a_cast_and_copies_its_lessons(wheel, tmp_path, ver
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_each_extra_alone_provides_its_features(wheel, tmp_path, extra):
+def test_each_extra_provides_its_features_without_the_other_extras(wheel, tmp_path, extra):
     stranger = Stranger(tmp_path)
     stranger.install(wheel, extra)
     stranger.run("python", "-m", "pip", "check")

@@ -66,7 +66,7 @@ def test_project_with_an_invalid_file_has_problems(broken, capsys):
     assert "file=.pi/pi-materia.json" in out
 
 
-def test_hints_are_not_problems(broken, capsys):
+def test_hints_do_not_fail_the_check_command(broken, capsys):
     (broken / "hint.json").write_text(
         '{"loadouts": {"Good": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Say", "lops": 1}}}},'
         '"materia": {"Say": {"tools": "none", "prompt": "x"}}}'
@@ -75,7 +75,7 @@ def test_hints_are_not_problems(broken, capsys):
     assert (code, {one["severity"] for one in json.loads(out)["findings"]}) == (0, {"hint"})
 
 
-def test_a_case_is_checked_by_sending_its_answers_through_the_loadout(project, monkeypatch, capsys):
+def test_check_replays_the_answers_of_a_case_through_the_loadout(project, monkeypatch, capsys):
     monkeypatch.chdir(project)
     wb = Workbench(project)
     cast = wb.cast("x", loadout="Teach-Edges", agents={"*": lambda: {"satisfied": True}})
@@ -89,7 +89,7 @@ def test_a_case_is_checked_by_sending_its_answers_through_the_loadout(project, m
     assert (code, "failed-case" in out) == (1, True)
 
 
-def test_a_name_cannot_forge_a_workflow_command_in_the_text_form(project, capsys):
+def test_name_cannot_forge_a_workflow_command_in_text_output(project, capsys):
     name = "A\n::error::forged"
     hostile = {"loadouts": {name: {"entry": name, "sockets": {name: {"materia": name}}, name: name}}, name: 1}
     folder = project / "a\n::error::forged"

@@ -108,7 +108,7 @@ def test_help_of_a_command_names_its_options_and_no_magic(capsys):
         (["edit", "items", "--body", "nowhere"], "cannot be read"),
     ],
 )
-def test_misuse_exits_with_2(arguments, expected, bench, capsys):
+def test_invalid_usage_exits_with_code_2(arguments, expected, bench, capsys):
     code, _, err = materia(capsys, *arguments)
     assert code == 2
     assert expected in err
@@ -167,7 +167,7 @@ def test_json_contains_the_status_of_the_cast(bench, capsys):
 FAILING = ["run", "x", "--loadout", "Asks", "--agent", "*=command no-such-program-here"]
 
 
-def test_exit_codes_distinguish_problems_misuse_failure_and_waiting(bench):
+def test_exit_codes_distinguish_problems_invalid_usage_failure_and_waiting(bench):
     lines = {
         0: ["check", "Asks"],
         1: ["estimate", "Asks", "--most", "10"],
@@ -184,7 +184,7 @@ def test_exit_codes_distinguish_problems_misuse_failure_and_waiting(bench):
 
 
 @pytest.mark.parametrize("agent", ["*=command:no-such-preset", "*=opnai:gpt", "Nobody=person"])
-def test_unknown_agent_is_misuse(agent, bench, capsys):
+def test_unknown_agent_is_reported_as_invalid_usage(agent, bench, capsys):
     assert materia(capsys, "run", "x", "--loadout", "Asks", "--agent", agent)[0] == 2
 
 
@@ -194,7 +194,7 @@ def test_command_that_does_not_run_the_cast_succeeds_after_a_failure(bench, caps
     assert materia(capsys, "status")[0] == 0
 
 
-def test_interrupted_command_exits_with_130(bench, capsys, monkeypatch):
+def test_interrupted_command_exits_with_code_130(bench, capsys, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
@@ -210,13 +210,13 @@ def test_cell_body_is_read_from_a_file(bench, capsys, project):
     assert "One" in materia(capsys, "state", "workItems")[1]
 
 
-def test_comparison_of_different_casts_exits_with_1(bench, capsys):
+def test_comparison_of_different_casts_exits_with_code_1(bench, capsys):
     materia(capsys, "cast", "one", "--loadout", "Asks")
     assert materia(capsys, "compare", "-1", "-1")[0] == 0
     assert materia(capsys, "compare", "Asks", "Full-Auto")[0] == 1
 
 
-def test_estimate_above_a_limit_or_unknown_exits_with_1(bench, capsys):
+def test_estimate_that_is_unknown_or_above_the_limit_exits_with_code_1(bench, capsys):
     assert materia(capsys, "estimate", "Asks", "--most", "100000")[0] == 0
     code, _, err = materia(capsys, "estimate", "Asks", "--most", "10")
     assert (code, "more than 10" in err) == (1, True)
@@ -313,7 +313,7 @@ def run_watched(project, lines):
 
 
 @pytest.mark.parametrize("door", ["agent", "agents", "casts", "cast", "run", "quests", "sweep", "pin"])
-def test_dry_workbench_has_no_agents_or_casts(door, project):
+def test_workbench_for_checks_has_no_agents_or_casts(door, project):
     from materia_nb.cast.workbench import DryBench
 
     assert not hasattr(DryBench(project), door)
@@ -379,7 +379,7 @@ def test_json_contains_the_data_of_a_cast(bench, capsys):
 
 
 @pytest.mark.parametrize("line", ["steps ask", "why --nope", "nosuch", "list", "sweep"])
-def test_misuse_is_reported_as_json(line, bench, capsys):
+def test_invalid_usage_is_reported_as_json(line, bench, capsys):
     code, out, _ = materia(capsys, *line.split(), "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (2, "usage")
 

@@ -62,7 +62,7 @@ def test_package_module_runs_as_a_program_with_its_arguments(arguments, expected
     assert expected in done.stdout
 
 
-def test_unwritable_schema_file_exits_with_1(project):
+def test_unwritable_schema_file_exits_with_code_1(project):
     program = [sys.executable, "-m", "materia_nb", "schema", "--output", "no-such-folder/schema.json"]
     done = subprocess.run(program, cwd=project, check=False, capture_output=True, text=True)
     assert done.returncode == 1

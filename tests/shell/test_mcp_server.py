@@ -67,7 +67,7 @@ def test_design_operations_change_a_draft_and_report_its_status(server, project)
     assert (project / ".pi" / "pi-materia.json").read_text() == before, "it cannot save"
 
 
-def test_each_tool_needs_an_open_loadout(server):
+def test_each_mcp_tool_needs_an_open_loadout(server):
     assert "Mine" in does(server, "loadouts")
     for name in ("show", "check", "undo", "explore", "odds", "require", "hand_over"):
         result = server.call(name, {})
@@ -162,7 +162,7 @@ def test_discarded_draft_leaves_the_design_unchanged(session):
     assert session.bench.loadouts.drafts() == ()
 
 
-def test_undoing_the_draft_restores_own_edits(session):
+def test_undoing_an_accepted_draft_restores_the_edits_of_the_user(session):
     session.on_message("answer", {"number": -1})
     session.design.add_edge("Socket-1", "end")
     session.offer_draft()
@@ -204,7 +204,7 @@ def test_open_design_asks_once_about_pending_steps(server, project):
 # -- over stdio ----------------------------------------------------------------------------
 
 
-def test_client_builds_over_stdio_and_its_draft_is_offered(project):
+def test_client_designs_over_stdio_and_its_draft_is_offered(project):
     from mcp import Client, StdioServerParameters
     from mcp.types import Implementation
 

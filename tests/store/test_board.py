@@ -15,7 +15,7 @@ def path(tmp_path):
     return tmp_path / "quests.json"
 
 
-def test_quests_are_added_under_numbers_that_are_not_used_again(path):
+def test_quest_numbers_are_not_reused_after_a_removal(path):
     assert read_board(path) == Board()
     for request in ("one", "two"):
         change_board(path, lambda board, request=request: board.with_quest(request, "T"))
@@ -30,7 +30,7 @@ def test_quests_are_added_under_numbers_that_are_not_used_again(path):
     assert Board(quests=(Quest(id="Q-7", request="x"),)).with_quest("y", None).quests[-1].id == "Q-8"
 
 
-def test_fields_of_later_versions_are_kept(path):
+def test_board_fields_of_later_versions_are_kept(path):
     path.write_text('{"version": 1, "next": 2, "colour": "red", "quests": [{"id": "Q-1", "prompt": "r", "x": 1}]}')
     change_board(path, lambda board: board.with_fields((board.quests[0].with_fields(status="done"),)))
     kept = json.loads(path.read_text())

@@ -287,7 +287,7 @@ def test_only_changed_casts_are_read_again(tmp_path, root):
     assert [one.status for one in then] == ["ready", "waiting"], "nobody answers here"
 
 
-def test_r69_latest_cast_is_the_last_begun_or_continued(tmp_path, monkeypatch):
+def test_r69_latest_cast_is_the_one_most_recently_begun_or_continued(tmp_path, monkeypatch):
     bench = Workbench(tmp_path)
     bench.load({**h.chain_config(2), "artifactDir": "casts"})
     now = [1_700_000_000_000_000_000]

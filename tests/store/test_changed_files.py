@@ -29,7 +29,7 @@ def test_created_written_and_moved_files_are_listed(tmp_path):
     assert changed(tmp_path, act) == ("here", "src/made", "written")
 
 
-def test_change_with_the_same_length_and_an_old_date_is_noticed(tmp_path):
+def test_change_of_equal_length_with_an_old_timestamp_is_detected(tmp_path):
     path = tmp_path / "a"
     path.write_text("1")
     dates = path.stat()
@@ -66,7 +66,7 @@ def test_relative_project_path_produces_the_same_snapshot(tmp_path, monkeypatch)
     assert list(take_snapshot(Path(), tmp_path / "casts")) == ["a"]
 
 
-def test_oversized_project_has_no_list_of_changes(tmp_path, monkeypatch):
+def test_changed_files_of_an_oversized_project_are_not_listed(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MAX_PROJECT_FILES", 3)
     assert changed(tmp_path, lambda: (tmp_path / "a").write_text("1")) == ("a",)
     for name in "bcd":
@@ -75,7 +75,7 @@ def test_oversized_project_has_no_list_of_changes(tmp_path, monkeypatch):
     assert changed(tmp_path, lambda: (tmp_path / "e").write_text("1")) == ()
 
 
-def test_unreadable_project_has_no_files(tmp_path):
+def test_unreadable_project_yields_no_files(tmp_path):
     assert take_snapshot(tmp_path / "nowhere", tmp_path) == {}
 
 

@@ -178,7 +178,7 @@ class InterruptedCall:
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize("function", ["append", "replace_file", "folded", "entered", "output"])
-def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, function, at, after):
+def test_interrupt_before_or_after_any_write_loses_no_data(tmp_path, monkeypatch, function, at, after):
     """Interrupts happen between artifact and journal, between journal and session, and at every other write."""
     from materia_nb.cast import runner
     from materia_nb.engine import entering, outputs
@@ -245,7 +245,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("utility", [False, True])
-def test_a_real_interrupt_leaves_the_socket_waiting(tmp_path, utility):
+def test_keyboard_interrupt_leaves_the_socket_waiting(tmp_path, utility):
     """The agent or the utility sends the signal, so the signal always arrives during its work."""
     code = CASTING.format(tests=str(Path(h.__file__).parent), root=str(tmp_path), utility=utility)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -266,7 +266,7 @@ LONG_OUTPUT = "x" * 70_000
 """An output that is too long for the journal."""
 
 
-def test_cast_with_a_lost_output_can_be_shown_but_not_resumed(tmp_path):
+def test_cast_with_a_missing_output_can_be_shown_but_not_resumed(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG_OUTPUT))
     cast.run(steps=4)
     cast.close()
@@ -317,7 +317,7 @@ def test_r43_journal_alone_rebuilds_cast_and_artifacts(tmp_path):
     assert again.run() == "complete"
 
 
-def test_cast_with_a_lost_plan_shows_its_route_and_items(tmp_path):
+def test_cast_with_a_missing_plan_shows_its_route_and_items(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG_OUTPUT))
     cast.run()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()
@@ -327,7 +327,7 @@ def test_cast_with_a_lost_plan_shows_its_route_and_items(tmp_path):
     assert opened.now.differences
 
 
-def test_cost_of_opening_a_cast_with_a_lost_plan_does_not_grow_with_its_length(tmp_path):
+def test_cost_of_opening_a_cast_with_a_missing_plan_is_independent_of_its_length(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(20, long=LONG_OUTPUT))
     cast.run()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()
@@ -353,7 +353,7 @@ def test_removed_or_replaced_journal_is_detected_before_a_write(tmp_path):
 
 
 @pytest.mark.parametrize("change", [lambda text: b"", lambda text: text + b"\n", lambda text: text[:-9]])
-def test_second_writer_of_the_journal_is_detected(tmp_path, change):
+def test_second_process_that_writes_to_the_journal_is_detected(tmp_path, change):
     cast = h.start(tmp_path, h.chain_config(3), reply)
     cast.run(steps=1)
     journal = cast.run_dir / "events.jsonl"
@@ -368,7 +368,7 @@ def test_second_writer_of_the_journal_is_detected(tmp_path, change):
     assert len(cast.steps) == 1, "nothing is believed that is not recorded"
 
 
-def test_unreadable_journal_is_a_clear_error(tmp_path, monkeypatch):
+def test_unreadable_journal_raises_a_clear_error(tmp_path, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(1))
     journal = cast.runner.journal
     journal.rest()

@@ -39,7 +39,7 @@ def test_lint_rule_detects_calls_that_open_files(code, tmp_path):
     assert ":2: " in problem
 
 
-def test_only_plain_files_up_to_a_maximum_size_are_read(tmp_path):
+def test_only_regular_files_up_to_a_maximum_size_are_read(tmp_path):
     plain = tmp_path / "plain"
     replace_file(plain, [b"abc", b"def"])
     assert read_plain(plain, 6) == b"abcdef"
@@ -222,7 +222,7 @@ def test_finished_casts_use_no_open_files(limited_handles, tmp_path):
     assert casts[0].now.writable
 
 
-def test_too_many_open_files_is_a_specific_error(limited_handles, tmp_path):
+def test_too_many_open_files_raises_a_specific_error(limited_handles, tmp_path):
     held = []
     with pytest.raises(MateriaError, match="too many files are open") as caught:
         held.extend(h.start(tmp_path, h.one_config(), lambda: "done") for _ in range(40))

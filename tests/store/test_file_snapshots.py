@@ -221,7 +221,7 @@ def test_fork_works_in_its_own_folder(tmp_path):
     assert folder_contents(again.runner.base) == folder_contents(fork.runner.base)
 
 
-def test_casts_share_stored_files(tmp_path):
+def test_several_casts_share_stored_files(tmp_path):
     (tmp_path / "a").write_text("1\n" * 1000)
     casts = [start(tmp_path, h.chain_config(1), lambda _: "x") for _ in range(3)]
     assert len({cast.runner.session.files for cast in casts}) == 3
@@ -283,7 +283,7 @@ def test_invalid_commit_ids_in_a_journal_are_refused(tmp_path, commit):
         file_snapshots.difference(keeper.git_dir, commit, "a" * 40)
 
 
-def test_git_settings_of_the_user_run_no_program(tmp_path):
+def test_git_settings_of_the_user_cannot_run_a_program(tmp_path):
     project = repository(tmp_path / "p")
     ran = tmp_path / "ran"
     for key in ("core.fsmonitor", "core.hooksPath", "filter.f.clean", "core.sshCommand"):
@@ -339,7 +339,7 @@ def test_rows_of_a_sweep_have_separate_files(tmp_path):
     assert repository_files(tmp_path) == before
 
 
-def test_foreign_git_directory_runs_no_program(tmp_path):
+def test_modified_git_directory_cannot_run_a_program(tmp_path):
     cast = start(tmp_path, h.chain_config(1), writing_agent(("a", "1\n")))
     cast.run()
     config = cast.runner.file_snapshots().git_dir / "config"
@@ -412,7 +412,7 @@ def test_interrupt_during_a_snapshot_keeps_files_of_each_step(tmp_path, monkeypa
     assert files_of_steps(cast, 3) == EACH_STEP_ITS_FILE
 
 
-def test_snapshot_stores_the_content_it_hashed(tmp_path):
+def test_snapshot_stores_the_content_that_it_hashed(tmp_path):
     project, stop = tmp_path / "p", threading.Event()
     project.mkdir()
     snapshots = FileSnapshots(project, tmp_path / "casts", "c")
@@ -475,7 +475,7 @@ def test_unreadable_file_is_excluded_and_reported(tmp_path):
     assert (taken.changed, taken.left_out) == (("open",), ("locked",))
 
 
-def test_directory_left_by_a_killed_process_is_removed(tmp_path):
+def test_temporary_directory_left_by_a_killed_process_is_removed(tmp_path):
     leftover = tmp_path / "casts" / "files.git.new" / "objects"
     leftover.mkdir(parents=True)
     start(tmp_path, h.chain_config(1), None).close()
@@ -483,7 +483,7 @@ def test_directory_left_by_a_killed_process_is_removed(tmp_path):
     assert (tmp_path / "casts" / "files.git" / "config").exists()
 
 
-def test_parallel_processes_create_one_directory(tmp_path):
+def test_parallel_processes_create_a_single_snapshot_directory(tmp_path):
     context = multiprocessing.get_context("fork")
     casts = tmp_path / "casts"
     makers = [context.Process(target=FileSnapshots, args=(tmp_path, casts, f"cast-{number}")) for number in range(6)]

@@ -103,7 +103,7 @@ def test_failed_agent_is_read_from_a_recording(text):
     assert cast.now.differences == ()
 
 
-def test_recovery_after_two_failures_is_read(text):
+def test_recording_of_a_recovery_after_two_failures_is_read(text):
     text.start("Socket-1").event("same_socket_recovery_start", **RECOVERY, error="outage")
     text.event("same_socket_recovery_retry", **RECOVERY).event("same_socket_recovery_exhausted", **RECOVERY)
     cast = text.end("Same-socket recovery exhausted").open()
@@ -122,7 +122,7 @@ def test_r19_stored_refused_answers_are_read(judged):
     assert cast.now.differences == ()
 
 
-def test_answer_refused_only_by_the_recording_is_a_difference(judged):
+def test_answer_refused_only_in_the_recording_is_reported_as_a_difference(judged):
     judged.start("Socket-1").file("Socket-1", h.YES)
     cast = judged.end("Invalid JSON").open()
     (difference,) = cast.now.differences
@@ -207,7 +207,7 @@ def test_final_result_without_a_draft_is_read(tmp_path):
     assert (cast.status, cast.now.differences) == ("complete", ())
 
 
-def test_r21_a_visit_limit_is_explained(tmp_path):
+def test_r21_visit_limit_in_a_recording_is_explained(tmp_path):
     document = h.config({"Socket-1": h.at("M", ("always", "Socket-1"))}, {"M": h.agent()})
     recording = Recording(tmp_path / "run", document).start("Socket-1").done("Socket-1", "a")
     cast = recording.end("Materia socket visit limit exceeded for Socket-1 (2/1).").open()
@@ -226,7 +226,7 @@ def test_recording_with_another_entry_socket_is_reported_as_a_difference(text):
 
 
 @pytest.mark.parametrize("status", ["early", "late"])
-def test_different_end_of_a_recording_is_a_difference(text, status):
+def test_different_end_of_a_recording_is_reported_as_a_difference(text, status):
     text.start("Socket-1")
     cast = (text.done("Socket-1", "x") if status == "late" else text).end().open()
     (difference,) = cast.now.differences
@@ -267,14 +267,14 @@ def test_binary_artifact_is_read(judged):
 
 
 @pytest.mark.parametrize("socket", ["Socket-9", None, 5, ["Socket-1"], {}, "__proto__"])
-def test_an_unknown_socket_is_an_error(text, socket):
+def test_unknown_socket_in_a_recording_raises_an_error(text, socket):
     text.event("socket_start", socket=socket, visit=1)
     with pytest.raises(MateriaError, match="which is not in the recorded loadout") as caught:
         open_cast(text.path)
     assert caught.value.kind == "damaged_journal"
 
 
-def test_missing_or_invalid_config_is_an_error(text):
+def test_missing_or_invalid_config_of_a_recording_raises_an_error(text):
     config = text.path / "config.resolved.json"
     for content in (b"{", b"\xff", b"[" * 100_000):
         config.write_bytes(content)
@@ -313,7 +313,7 @@ KINDS = [
 
 @pytest.mark.parametrize("value", WILD)
 @pytest.mark.parametrize("kind", KINDS)
-def test_fields_of_any_type_in_a_recording_never_raise(tmp_path, kind, value):
+def test_recording_with_fields_of_any_type_never_raises(tmp_path, kind, value):
     """Every field of every event, and every value of every field, is replaced, but not in all combinations."""
     names = (
         "itemKey", "itemLabel", "visit", "usage", "error", "ok", "kind", "text", "maxTokens", "request", "owners",

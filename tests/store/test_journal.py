@@ -143,7 +143,7 @@ def waiting_cast(tmp_path_factory):
     return cast
 
 
-def test_torn_last_line_is_moved_to_a_separate_file(waiting_cast, tmp_path):
+def test_partial_last_line_is_moved_to_a_separate_file(waiting_cast, tmp_path):
     content = (waiting_cast.run_dir / "events.jsonl").read_bytes()
     ends = [0, *[n + 1 for n, byte in enumerate(content) if byte == 10]]
     seen = dict(waiting_cast.seen)
@@ -174,7 +174,7 @@ def test_torn_last_line_is_moved_to_a_separate_file(waiting_cast, tmp_path):
         shutil.rmtree(folder)
 
 
-def test_two_torn_lines_at_the_same_offset_are_both_preserved(tmp_path):
+def test_two_partial_lines_at_the_same_offset_are_both_preserved(tmp_path):
     path = tmp_path / "events.jsonl"
     for part in (b'{"ts":1', b'{"ts":2'):
         path.write_bytes(part)

@@ -114,7 +114,7 @@ def test_modified_output_is_reported_on_open_and_blocks_a_resume(finished_cast, 
     assert verify(cut.runner.files).good
 
 
-def test_removed_end_of_a_journal_is_distinguished_from_a_torn_last_line(finished_cast, changed_copy):
+def test_truncated_journal_is_distinguished_from_a_partial_last_line(finished_cast, changed_copy):
     lines, _ = finished_cast
     shorter = changed_copy(lines[:-3])
     found = verify(RunDir(shorter))
@@ -131,7 +131,7 @@ def test_removed_end_of_a_journal_is_distinguished_from_a_torn_last_line(finishe
     assert "The last line is incomplete" in repr(torn)
 
 
-def test_journal_without_links_continues_with_links(finished_cast, changed_copy):
+def test_journal_without_hash_links_continues_with_hash_links(finished_cast, changed_copy):
     early = [
         json.dumps({k: v for k, v in json.loads(line).items() if k != "link"}).encode() + b"\n"
         for line in finished_cast[0]

@@ -116,7 +116,7 @@ def first_moment(names: list[str]) -> int:
 
 
 @needs_fork
-def test_killed_casts_have_the_same_result_as_undisturbed_casts(undisturbed, tmp_path):
+def test_killed_casts_have_the_same_result_as_uninterrupted_casts(undisturbed, tmp_path):
     whole, ran, names = undisturbed
     for number in spread(names, KILLS, first=first_moment(names)):
         project = tmp_path / str(number)
@@ -165,7 +165,7 @@ def test_repeatedly_killed_cast_completes(undisturbed, tmp_path, at):
 
 
 @needs_fork
-def test_killed_lanes_have_the_same_result_as_undisturbed_lanes(tmp_path):
+def test_killed_lanes_have_the_same_result_as_uninterrupted_lanes(tmp_path):
     """Each lane continues after its last line, and finished lanes stay finished."""
     names = run_until(run_lanes, str(tmp_path))
     (run,) = (tmp_path / "casts").glob("2*Z")
@@ -301,7 +301,7 @@ def resume_and_fork(run: Path) -> None:
 
 
 @needs_fork
-def test_nothing_is_lost_by_kills_during_resume_and_fork(tmp_path):
+def test_no_data_is_lost_by_kills_during_resume_and_fork(tmp_path):
     cast = h.start(tmp_path / "begun", h.chain_config(4), answer)
     cast.run(steps=2)
     cast.close()

@@ -92,13 +92,13 @@ def test_limit_counted_differently_by_an_older_version_is_explained():
     assert cast.failure.message.startswith("Materia edge traversal limit exceeded")
 
 
-def test_drafts_and_final_result_are_read():
+def test_drafts_and_final_result_of_a_recording_are_read():
     cast = open_cast(RECORDED / "mt-json-refine")
     assert [turn.mode for turn in cast.steps[0].turns] == ["draft", "draft", "final"]
     assert cast.steps[0].turns[2].reading.accepted
 
 
-def test_missing_refused_answer_is_mentioned():
+def test_refused_answer_missing_from_a_recording_is_mentioned():
     cast = open_cast(RECORDED / "parse-repair-then-ok")
     (message,) = cast.now.messages
     assert message.startswith(
@@ -171,7 +171,7 @@ def test_r59_quest_of_a_recording_is_its_item_outside_loops(name, copied):
     assert (cast.status, cast.now.differences) == (before.status, before.now.differences)
 
 
-def test_changed_verdict_is_a_difference_at_its_step(copied):
+def test_changed_verdict_is_reported_as_a_difference_at_its_step(copied):
     path = copied("loop-retry")
     verdicts = [line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete"]
     third = next(n for n, data in enumerate(verdicts, 1) if data["socket"] == "Socket-3")
@@ -184,7 +184,7 @@ def test_changed_verdict_is_a_difference_at_its_step(copied):
     assert cast.now.differences[0].why
 
 
-def test_continued_exhausted_loop_is_a_difference(copied):
+def test_loop_continued_after_its_end_is_reported_as_a_difference(copied):
     """With one output changed, the list of this engine is shorter, so its cast would leave the loop earlier."""
     path = copied("loop-three-members")
     generator = next(line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete")
@@ -253,7 +253,7 @@ def test_events_and_fields_of_later_versions_are_skipped(name, copied):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_config_without_defaults_is_read(name, copied):
+def test_recorded_config_without_defaults_is_read(name, copied):
     path = copied(name)
     config = json.loads((path / "config.resolved.json").read_text())
     for field in ("artifactDir", "budget", "limits", "activeLoadout", "compaction"):

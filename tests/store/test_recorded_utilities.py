@@ -50,7 +50,7 @@ def test_r72_recorded_utility_may_have_its_resolved_command(copied):
     assert [step.decision.target for step in cast.steps] == ["Socket-2", "end"]
 
 
-def test_r72_authored_utility_with_script_and_command_is_an_error(copied, tmp_path):
+def test_r72_utility_with_both_script_and_command_raises_an_error(copied, tmp_path):
     rewrite_config(copied("util-state-shallow"), name_script)
     config = json.loads((tmp_path / "util-state-shallow" / "config.resolved.json").read_text())
     with pytest.raises(LoadoutError, match="both a command and a script"):

@@ -205,7 +205,7 @@ def test_a_recording_whose_loadout_cannot_be_cast_is_shown_or_clearly_refused(tm
 
 @pytest.mark.parametrize("variants", [without_each_line, with_each_field_changed])
 @pytest.mark.parametrize("scene", [in_a_loop, gone_back, failed, with_a_draft], ids=lambda scene: scene.__name__)
-def test_each_damage_to_a_journal_is_reported(tmp_path, clock, scene, variants):
+def test_every_kind_of_damage_to_a_journal_is_reported(tmp_path, clock, scene, variants):
     cast = scene(tmp_path, clock)
     cast.close()
     last = sum(1 for _ in (cast.run_dir / "events.jsonl").open("rb")) - 1

@@ -745,7 +745,7 @@ def test_file_snapshots_match_the_stored_texts(tmp_path, monkeypatch):  # noqa: 
     shown_texts.matches("store-kept", shown)
 
 
-def test_unsaved_file_blocks_a_restored_folder(tmp_path):
+def test_folder_is_not_restored_over_an_unsaved_file(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (project / "a").write_text("a file")

@@ -148,7 +148,7 @@ class Connected:
         return "x"
 
 
-def test_casts_of_an_opaque_agent_are_never_reused(wb):
+def test_casts_of_an_agent_without_a_fingerprint_are_never_reused(wb):
     sweeps = [wb.sweep(requests=["rain", "sun"], agents={"a": Connected()}) for _ in range(2)]
     assert [one.fresh for one in sweeps] == [2, 2]
     told = "2 casts cannot be reused, because changes to"
@@ -175,7 +175,7 @@ def test_changed_judge_is_asked_again(wb):
     assert asked == [False, True]
 
 
-def test_an_opaque_judge_is_asked_each_time(wb):
+def test_judge_without_a_fingerprint_is_asked_in_each_sweep(wb):
     class Blind(Connected):
         asked = 0
 
@@ -233,7 +233,7 @@ def test_agents_that_only_look_equal_have_different_fingerprints(wb):
     assert wb.sweep(requests="rain", agents={"a": second}).fresh == 0
 
 
-def test_getstate_result_determines_the_fingerprint(wb):
+def test_result_of_getstate_determines_the_fingerprint(wb):
     class Says(Connected):
         def __getstate__(self):
             return {"version": 1}
@@ -242,7 +242,7 @@ def test_getstate_result_determines_the_fingerprint(wb):
     assert fingerprint_of(Says(), "a").opaque == ()
 
 
-def test_modules_are_fingerprinted_by_used_attributes(tmp_path, monkeypatch):
+def test_fingerprint_of_a_module_covers_only_its_used_attributes(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_own_settings.py").write_text("TEMPERATURE = 0.1\nOTHER = 1\n")
     import my_own_settings
@@ -259,7 +259,7 @@ def test_modules_are_fingerprinted_by_used_attributes(tmp_path, monkeypatch):
     assert not set(before) & {fingerprint_of(one, "a") for one in agents}
 
 
-def test_cyclic_values_have_a_fingerprint():
+def test_values_that_contain_themselves_have_a_fingerprint():
     def one(turn):
         return other(turn)
 

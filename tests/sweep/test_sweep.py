@@ -160,7 +160,7 @@ def test_sweep_accepts_one_set_of_agents_or_labelled_sets(wb):
         ({"requests": "r", "checks": {"turns": lambda cast: True}}, "cannot be named"),
     ],
 )
-def test_an_invalid_grid_is_refused(wb, given, told):
+def test_invalid_sweep_grid_is_refused(wb, given, told):
     with pytest.raises(MateriaError, match=told):
         wb.sweep(**given)
 
@@ -236,7 +236,7 @@ def test_incomplete_row_is_restored_without_a_new_cast(wb, project):
     assert wb.sweep(requests=["rain", "sun"], agents={"a": agent}).fresh == 0
 
 
-def test_a_failed_cast_without_a_row_is_not_run_again(wb):
+def test_failed_cast_without_a_row_is_not_repeated(wb):
     agent = Counted(never)
     s = wb.sweep(requests="rain", agents={"a": agent})
     (s.folder / "rows.jsonl").unlink()
@@ -266,7 +266,7 @@ def test_progress_function_can_end_the_sweep_and_finished_casts_are_kept(wb):
     assert wb.sweep(requests=["a", "b", "c"], agents=good).fresh == 2
 
 
-def test_several_workers_return_the_same_rows(wb):
+def test_sweep_returns_the_same_rows_with_several_workers(wb):
     grid = {"requests": ["rain", "sun"], "agents": [good, never], "repeat": 2}
     shared, alone = wb.sweep(**grid, dir="shared", workers=2), wb.sweep(**grid, dir="alone")
     assert [(row.agents, row.ends, row.turns) for row in shared] == [(row.agents, row.ends, row.turns) for row in alone]
@@ -280,7 +280,7 @@ def test_a_sweep_without_workers_is_refused(wb):
 # -- checks -----------------------------------------------------------------------------------------------
 
 
-def test_checks_receive_route_state_and_outputs_and_return_or_assert(wb):
+def test_sweep_checks_receive_the_cast_and_may_return_or_assert(wb):
     def asserts(route):
         assert route == ["Do", "Check"], "another route"
 

@@ -33,12 +33,12 @@ VERBS = ["cast", "page", "quest", "reply", "resume", "run", "state", "step", "un
         ("resumption", "resume"),
     ],
 )
-def test_typo_gets_a_suggestion(typed, meant):
+def test_error_for_a_misspelt_name_suggests_a_similar_name(typed, meant):
     assert close_match(typed, VERBS) == meant
 
 
 @pytest.mark.parametrize("typed", ["pause", "quit", "play", "start", "see", ""])
-def test_a_short_word_without_a_similar_name_gets_no_suggestion(typed):
+def test_short_word_without_a_similar_name_gets_no_suggestion(typed):
     assert close_match(typed, VERBS) is None
     assert did_you_mean(typed, VERBS).startswith("choose one of: ")
 
@@ -66,7 +66,7 @@ def test_names_in_errors_have_no_line_breaks_or_control_characters(monkeypatch):
     assert "sk-canary" not in repr(error)
 
 
-def test_each_problem_of_a_loadout_is_one_line():
+def test_each_problem_of_a_loadout_is_listed_on_one_line():
     config = {"loadouts": {"L": {"entry": "S", "sockets": {HOSTILE: {"materia": HOSTILE}, "S": {"materia": "m"}}}}}
     report = check_config(config, "L")
     assert len(report.problems) > 1
@@ -114,6 +114,6 @@ def test_words_of_any_language_are_unchanged(text):
 
 
 @pytest.mark.parametrize("name, known", [("Pru\u0308fer", "Pr\u00fcfer"), ("\u0410gent", "\u0430gent")])
-def test_lookalike_names_are_distinguished(name, known):
+def test_lookalike_names_are_distinguishable_in_an_error(name, known):
     assert did_you_mean(name, [known]) == f"did you mean {known!r}? The two names differ: {name!a} and {known!a}"
     assert did_you_mean("Prufer", ["Pruefer"]) == "did you mean 'Pruefer'?"

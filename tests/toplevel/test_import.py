@@ -28,7 +28,7 @@ SLOW = (
         "import materia_nb.widgets.cast_parts",  # the help of the verbs reads it
     ],
 )
-def test_importing_loads_no_slow_library(statement: str):
+def test_importing_the_package_loads_no_slow_library(statement: str):
     code = f"{statement}\nimport sys\nprint([name for name in {SLOW!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"

@@ -69,7 +69,7 @@ def test_no_pipe_stays_open_after_a_protected_block():
     assert handles() == before
 
 
-def test_a_stop_event_can_be_set_awaited_and_cleared():
+def test_stop_event_can_be_set_awaited_and_cleared():
     stop = Stop()
     assert not stop.wait(0.01)
     threading.Timer(0.01, stop.set).start()

@@ -20,7 +20,7 @@ def test_every_job_result_is_returned_with_the_number_of_its_job(workers):
     assert sorted(run_jobs(double, [5, 6, 7], workers)) == [(0, 10), (1, 12), (2, 14)]
 
 
-def test_several_workers_run_jobs_at_the_same_time():
+def test_several_workers_run_jobs_concurrently():
     both = threading.Barrier(2, timeout=60)
     assert len(list(run_jobs(lambda _: both.wait(), range(2), 2))) == 2
 

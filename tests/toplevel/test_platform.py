@@ -132,7 +132,7 @@ def test_agents_that_block_are_refused_without_threads(bare):
     asyncio.run(page())
 
 
-def test_a_script_in_this_process_has_its_own_stdin_stdout_and_directory(bare, tmp_path):
+def test_script_in_the_same_process_has_its_own_stdin_stdout_and_directory(bare, tmp_path):
     (tmp_path / "beside_it.py").write_text("WORD = 'beside'")
     code = "import os, sys, beside_it; print(sys.argv[1], sys.stdin.read(), beside_it.WORD, os.getcwd())"
     before = sys.argv, sys.stdin, sys.stdout, sys.modules["__main__"]
@@ -153,19 +153,19 @@ def test_a_script_in_this_process_has_its_own_stdin_stdout_and_directory(bare, t
         ("syntax error", 1, "SyntaxError"),
     ],
 )
-def test_a_failing_script_in_this_process_ends_like_a_process(bare, tmp_path, code, ends, expected):
+def test_failing_script_in_the_same_process_ends_like_a_separate_process(bare, tmp_path, code, ends, expected):
     result = run(code, tmp_path)
     assert result.code == ends
     assert expected in result.stderr.decode()
 
 
-def test_code_on_a_command_line_runs_in_this_process(bare, tmp_path):
+def test_code_on_a_command_line_runs_in_the_same_process(bare, tmp_path):
     code = "import sys; print(sys.argv, __name__)"
     result = run_process([sys.executable, "-c", code, "a"], stdin=b"", cwd=tmp_path, timeout_s=1)
     assert result.stdout == b"['-c', 'a'] __main__\n"
 
 
-def test_output_of_a_script_in_this_process_is_limited(bare, tmp_path):
+def test_output_of_a_script_in_the_same_process_is_limited(bare, tmp_path):
     (tmp_path / "long.py").write_text("print('a' * 10 + 'b' * 10, end='')")
     result = run_process(["python3", "long.py"], stdin=b"", cwd=tmp_path, timeout_s=1, capture=Capture(5, 3))
     assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"aaaaa", b"bbb", 20)
@@ -173,7 +173,7 @@ def test_output_of_a_script_in_this_process_is_limited(bare, tmp_path):
 
 
 @pytest.mark.parametrize("argv", [["git", "status"], ["python3"], ["python3", "-m", "pip"], ["sh", "x.py"]])
-def test_commands_that_need_a_process_are_refused_in_one_sentence(bare, tmp_path, argv):
+def test_commands_that_need_a_separate_process_are_refused_in_one_sentence(bare, tmp_path, argv):
     result = run_process(argv, stdin=b"", cwd=tmp_path, timeout_s=1)
     assert not result.started
     assert result.start_error == NO_PROCESSES

@@ -36,7 +36,7 @@ def pieces(text):
     return [part for part in parts if part in text]
 
 
-def test_key_of_key_env_is_redacted_under_any_name(tmp_path, monkeypatch):
+def test_key_read_through_key_env_is_redacted_under_any_variable_name(tmp_path, monkeypatch):
     monkeypatch.setenv("GATEWAY_AUTH", "gateway-word")
     with serving(refuses(401, "No such user: gateway-word.")) as server:
         made = ModelAgent("openai:tiny", base_url=server.url, key_env="GATEWAY_AUTH")
@@ -81,7 +81,7 @@ def test_key_like_values_are_recognized(monkeypatch, name, value, is_key):
     assert scrubbed(f"image: {value}:16") == ("image: ***:16" if is_key else f"image: {value}:16")
 
 
-def test_only_partial_keys_at_a_truncation_are_redacted():
+def test_partial_keys_are_redacted_only_where_text_was_truncated():
     text = f"{KEY[-9:]} {KEY[:9]} {KEY} {KEY[:-1]}"
     assert scrubbed_part(text) == f"{KEY[-9:]} {KEY[:9]} *** {KEY[:-1]}"
     assert scrubbed_part(text, start=True, end=True) == f"*** {KEY[:9]} *** ***"

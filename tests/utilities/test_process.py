@@ -153,7 +153,7 @@ def test_command_may_close_its_outputs_while_it_reads_stdin(tmp_path):
     assert (tmp_path / "size").read_text() == "3000000"
 
 
-def test_grandchild_holding_the_pipes_is_ended(tmp_path):
+def test_grandchild_that_holds_the_pipes_open_is_ended(tmp_path):
     result = run(with_grandchild("pass"), tmp_path)
     assert result.ok
     assert result.stdout == b"mine"
@@ -161,7 +161,7 @@ def test_grandchild_holding_the_pipes_is_ended(tmp_path):
     assert_gone(*pids_in(tmp_path / "pids"))
 
 
-def test_grandchild_without_the_pipes_is_ended(tmp_path):
+def test_grandchild_that_does_not_hold_the_pipes_is_ended(tmp_path):
     """No process of the group survives, even after a normal end (R23)."""
     assert run(with_grandchild("for fd in (0, 1, 2): os.close(fd)"), tmp_path).stdout == b"mine"
     assert_gone(*pids_in(tmp_path / "pids"))
@@ -345,7 +345,7 @@ def test_interrupt_ends_the_group_and_is_raised(tmp_path, runner):
     assert_gone(*pids)
 
 
-def test_second_interrupt_kills_the_group_at_once(tmp_path, runner):
+def test_second_interrupt_kills_the_group_immediately(tmp_path, runner):
     code = """
         import signal, time
         signal.signal(signal.SIGTERM, lambda *_: open("asked", "w").close())

@@ -56,7 +56,7 @@ def maintain(project, jj, title="feat: a", name=NAME, env=None, **given):
 # -- Blackbelt-Bootstrap --------------------------------------------------------------
 
 
-def test_an_empty_directory_becomes_a_repository(project, jj):
+def test_bootstrap_turns_an_empty_directory_into_a_repository(project, jj):
     code, found, _ = bootstrap(project, jj)
     assert code == 0
     assert re.fullmatch(r"blackbelt/[a-z]+-[a-z]+-[0-9a-f]{10}", found.pop("bookmarkName"))
@@ -71,7 +71,7 @@ def test_an_empty_directory_becomes_a_repository(project, jj):
     assert jj.calls() == [ROOT, ["git", "init", "--no-colocate"], ROOT, DIFF]
 
 
-def test_jj_version_without_colocation_makes_a_repository(project, jj):
+def test_jj_version_without_colocation_can_create_a_repository(project, jj):
     code, found, _ = bootstrap(project, jj, env={"JJ_OLD": "1"})
     assert (code, found["initialized"]) == (0, True)
     assert jj.calls()[2] == ["git", "init"]
@@ -253,7 +253,7 @@ def test_missing_bookmark_name_changes_nothing(prepared, jj, name):
     assert jj.calls() == []
 
 
-def test_missing_jj_or_repository_names_bootstrap(project, jj):
+def test_error_for_missing_jj_or_repository_mentions_bootstrap(project, jj):
     for env in ({"PATH": str(project)}, {}):
         satisfied, context = maintain(project, jj, env=env)
         assert satisfied is False

@@ -64,7 +64,7 @@ def files_of(folder, commit="HEAD"):
 # -- Mime-Bootstrap and Mime-Maintain ----------------------------------------------------
 
 
-def test_an_item_becomes_a_commit_on_the_branch_of_the_cast(project):
+def test_each_item_is_committed_on_the_branch_of_the_cast(project):
     state = bootstrap(project)
     assert git(project, "branch", "--show-current") == state["mimeBootstrap"]["branchName"]
     (project / "a.py").write_text("1\n")

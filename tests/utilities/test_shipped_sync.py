@@ -48,14 +48,14 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_first_synchronization_makes_copies_and_a_manifest(folder, package):
+def test_first_synchronization_creates_copies_and_a_manifest(folder, package):
     assert synchronize(folder)
     assert names(folder) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
     assert (folder / NAME).read_bytes() == (package / NAME).read_bytes()
     assert find_script(NAME, [folder]) == folder / NAME
 
 
-def test_nothing_is_written_when_all_copies_are_up_to_date(folder, package):
+def test_up_to_date_copies_are_not_written(folder, package):
     synchronize(folder)
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert synchronize(folder)
@@ -70,7 +70,7 @@ def test_an_unchanged_copy_is_updated(folder, package):
     assert names(folder) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
 
 
-def test_changed_copy_runs_until_an_update_and_is_preserved(folder, package):
+def test_modified_copy_is_used_until_an_update_and_then_preserved(folder, package):
     synchronize(folder)
     (folder / NAME).write_text("mine\n")
     synchronize(folder)
@@ -88,7 +88,7 @@ def test_changed_copy_runs_until_an_update_and_is_preserved(folder, package):
     assert find_script(NAME, [folder]).read_text() == "new = 2\n"
 
 
-def test_changed_neighbouring_copy_is_preserved(folder, package):
+def test_modified_copy_of_a_neighbouring_file_is_preserved(folder, package):
     synchronize(folder)
     (folder / NAME).write_text("mine\n")
     (package / NAME).write_text("new = 1\n")
@@ -287,7 +287,7 @@ def test_profile_is_created_only_when_needed(project, profile):
     assert not profile.exists()
 
 
-def test_an_unknown_script_is_a_hint_in_check_and_a_clear_failure_of_the_cast(project):
+def test_unknown_script_gets_a_hint_in_check_and_fails_the_cast_with_a_clear_error(project):
     wb = Workbench(project)
     script = {"kind": "shippedUtility", "name": "detect-vsc.py"}
     wb.load(h.one_config({"type": "utility", "script": script, "parse": "json"}))

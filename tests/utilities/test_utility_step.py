@@ -155,7 +155,7 @@ def test_undecodable_bytes_are_replaced(tmp_path):
     assert "stderr: \ufffd" in failed.summary
 
 
-def test_stdout_cut_at_1_mib_is_not_a_failure(tmp_path):
+def test_truncation_of_stdout_at_1_mib_does_not_count_as_a_failure(tmp_path):
     result = run(python("import sys; sys.stdout.write('a' * 1572864)"), tmp_path)
     assert (result.failure, len(result.stdout), result.process.stdout_truncated) == (None, 1_048_576, True)
 
@@ -189,7 +189,7 @@ def test_failure_by_a_signal_names_the_signal(tmp_path):
     assert "signal SIGKILL" in result.summary
 
 
-def test_timeout_is_a_failure(tmp_path):
+def test_timeout_of_a_utility_counts_as_a_failure(tmp_path):
     result = run(python("import time; time.sleep(60)", timeout_ms=300), tmp_path)
     assert result.failure == "utility_timeout"
     assert "300 ms" in result.summary
@@ -210,7 +210,7 @@ def test_timeout_is_a_failure(tmp_path):
         (PLAIN, "neither a command nor a script"),
     ],
 )
-def test_unstartable_command_is_a_failure(tmp_path, materia, part):
+def test_command_that_cannot_be_started_counts_as_a_failure(tmp_path, materia, part):
     result = run(materia, tmp_path)
     assert result.failure == "utility_not_started"
     assert part in result.summary
@@ -218,7 +218,7 @@ def test_unstartable_command_is_a_failure(tmp_path, materia, part):
     assert command_record(materia, result, ARTIFACTS)["startError"] == result.process.start_error
 
 
-def test_stop_is_not_a_failure_of_the_utility(tmp_path):
+def test_stop_request_does_not_count_as_a_failure_of_the_utility(tmp_path):
     stop = threading.Event()
     stop.set()
     result = run(python("import time; time.sleep(60)"), tmp_path, stop=stop)

@@ -22,7 +22,7 @@ def shown(cast):
     return {name: value for name, value in state.items() if value not in (None, [], {}, False)}
 
 
-def test_answer_tab_follows_a_cast_from_start_to_end(tmp_path):
+def test_answer_tab_shows_each_stage_of_a_cast(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(1), "Check": "person"})
     first = shown(cast)
     assert first.keys() == {"is", "enter"}

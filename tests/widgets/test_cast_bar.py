@@ -39,7 +39,7 @@ def cast(tmp_path):
     made.close()
 
 
-def test_bar_of_an_idle_cast_shows_its_status(cast):
+def test_status_bar_of_an_idle_cast_shows_its_status(cast):
     assert bar(cast) == ("ready", "ready · Plan is next", {"run"}), "nothing can be aborted yet"
     cast.step(ask=False)
     assert bar(cast) == ("paused", "paused · Plan", GOING)
@@ -64,7 +64,7 @@ def test_bar_of_an_idle_cast_shows_its_status(cast):
     assert bar(open_cast(cast.run_dir)) == ("gone", "complete · read-only", set())
 
 
-def test_bar_of_a_running_cast_shows_a_requested_stop(cast):
+def test_status_bar_of_a_running_cast_shows_a_requested_stop(cast):
     cast.step()
     cast.step(ask=False)
     busy = Activity(busy=True)
@@ -75,7 +75,7 @@ def test_bar_of_a_running_cast_shows_a_requested_stop(cast):
     assert (state["why"], state["busy"]) == ("a step is running", True)
 
 
-def test_bar_asks_for_approval(tmp_path):
+def test_status_bar_offers_to_approve_a_command(tmp_path):
     cast = h.start(tmp_path, h.one_config(), Asks())
     cast.run()
     assert bar(cast) == ("wants", "Your turn: M asks for approval", {"abort"})
@@ -89,7 +89,7 @@ def test_bar_asks_for_approval(tmp_path):
     cast.close()
 
 
-def test_long_command_cannot_be_approved_in_the_bar(tmp_path):
+def test_long_command_cannot_be_approved_in_the_status_bar(tmp_path):
     class Long(Asks):
         def answer(self, turn):
             return NeedsApproval((ToolCall(id="1", tool="bash", args={"command": "x" * 500}),))
@@ -101,7 +101,7 @@ def test_long_command_cannot_be_approved_in_the_bar(tmp_path):
     cast.close()
 
 
-def test_bar_of_a_stopped_cast_shows_socket_and_actions(tmp_path):
+def test_status_bar_of_a_stopped_cast_shows_socket_and_actions(tmp_path):
     def gone():
         raise RuntimeError("gone")
 
@@ -122,7 +122,7 @@ def test_bar_of_a_stopped_cast_shows_socket_and_actions(tmp_path):
     aborted.close()
 
 
-def test_bar_offers_to_raise_an_exhausted_budget_first(tmp_path):
+def test_status_bar_offers_first_to_raise_an_exhausted_budget(tmp_path):
     class Costs:
         name = "costs"
 

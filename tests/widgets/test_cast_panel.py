@@ -137,7 +137,7 @@ def test_second_click_during_a_step_is_refused_with_a_reason(bench, cast, make):
     assert len(cast.steps) == 1
 
 
-def test_click_on_step_for_an_outdated_state_does_nothing(cast, make):
+def test_click_on_step_for_an_outdated_state_has_no_effect(cast, make):
     panel = make(cast)
     for _ in range(3):
         shown = panel.front.surface["identity"]
@@ -189,7 +189,7 @@ def test_function_that_does_not_return_can_be_abandoned(bench, cast, make):
     assert {step.output for step in cast.steps if step.socket == "Socket-2"} == {"built"}
 
 
-def test_unapplied_input_is_applied_before_a_run(bench, cast, make):
+def test_pending_input_is_applied_before_a_run(bench, cast, make):
     panel = make(cast)
     say(panel, "step", first=[{"kind": "edit_prompt", "layers": {"task": "Plan it in another way"}}])
     done(panel)
@@ -216,7 +216,7 @@ def test_panel_is_busy_while_the_lock_of_its_cast_is_held(cast, make):
     assert not runs.busy_for(panel)
 
 
-def test_exception_in_a_run_is_shown(cast, make):
+def test_exception_during_a_run_is_shown_in_the_panel(cast, make):
     panel = make(cast)
 
     def breaks(_):
@@ -648,7 +648,7 @@ def test_prompt_can_be_edited_for_this_turn(cast, make):
 # -- looking ------------------------------------------------------------------------------------------
 
 
-def test_the_inspector_follows_the_selection(cast, make):
+def test_inspector_shows_the_selected_element(cast, make):
     cast.run(steps=3)
     panel = make(cast)
     say(panel, "select", element={"kind": "socket", "id": "Socket-4"})
@@ -667,13 +667,13 @@ def test_the_inspector_follows_the_selection(cast, make):
     assert panel.front.inspector["title"]["present"]
 
 
-def test_a_click_on_the_graph_selects(cast, make):
+def test_click_on_the_graph_selects_the_element(cast, make):
     panel = make(cast)
     panel.graph.select("socket", "Socket-3")
     assert panel.front.surface["selected"] == {"kind": "socket", "id": "Socket-3"}
 
 
-def test_earlier_step_can_be_shown_and_left(cast, make):
+def test_panel_can_show_an_earlier_step_and_return_to_the_present(cast, make):
     cast.run(steps=3)
     panel = make(cast)
     say(panel, "look", step=1)
@@ -686,7 +686,7 @@ def test_earlier_step_can_be_shown_and_left(cast, make):
     assert panel.front.timeline["at"] is None, "who goes on sees the present"
 
 
-def test_going_back_leaves_a_visible_branch(cast, make):
+def test_going_back_keeps_the_abandoned_branch_visible(cast, make):
     cast.run(steps=4)
     panel = make(cast)
     say(panel, "look", step=2)
@@ -765,7 +765,7 @@ def test_breakpoint_of_each_kind_can_be_set_shown_and_removed(cast, make):
     assert breaks() == ["Eval not satisfied"]
 
 
-def test_run_stopped_at_a_refused_output_is_at_a_breakpoint(bench, make):
+def test_run_stopped_at_a_refused_output_reports_a_breakpoint(bench, make):
     said = iter(["no JSON", {"satisfied": True}])
     bench.agent("Maintain", lambda: next(said))
     cast = bench.cast("x")
@@ -906,7 +906,7 @@ FAILS = {
 
 
 @pytest.mark.parametrize("kind", FAILS)
-def test_each_offered_action_recovers_any_failure_of_an_agent(tmp_path, make, kind):
+def test_each_offered_action_recovers_from_any_failure_of_an_agent(tmp_path, make, kind):
     offered = ["retry"]
     while offered:
         act = offered.pop(0)
@@ -1020,7 +1020,7 @@ def test_waiting_badge_selects_the_waiting_socket(bench, cast, make):
     assert (title["present"], title["name"], panel.front.inspector["tab"]) == (True, "Eval", "answer")
 
 
-def test_unfinished_fork_has_no_difference(cast, make):
+def test_unfinished_fork_has_no_difference_from_its_cast(cast, make):
     cast.run(steps=4)
     panel = make(cast)
     say(panel, "fork", step=2)
@@ -1065,7 +1065,7 @@ def test_casts_of_a_project_can_be_compared(make, bench, cast):
     other.close()
 
 
-def test_rows_mark_failed_skipped_and_manual_steps(tmp_path, make):
+def test_timeline_rows_mark_failed_skipped_and_manual_steps(tmp_path, make):
     def breaks():
         raise AgentError("the line is dead", kind="transport")
 
@@ -1083,7 +1083,7 @@ def test_rows_mark_failed_skipped_and_manual_steps(tmp_path, make):
     assert "by hand" in panel.front.timeline["tail"][1][-1]
 
 
-def test_bar_names_failed_lanes_while_another_lane_waits(make, tmp_path):
+def test_status_bar_names_failed_lanes_while_another_lane_waits(make, tmp_path):
     def build(lane):
         if lane == "api":
             raise RuntimeError("no room")
@@ -1538,7 +1538,7 @@ def test_requesting_an_answer_again_keeps_item_edits(stopped_by_a_limit):
     assert panel.front.surface["notice"]["words"] == "1 edit was applied again."
 
 
-def test_user_can_continue_without_conflicting_edits(tmp_path, make):
+def test_user_can_continue_by_dropping_conflicting_edits(tmp_path, make):
     panel = make(h.start(tmp_path, h.loop_config(), h.loop_agents(2) | {"Check": lambda: h.YES}))
     cast = panel.cast
     cast.step()

@@ -48,7 +48,7 @@ def line_of(panel):
     return panel.front.get_state()["made-up"]["blocks"][0]["text"]
 
 
-def test_row_of_the_parts_table_defines_a_tab(cast, made_up):
+def test_each_row_of_the_parts_table_defines_a_tab(cast, made_up):
     panel = CastPanel(cast)
     try:
         assert line_of(panel) == "0 steps in Plan-Build-Eval"
@@ -101,7 +101,7 @@ print(help_text("show"))
     assert "toolbar, graph or made-up" in done.stdout
 
 
-def test_parts_can_be_shown_alone_and_the_timeline_is_open_first():
+def test_panel_parts_can_be_shown_alone_and_the_timeline_is_opened_first():
     assert {"timeline", "items", "state", "handoff", "reply", "graph"} <= set(cast_parts.alone_names())
     assert set(cast_parts.alone_names()) <= set(PARTS)
     assert cast_parts.dock_names()[0] == "timeline"
@@ -166,7 +166,7 @@ def test_front_end_has_a_body_for_each_part():
         assert f"export function {function}(host, send" in front(module)
 
 
-def test_panel_code_does_not_name_dock_parts():
+def test_panel_code_does_not_refer_to_individual_dock_parts():
     for module in ("shell.js", "dock.js"):
         for name in cast_parts.dock_names():
             assert not re.search(rf"""["'.]{name}\b(?! and)""", front(module)), (module, name)

@@ -36,7 +36,7 @@ def numbered(condition):
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_condition_is_drawn_as_defined_in_the_condition_table(condition):
+def test_each_condition_is_drawn_as_defined_in_the_condition_table(condition):
     row, graph = CONDITION_SPECS[condition], numbered(condition)
     number = "1 " if row.overlaps(CONDITION_SPECS["always"]) else ""  # else the order says nothing
     for theme, own in (("light", row.light), ("dark", row.dark)):
@@ -62,7 +62,7 @@ def test_advance_shows_its_condition(condition):
     assert short in " ".join(card_lines(one, Marks(), 1000.0))
 
 
-def test_legend_lists_the_lines_of_conditions():
+def test_legend_explains_the_line_style_of_each_condition():
     assert line_legend() == "solid line: always or ✓ satisfied · dotted: ✗ not_satisfied · dashed: ⚠ failed"
 
 

@@ -114,7 +114,7 @@ def test_conditions_and_order_of_edges_can_be_changed_on_the_canvas(panel):
         assert panel.design.document == before
 
 
-def test_unsaved_edits_are_continued(wb, panel):
+def test_reopened_designer_continues_unsaved_edits(wb, panel):
     hear(panel, "add", materia="Narrate")
     again = show_design(wb)
     assert panel.closed
@@ -162,7 +162,7 @@ def test_second_panel_shows_changes_on_disk(wb, panel):
     assert "Socket-6" not in panel.canvas.graph.sockets
 
 
-def test_a_panel_has_few_widgets_and_closing_frees_them(wb):
+def test_designer_has_few_widgets_and_closing_it_frees_them(wb):
     before = set(live)
     panels = [DesignPanel(wb, wb.design()) for _ in range(3)]
     assert len(set(live) - before) <= 3 * 30, "layouts and styles counted"

@@ -101,7 +101,7 @@ def test_design_with_eight_sockets_two_loops_and_two_exits_needs_few_messages(fr
 # -- nothing typed is lost, or taken for another part --------------------------------------
 
 
-def test_input_is_applied_to_its_element_after_the_selection_changes(session):
+def test_input_is_applied_to_its_element_although_the_selection_changed(session):
     do(session, "pick", part=["socket", "Socket-2"])
     put(session, "materia", "Eval", "prompt", "Judge {{item.title}}.\n")
     assert session.design.definitions["Eval"]["prompt"] == "Judge {{item.title}}.\n", "prose is kept as it is"
@@ -385,7 +385,7 @@ def test_selected_sockets_become_members_and_exits_of_a_loop(fresh):
     assert not {"iterator", "consumes"} & fresh.design.document["loops"][loop].keys()
 
 
-def test_unavailable_action_says_what_to_do_first(fresh):
+def test_unavailable_action_states_what_must_be_done_first(fresh):
     assert "press Explore" in refused(fresh, "witness", outcome="complete")
     assert "check the current list of problems" in refused(fresh, "fix", code="no-effect", source="here")
     assert "the design has 1 problem: fix the problems first" in refused(fresh, "explore")
@@ -418,7 +418,7 @@ def test_finding_can_be_fixed_by_its_button(fresh):
     assert "no longer exists" in refused(fresh, "fix", code="guard-on-text", source="Socket-1.edges[0].when")
 
 
-def test_explore_result_has_a_witness_and_becomes_stale(session):
+def test_exploration_shows_an_example_run_and_becomes_outdated_after_an_edit(session):
     told = do(session, "explore")["dock"]["happens"]
     assert [row["sign"] for row in told["rows"]][:2] == ["ends", "fails"]
     assert "% for 3 items if half of the verdicts are satisfied" in told["rows"][0]["about"]
@@ -449,7 +449,7 @@ def test_saving_with_problems_asks_first(wb, session):
     assert wb.loadouts["Plan-Build-Eval"] == "notebook"
 
 
-def test_design_is_cast_in_its_current_state(wb, session):
+def test_cast_from_the_designer_uses_the_current_design(wb, session):
     made = []
     session.cast_made = made.append
     do(session, "add", materia="Narrate")
@@ -466,7 +466,7 @@ def test_design_is_cast_in_its_current_state(wb, session):
     assert "cannot be cast" in refused(session, "cast", request="again", design=session.identity)
 
 
-def test_changed_design_is_not_cast_without_being_shown(wb, session):
+def test_design_that_changed_since_it_was_shown_is_not_cast(wb, session):
     shown = design_slice(session)["bar"]["identity"]
     do(session, "set", of=["materia", "Plan"], field="prompt", value="Plan it shortly.")
     assert "has changed since" in refused(session, "cast", request="a tool", design=shown)

@@ -117,7 +117,7 @@ def test_cast_can_be_opened_labelled_compared_and_deleted(panel, casts, wb):
 
 
 @pytest.mark.parametrize("kind", ["open", "resume", "fork", "label", "delete", "compare"])
-def test_changed_cast_is_not_deleted(panel, casts, wb, kind):
+def test_action_on_a_cast_that_changed_since_it_was_listed_is_refused(panel, casts, wb, kind):
     failed, other = casts[2], casts[0]
     about = {"a": other.id, "b": failed.id} if kind == "compare" else {"cast": failed.id}
     message = from_list(panel, kind, **about, **({"text": "gone"} if kind == "label" else {}))
@@ -187,7 +187,7 @@ def test_cast_can_be_forked_from_its_current_state(panel, casts):
     assert now["picked"]["id"] == now["below"]
 
 
-def test_page_receives_only_its_rows(panel, monkeypatch):
+def test_page_receives_only_the_rows_that_it_displays(panel, monkeypatch):
     sent = []
     monkeypatch.setattr(panel.front, "send", sent.append)
     order = told(panel)["order"]
@@ -197,7 +197,7 @@ def test_page_receives_only_its_rows(panel, monkeypatch):
     assert sent[-1]["rows"] == [], "an order that is over gives no rows: its places mean others by now"
 
 
-def test_long_list_of_casts_is_sent_in_part(panel, casts, wb):
+def test_only_a_part_of_a_long_cast_list_is_sent_to_the_page(panel, casts, wb):
     one = casts[0].run_dir
     for number in range(2 * FIRST):
         shutil.copytree(one, one.with_name(f"2026-01-02T03-04-{number % 60:02}-{number:03}Z"))
@@ -207,13 +207,13 @@ def test_long_list_of_casts_is_sent_in_part(panel, casts, wb):
     assert len(str(now)) < 300 * FIRST
 
 
-def test_sorting_is_stable(wb, casts):
+def test_sorting_of_casts_is_stable(wb, casts):
     entries = wb.casts()
     assert sort_entries(entries, "loadout", down=True) == list(entries)
     assert [one.cost for one in sort_entries(entries, "cost", down=True)][-1] is None, "what is unknown stands behind 0"
 
 
-def test_cast_in_use_is_marked(wb, casts):
+def test_cast_that_is_in_use_is_marked(wb, casts):
     (entry, *_) = wb.casts()
     assert list_row(entry, 0, "")[1][:2] == ["working", "running"]
     assert "open elsewhere: a kernel" in list_row(entry, 0, "a kernel")[1][2]

@@ -164,7 +164,7 @@ def test_frames_are_consistent_during_a_run(tmp_path):
     assert [frame for frame in frames if len(set(frame)) != 1] == []
 
 
-def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
+def test_click_causes_one_redraw_and_no_second_redraw_by_a_timer(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     for number in range(3):
@@ -176,7 +176,7 @@ def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
     panel.close()
 
 
-def test_changes_from_outside_the_panel_are_drawn_by_a_timer(cast, drawn):
+def test_changes_made_outside_the_panel_are_drawn_by_a_timer(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     cast.edit.set("note", 1)
@@ -187,7 +187,7 @@ def test_changes_from_outside_the_panel_are_drawn_by_a_timer(cast, drawn):
     panel.close()
 
 
-def test_clicks_are_drawn_immediately_then_at_the_interval(cast, monkeypatch):
+def test_first_click_is_drawn_immediately_and_later_clicks_at_the_interval(cast, monkeypatch):
     timers = []
 
     class Timer:

@@ -171,7 +171,7 @@ def test_elements_refer_to_existing_elements(name: str, direction: Direction):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_page_data_is_serializable(name: str):
+def test_graph_data_for_the_page_is_serializable(name: str):
     """A tooltip would be inserted into the page as markup."""
     panel = GraphPanel(ALL[name]())
     assert panel.picture.children[0].tooltip_source == ""
@@ -279,7 +279,7 @@ def test_layout_fits_the_space_and_keeps_its_direction_during_a_cast():
     assert panel.notice.value == ""
 
 
-def test_graph_can_be_replaced():
+def test_graph_of_a_panel_can_be_replaced():
     panel = GraphPanel(rework())
     panel.select("socket", "Socket-8")
     panel.replace(hello())
@@ -288,7 +288,7 @@ def test_graph_can_be_replaced():
     assert not panel.front.scene["fresh"], "the view stays where it was"
 
 
-def test_designing_moves_only_the_dragged_card():
+def test_dragging_a_card_moves_no_other_card():
     panel = GraphPanel(rework())
     panel.mode = "design"
     before = centres(panel)
@@ -320,7 +320,7 @@ def test_finished_loops_of_a_large_graph_are_collapsed():
     assert "folded" not in classes(panel, "l:L")
 
 
-def test_socket_can_overlap_another():
+def test_sockets_at_the_same_position_can_be_drawn():
     scene = drawn(rework(), positions={"Socket-5": (1.0, 1.0), "Socket-4": (1.0, 1.0)})
     assert all("nan" not in one["ws"] + one["from"] for one in scene.edges)
 
@@ -489,7 +489,7 @@ def test_change_of_a_cast_is_drawn_by_a_timer(project: Path):
     assert "current" in classes(panel, "n:Socket-2")
 
 
-def test_only_changes_are_sent(project: Path, timers: list[Timer], monkeypatch: pytest.MonkeyPatch):
+def test_graph_panel_sends_only_changes(project: Path, timers: list[Timer], monkeypatch: pytest.MonkeyPatch):
     """A change is one message, and a page that connects later gets everything."""
     cast = start(project, loop_config(), loop_agents(2))
     panel = GraphPanel(cast)
@@ -572,7 +572,7 @@ def test_invalid_selection_is_ignored():
     assert panel.notice.value == ""
 
 
-def test_gestures_use_ids_of_the_loadout():
+def test_canvas_gestures_use_the_ids_of_the_loadout():
     panel = GraphPanel(rework())
     told: list[dict[str, Any]] = []
     end = panel.on_gesture(lambda gesture: told.append({"kind": gesture.kind, **gesture.fields}))
@@ -645,7 +645,7 @@ def test_socket_details_are_shown(project: Path, timers: list[Timer]):
     assert "workItemIndex" in shown
 
 
-def test_edge_explains_why_it_was_taken(project: Path, timers: list[Timer]):
+def test_inspector_of_an_edge_explains_why_it_was_taken(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(1, [1]))
     panel = GraphPanel(cast)
     panel.select("edge", "edge:0:Socket-3")
@@ -668,7 +668,7 @@ def test_edge_explains_why_it_was_taken(project: Path, timers: list[Timer]):
     assert "This edge was taken." in details(panel)
 
 
-def test_edge_shows_its_use_for_the_current_item(project: Path, timers: list[Timer]):
+def test_inspector_of_an_edge_shows_its_use_for_the_current_item(project: Path, timers: list[Timer]):
     """Used and allowed traversals are those of the current item (R18)."""
     cast = start(project, loop_config(), loop_agents(1, [1]))
     cast.run(steps=4)
@@ -772,7 +772,7 @@ def test_pictures_use_colour_variables_of_the_page():
 # -- being displayed, errors, leaks ----------------------------------------------------------------
 
 
-def test_bundle_has_widget_picture_and_text():
+def test_mime_bundle_contains_widget_picture_and_text():
     panel = GraphPanel(rework())
     shown = panel._repr_mimebundle_()
     assert shown["application/vnd.jupyter.widget-view+json"]["model_id"] == panel.view.model_id
@@ -817,7 +817,7 @@ def test_old_panel_stays_open_if_the_new_panel_cannot_be_created():
     assert not panel.closed
 
 
-def test_an_owned_panel_is_closed_with_its_owner():
+def test_owned_panel_is_closed_together_with_its_owner():
     outer = Panel("outer")
     inner = outer.own(GraphPanel(hello()))
     outer.put(inner.view)
@@ -827,7 +827,7 @@ def test_an_owned_panel_is_closed_with_its_owner():
     assert live() < before
 
 
-def test_closing_cancels_a_redraw(project: Path, timers: list[Timer]):
+def test_closing_a_graph_panel_cancels_a_pending_redraw(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(1))
     panel = GraphPanel(cast)
     cast.step()
@@ -864,7 +864,7 @@ def test_materia_errors_are_shown_without_a_traceback():
     assert "MateriaError" not in panel.notice.value
 
 
-def test_drawing_error_is_shown_and_the_cast_continues(project: Path, timers: list[Timer]):
+def test_drawing_error_is_displayed_and_the_cast_continues(project: Path, timers: list[Timer]):
     cast = start(project, loop_config(), loop_agents(1))
     panel = GraphPanel(cast)
 
@@ -920,7 +920,7 @@ def test_redraw_continues_during_a_callback(project: Path):
     assert panel.notice.value == ""
 
 
-def test_values_set_by_a_redraw_are_not_treated_as_input():
+def test_values_set_by_a_redraw_are_not_treated_as_user_input():
     panel = GraphPanel(rework())
     told: list[JSON] = []
     panel.on_select(lambda kind, key: told.append(key))
@@ -930,7 +930,7 @@ def test_values_set_by_a_redraw_are_not_treated_as_input():
     assert told == ["Socket-1"]
 
 
-def test_equally_named_exits_are_two_elements():
+def test_exits_with_the_same_name_are_separate_elements():
     made = rework()
     old = made.loops["workItemIteration"]
     routes = tuple(ExitRoute("same", old.id, "Socket-6", one.condition, one.target) for one in old.routes)

@@ -28,7 +28,7 @@ def looked(cast, tab="", selected=None, past=None, *, busy=False, only=""):
     return {**state, "tabs": [name for name, _, _ in state["tabs"]]}
 
 
-def test_past_step_has_its_tabs_and_the_start_only_the_state(cast):
+def test_inspector_of_a_past_step_has_all_tabs_and_of_the_start_only_the_state_tab(cast):
     seen = looked(cast, past=cast.at(2))
     assert (seen["tabs"], seen["tab"]) == (OF_STEP, "output")
     assert seen["title"] == {
@@ -95,7 +95,7 @@ def test_socket_that_is_not_current_shows_its_steps_and_the_current_socket(cast)
     assert looked(cast, selected=("socket", "Socket-4"))["title"]["chips"][-1:] != ["1 visit"]
 
 
-def test_edge_loop_or_item_has_only_the_about_tab(cast):
+def test_inspector_of_an_edge_loop_or_item_has_only_the_about_tab(cast):
     way = looked(cast, "state", ("edge", "edge:1:Socket-3"))
     assert (way["tabs"], way["tab"]) == (["about"], "about")
     assert (way["title"]["name"], way["title"]["chips"]) == ("Check → Build", ["not_satisfied · 2nd edge"])

@@ -23,7 +23,7 @@ def fields_of(content):
     return cast_messages.messages[content["kind"]].validate({"identity": SEEN, **content}, None)
 
 
-def test_fields_are_validated_by_the_signature():
+def test_message_fields_are_validated_by_the_signature_of_the_handler():
     rows = [["a", "b", 0, None], ["c", "d"]]
     assert fields_of({"kind": "items", "rows": rows, "base": "x", "more": 1, "abandon": None}) == {
         "identity": SEEN,
@@ -34,7 +34,7 @@ def test_fields_are_validated_by_the_signature():
     assert fields_of({"kind": "select", "element": None}) == {"element": None}, "null is a value where one is required"
 
 
-def test_guards_run_before_a_message_is_handled_and_questions_are_answered():
+def test_message_guards_run_before_the_handler_and_their_questions_are_answered():
     calls = []
 
     class Receiver:

@@ -116,7 +116,7 @@ def assert_refused(panel, message):
     assert panel.cast.runner.session is before
 
 
-def test_every_action_message_has_an_identity(tmp_path, panel):
+def test_every_action_message_requires_an_identity(tmp_path, panel):
     messages = cast_messages.messages
     quiet = VIEWS | SETTINGS | {kind for kind, message in messages.items() if message.is_question}
     assert set(ACTING) == set(messages) - quiet
@@ -127,7 +127,7 @@ def test_every_action_message_has_an_identity(tmp_path, panel):
 
 
 @pytest.mark.parametrize("kind", SCENES)
-def test_a_message_that_is_sent_twice_acts_once(tmp_path, panel, kind):
+def test_message_that_is_sent_twice_takes_effect_once(tmp_path, panel, kind):
     made = panel(SCENES[kind](tmp_path))
     message = from_page(made, kind, **VALUES.get(kind, {}))
     before = made.cast
@@ -150,7 +150,7 @@ def test_messages_about_an_abandoned_branch_are_refused(tmp_path, panel, kind):
     assert_refused(made, message)
 
 
-def test_action_from_an_outdated_second_view_is_refused(tmp_path, panel):
+def test_action_from_an_outdated_second_display_is_refused(tmp_path, panel):
     cast = cast_scenes.by_a_person(tmp_path)
     first, second = panel(cast), panel(cast)
     behind = from_page(second, "reply", text=h.YES)
@@ -233,7 +233,7 @@ def test_names_and_breakpoints_do_not_change_the_identity_of_an_action(tmp_path,
     assert "Nothing was done" not in send(made, from_page(made, "items_answer", rows=PLAN, reason=""))
 
 
-def test_identity_of_an_action_survives_a_kernel_restart_and_differs_in_a_fork(tmp_path):
+def test_identity_of_an_action_is_stable_across_restarts_and_differs_in_a_fork(tmp_path):
     cast = cast_scenes.held(tmp_path)
     fork = cast.fork()
     before = identity(cast.now)

@@ -35,7 +35,7 @@ def test_definitions_of_sockets_and_loops_contain_the_configured_fields():
     assert (loop["sockets"], loop["consumes"]) == (["Build", "Eval"], {"from": "Plan"})
 
 
-def test_edges_show_the_last_decision(cast):
+def test_edge_details_show_the_last_decision(cast):
     cast.run()
     inspector = Inspector(cast.graph, cast.now)
     exit_key = "loop-exit:items:exit:Socket-4:satisfied"
@@ -49,13 +49,13 @@ def test_edges_show_the_last_decision(cast):
         assert ("This edge was taken." in blocks_as_text(blocks)) == (taken == "yes")
 
 
-def test_loop_shows_list_and_cursor():
+def test_loop_details_show_the_list_and_the_cursor():
     told = blocks_as_text(Inspector(build_graph(retry_loop())).about("loop", "L"))
     assert "state.workItems" in told
     assert "workItemIndex" in told
 
 
-def test_edge_shows_its_fields(tmp_path):
+def test_edge_details_show_the_fields_of_the_edge(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1))
     cast.run()
 
@@ -97,7 +97,7 @@ def checking(tmp_path):
     made.close()
 
 
-def test_socket_shows_status_and_targets(checking):
+def test_socket_details_show_the_status_and_the_targets(checking):
     checking.breakpoints.add("Socket-3")
     facts, _, ways, *_ = Inspector(checking.graph, checking.now).about("socket", "Socket-3")
     rows = dict(facts.rows)

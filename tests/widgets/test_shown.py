@@ -349,7 +349,7 @@ def wb(wb):
     return wb
 
 
-def test_every_designer_message_has_an_effect_or_a_reason(wb):
+def test_every_designer_message_has_an_effect_or_returns_a_reason(wb):
     quiet = {
         "tidy",
         "move",

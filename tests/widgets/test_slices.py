@@ -40,7 +40,7 @@ def test_timeline_row_describes_its_step(cast):
     assert rows[2][3:7] == [["WI-1", "a"], "not yet", "no", "Build"]
 
 
-def test_step_shows_input_and_output(cast):
+def test_step_details_show_input_and_output(cast):
     cast.run(steps=2)
     now = cast.now
     text = blocks_as_text(step_blocks("output", now, now.steps.at(2)))
@@ -49,7 +49,7 @@ def test_step_shows_input_and_output(cast):
     assert "worked on" not in blocks_as_text(step_blocks("output", now, now.steps.at(1))), "a generator has no item"
 
 
-def test_rows_are_cached_and_searchable(cast):
+def test_timeline_rows_are_cached_and_searchable(cast):
     cast.run()
     rows, now = StepRows(), cast.now
     assert rows.between(now, 2, 3)[0] is rows.between(cast.now, 2, 2)[0]
@@ -58,7 +58,7 @@ def test_rows_are_cached_and_searchable(cast):
     assert rows.find(now, "no such words") == []
 
 
-def test_only_the_latest_steps_are_sent_first(cast, monkeypatch):
+def test_latest_steps_of_the_timeline_are_sent_first(cast, monkeypatch):
     cast.run()
     monkeypatch.setattr("materia_nb.widgets.cast_slices.TAIL", 3)
     rows, now = StepRows(), cast.now
@@ -118,7 +118,7 @@ def test_item_rows_keep_their_origin_and_unchanged_fields():
     assert edited_items([ItemRow("a", "x", 0)], items, None)[1] is None
 
 
-def test_partially_sent_text_is_not_truncated_by_edits():
+def test_edits_do_not_truncate_a_partially_sent_text():
     items = [{"title": "a", "context": "x" * 9_000, "more": 1}, {"title": "b", "context": "y"}]
     rows = [ItemRow("b", "y", 1), ItemRow("a", None, 0)]
     assert edited_items(rows, items, items) == ([items[1], items[0]], [1, 0])
@@ -200,7 +200,7 @@ def test_state_tree_is_truncated_and_counts_omitted_entries():
     assert (node["children"], node["more"]) == ([], 1)
 
 
-def test_difference_of_an_item_is_shown_once():
+def test_difference_of_an_item_with_several_names_is_shown_once():
     before = {"item": h.item("a"), "workItem": h.item("a")}
     after = {"item": h.item("b"), "workItem": h.item("b")}
     told = diff_blocks(before, after, "t")[1].as_text()
