@@ -1,4 +1,4 @@
-"""Functions that read, check and resolve configs. Other packages run the loadouts."""
+"""Read, check, edit and resolve configs. Other packages run the loadouts."""
 
 from __future__ import annotations
 

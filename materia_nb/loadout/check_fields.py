@@ -1,4 +1,4 @@
-"""Checks of fields, materia definitions and MCP servers, which report problems and hints (R21, R26, R28, R38)."""
+"""Checks that report problems with fields, materia definitions and MCP servers, and hints (R21, R26, R28, R38)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from materia_nb.loadout.vocabulary import CONDITIONS, NAMED, tint_of
 def check_fields(
     findings: Findings, model: type[Model], raw: JSON, path: str = "", *, itself: str | None = None
 ) -> None:
-    """Report the problems of the fields of an object and of the objects inside it.
+    """Report problems with the fields of an object and of the objects inside it.
 
     Args:
         findings: collects the problems.
-        model: the class that describes the object.
+        model: the model of the object.
         raw: the object as written.
-        path: the path of the object, which precedes the names of its fields in messages.
-        itself: the path in messages about the object as a whole; None uses ``path``.
+        path: the path of the object, with which the paths of its fields begin.
+        itself: the path for problems with the object as a whole; None uses ``path``.
     """
     try:
         model.model_validate(raw)
@@ -49,7 +49,7 @@ def check_fields(
 
 
 def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, path: str, itself: str) -> None:
-    """Report a pydantic error as a problem, either of its field or of an entry that has the wrong type."""
+    """Report a pydantic error as a problem with a field, or with an object or entry of the wrong type."""
     row: FieldRow | None = None
     whole_entry = True
     for part in error["loc"]:
@@ -74,7 +74,7 @@ def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, p
 
 
 def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Fix | None:
-    """Return a fix for an edge's invalid condition, or for a missing field that has a default; otherwise None."""
+    """Return a fix for an invalid edge condition, or for a missing field that has a default value; otherwise None."""
     match error["loc"]:
         case ("sockets", str(id_), "edges", int(index), "when"):
             condition = findings.closest(error["input"], CONDITIONS) or "always"
@@ -94,11 +94,11 @@ def _advice(row: FieldRow) -> str:
 
 
 _ARTICLES: Final = {"object": "an ", "list": "a ", "number": "a ", "whole": "a ", "percent": "a "}
-"""Article before the description of an expected value, by the first word of the description."""
+"""Article for the description of an expected value, by the first word of the description."""
 
 
 def check_materia(findings: Findings, name: str, raw: JSON) -> None:
-    """Report the problems of a materia definition."""
+    """Report problems with a materia definition."""
     path = f"materia.{name}"
     if is_object(raw) and _is_ambiguous(raw):
         message = f"the materia {name!r} has both a prompt and a command or script, but no type"
@@ -124,9 +124,9 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
 
 
 def _is_ambiguous(raw: Object) -> bool:
-    """True if a materia definition has no type, but both a prompt and a program (R38).
+    """Return True if a definition has a prompt and a program, but no ``type`` (R38).
 
-    Such a definition is refused, so that a forgotten ``type`` never starts a program.
+    Such a definition is refused, so that a missing ``type`` never causes a program to run.
     """
     runs = raw.get("command") is not None or raw.get("script") is not None
     return raw.get("type") is None and raw.get("prompt") is not None and runs
@@ -150,7 +150,7 @@ _NO_LANES: Final = "place Git-Spawn, Git-Integrate or Git-Finalize instead; they
 
 
 def check_servers(findings: Findings, servers: JSON) -> None:
-    """Report MCP servers with an invalid name, and servers without exactly one transport (a command or a URL)."""
+    """Report MCP servers that have an invalid name, and servers with both or neither of the fields ``command`` and ``url``."""
     for name, raw in as_object(servers).items():
         path = f"mcpServers.{name}"
         transports = [field for field in ("command", "url") if as_object(raw).get(field)]
@@ -175,7 +175,13 @@ _MATERIA_MODELS: tuple[type[Model], ...] = (models.AgentMateria, models.UtilityM
 
 
 def hint_fields(findings: Findings, document: Object, loadout: str | None) -> None:
-    """Add hints about unknown or ineffective fields of a config, or only of ``loadout`` and its materia."""
+    """Add hints about fields that are unknown or have no effect.
+
+    Args:
+        findings: collects the hints.
+        document: the config.
+        loadout: the loadout to check with its materia; None checks all loadouts and materia.
+    """
     _hint_fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
         message = "stopAtLimit: false has no effect, since a maximum always stops the cast"
@@ -201,7 +207,7 @@ def _hint_materia(findings: Findings, path: str, raw: Object) -> None:
 
 
 def _hint_fields(findings: Findings, model: type[Model], raw: Object, path: str = "") -> None:
-    """Add hints about unknown or ineffective fields of an object and of the objects inside it."""
+    """Add hints about fields, of an object and the objects inside it, that are unknown or have no effect."""
     for part, owner, part_path in objects(model, raw, path):
         rows = part.rows
         for field, value in owner.items():
@@ -237,7 +243,7 @@ def _hint_unknown(findings: Findings, model: type[Model], owner: Object, field: 
 
 
 def _misplacement(model: type[Model], owner: Object, field: str) -> str | None:
-    """Return the reason why a field is in the wrong object, or None if no other object has this field."""
+    """Return a clause that says where a misplaced field belongs, or None if no other object has this field."""
     if model is models.Loadout and row_named(models.Config, field):
         return "the field belongs to the top level of the config"
     if model not in (models.SocketFields, *_MATERIA_MODELS) or not any(
@@ -252,5 +258,5 @@ def _misplacement(model: type[Model], owner: Object, field: str) -> str | None:
 
 
 def _has_effect(value: JSON) -> bool:
-    """True unless a field's value is empty or disables the field with ``enabled: false``."""
+    """Return False if a value is empty, or is an object with ``enabled: false``."""
     return bool(value) and not (is_object(value) and value.get("enabled") is False)

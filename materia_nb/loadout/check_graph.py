@@ -1,4 +1,4 @@
-"""Checks of sockets, edges, iterators and loops, which report problems (R3, R4, R13-R16, R18, R25-R27)."""
+"""Checks that report problems with sockets, edges, advances and loops (R3, R4, R13-R16, R18, R25-R27)."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ ID_FORMAT = "a letter followed by letters, digits, dots, dashes or underscores, 
 
 
 _FixFactory: TypeAlias = Callable[[str | None], Fix | None]
-"""Function that returns the fix for a broken reference, given the most similar existing name or None."""
+"""Function from the existing name that is most similar to a broken reference, or None, to a fix."""
 
 
 def _no_fix(_closest: str | None) -> None:
-    """Return None, because a person has to choose the fix."""
+    """Return None for references that only a person can correct."""
 
 
 def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
-    """Report the problems of the entry and of each socket of a loadout."""
+    """Report problems with the entry and with each socket of a loadout."""
     if facts.ids:
         _check_endpoint(findings, facts, facts.entry, "entry", end=False, fix_for=lambda _: _suggest_entry(facts))
     for id_ in as_object(facts.raw.get("sockets")):
@@ -71,7 +71,7 @@ def check_sockets(findings: Findings, facts: LoadoutFacts) -> None:
 
 
 def renumber(facts: LoadoutFacts, socket: SocketFacts) -> Fix:
-    """Return the fix that gives a socket a canonical id and keeps its old id as its label."""
+    """Return a fix that renames a socket to a canonical id, and keeps the old id as the label of the socket."""
     old, new = socket.id, next_socket_id(facts.raw)
     label = () if socket.raw.get("label") else (do("set_socket", new, "label", old),)
     return safe_fix(f"Rename to {new}, and keep {old} as the label", do("rename_socket", old, new), *label)
@@ -88,10 +88,17 @@ def _check_endpoint(
     advice: str | None = None,
     fix_for: _FixFactory = _no_fix,
 ) -> bool:
-    """Report a broken reference to a socket. Return True if the reference is valid, or is missing and not ``required``.
+    """Report a broken reference to a socket. Return True if the reference is valid, or missing but not required.
 
-    If ``end`` is set, the reference may also name the end of the cast. ``advice`` replaces the suggestion of the most
-    similar socket. ``fix_for`` returns the fix, given the most similar name.
+    Args:
+        findings: collects the problems.
+        facts: the parsed loadout.
+        value: the reference as written.
+        source: the path of the reference.
+        required: True to report a missing reference.
+        end: True if the reference may also be ``end``.
+        advice: advice for a socket that does not exist; None suggests the most similar id.
+        fix_for: a function from the most similar id, or None, to a fix.
     """
     if value is None or value == "":
         if required:
@@ -119,7 +126,7 @@ def _suggest_entry(facts: LoadoutFacts) -> Fix | None:
 
 
 def _check_done(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
-    """Report a field ``done`` whose target does not exist; only older loadouts have this field."""
+    """Report a field ``done``, which only older loadouts contain, if its target does not exist."""
     if spec is not None and "done" in spec:
         _check_endpoint(findings, facts, spec["done"], f"{path}.done", required=False)
 
@@ -137,7 +144,7 @@ def _check_socket(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) 
 
 
 def _check_sources(findings: Findings, socket: SocketFacts) -> None:
-    """Report invalid sources in the assignments of an agent; the assignments of a utility are on its materia (R4)."""
+    """Report invalid sources in the assignments of an agent. A utility has its assignments on the materia (R4)."""
     for path, _, source in socket.assignments:
         fault = source_fault(source) if is_text(source) else None
         if fault is not None:
@@ -180,7 +187,7 @@ def _check_edges(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) -
 
 
 def _fix_target(id_: str, index: int, closest: str | None) -> Fix:
-    """Return the fix that sets the target of an edge to ``closest``, or removes the edge if ``closest`` is None."""
+    """Return a fix that sets the target of an edge to ``closest``, or removes the edge if ``closest`` is None."""
     if closest is None:
         return suggested_fix("Remove the edge", do("remove_edge", id_, index))
     return suggested_fix(f"Change the target to {closest}", do("change_edge", id_, index, to=closest))
@@ -213,11 +220,11 @@ def _check_advance(findings: Findings, facts: LoadoutFacts, socket: SocketFacts,
 
 
 _InboundEdges: TypeAlias = Sequence[tuple[str, str]]
-"""Edges that start at generators, as pairs of source and target."""
+"""Edges from generators, as pairs of source and target."""
 
 
 def check_loops(findings: Findings, facts: LoadoutFacts) -> None:
-    """Report the problems of the loops of a loadout."""
+    """Report problems with the loops of a loadout."""
     if not facts.loops:
         return
     inbound = [
@@ -244,7 +251,7 @@ def _check_loop(findings: Findings, facts: LoadoutFacts, inbound: _InboundEdges,
 
 
 def _check_members(findings: Findings, facts: LoadoutFacts, loop: LoopFacts, path: str) -> bool:
-    """Report members of a loop that do not exist. Return True if the loop has members and all of them exist."""
+    """Report members that do not exist. Return True if the loop has at least one member and all members exist."""
     known = [
         _check_endpoint(findings, facts, member, f"{path}.sockets[{index}]", end=False)
         for index, member in enumerate(as_list(loop.raw.get("sockets")))
@@ -298,7 +305,11 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
 
 
 def _suggest_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None = None) -> Fix | None:
-    """Return a fix that sets a loop's generator to the generator before it, or adds an edge from its generator."""
+    """Return a fix that connects a loop with its probable generator, or None if the generator is not obvious.
+
+    The fix either sets ``consumes.from`` to the only generator that leads into the loop, or adds an edge from the
+    generator in ``consumes.from`` to the loop.
+    """
     probable_generator = facts.likely_generator(loop.members)
     if probable_generator is not None and probable_generator != loop.source:
         step = do("set_source", loop.id, "consumes", from_=probable_generator)
@@ -313,7 +324,10 @@ def _suggest_source(facts: LoadoutFacts, loop: LoopFacts, _closest: str | None =
 def _check_source(
     findings: Findings, facts: LoadoutFacts, entering_edges: list[tuple[str, str]], loop: LoopFacts, source: JSON
 ) -> None:
-    """Check that exactly one edge from a generator enters the loop, and that it starts at the named source (R27)."""
+    """Report a problem unless exactly one edge leads from a generator into the loop, and it starts at ``source`` (R27).
+
+    Also report members that are generators themselves.
+    """
     path = f"loops.{loop.id}.consumes"
     for index, member in enumerate(loop.members):
         if _is_generator(facts, member) and member != source:
@@ -364,7 +378,7 @@ def _check_legacy_exit(findings: Findings, facts: LoadoutFacts, loop: LoopFacts,
 
 
 def _check_legacy_advance(findings: Findings, loop: LoopFacts, socket: SocketFacts, when: Condition) -> None:
-    """Check that a written ``advance`` on the exit's source equals the advance that the exit derives (R27)."""
+    """Report fields of an explicit ``advance`` that differ from the advance derived from the loop exit (R27)."""
     advance, items = socket.advance, socket.iterator.items if socket.iterator else None
     if advance is None:
         return
@@ -389,7 +403,7 @@ def _exit_source(
     path: str,
     fix_for: _FixFactory = _no_fix,
 ) -> str | None:
-    """Check the source of an exit, and return its id if it is an existing socket and a member of the loop."""
+    """Report an invalid source of an exit. Return the id of the source if it is a well-formed member of the loop."""
     known = _check_endpoint(findings, facts, source, path, end=False, fix_for=fix_for)
     if not known or not isinstance(source, str):
         return None
@@ -428,7 +442,7 @@ def _check_exits(findings: Findings, facts: LoadoutFacts, loop: LoopFacts) -> No
 
 
 def _check_cursors(findings: Findings, facts: LoadoutFacts) -> None:
-    """Check that the loops over the items of one generator have different cursors (R27)."""
+    """Report loops that process the items of the same generator with the same cursor (R27)."""
     loop_by_cursor: dict[tuple[str, str], str] = {}
     for loop in facts.loops:
         source = loop.source

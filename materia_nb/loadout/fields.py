@@ -1,7 +1,4 @@
-"""Fields of a config: the kinds of values, the description of a field, and the base class of objects with fields.
-
-The classes of the objects are in ``models``.
-"""
+"""Building blocks for the classes in ``models``: value types, field descriptions and the base class."""
 
 from __future__ import annotations
 
@@ -38,9 +35,9 @@ class Fault(ValueError):
     """Raised for a value that a field does not accept.
 
     Attributes:
-        what: the message; None selects a general message that quotes the value.
-        hint: the advice; None selects the advice of the field or of its kind.
-        at: the path inside the value, such as ``[1]``.
+        what: the error message; None selects a general message that quotes the value.
+        hint: advice on how to correct the value; None selects the advice of the field or of its value kind.
+        at: the path of the invalid part inside the value, such as ``[1]``.
     """
 
     def __init__(self, message: str | None = None, hint: str | None = None, at: str = "") -> None:
@@ -54,14 +51,14 @@ def _accept_any(_value: JSON) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueKind:
-    """A kind of value, written as ``Annotated[type, ValueKind(...)]``.
+    """A kind of value that a field accepts, for use in ``Annotated[type, ValueKind(...)]``.
 
     Attributes:
-        accepts: returns True for values of the kind; may raise :class:`Fault` for a more precise message.
-        schema: the JSON Schema of the kind.
-        shape: the kind in words, for documentation and forms.
-        advice: the advice for a refused value; None derives it from the shape.
-        convert: converts an accepted value into the effective value; None keeps the value as written.
+        accepts: a function that returns True if a value is valid; it may raise :class:`Fault` with a specific message.
+        schema: the JSON Schema for the values.
+        shape: a description of the values for documentation and forms, such as ``list of strings``.
+        advice: advice for invalid values; None generates the advice from ``shape``.
+        convert: a function that converts a valid value into the effective value; None keeps the value unchanged.
     """
 
     accepts: Callable[[JSON], bool]
@@ -74,7 +71,7 @@ class ValueKind:
         """Return the effective value.
 
         Raises:
-            Fault: the value is of another kind.
+            Fault: the value is invalid.
         """
         if not self.accepts(value):
             raise Fault(hint=self.advice)
@@ -179,14 +176,14 @@ _CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
     ),
     "previous": ValueKind(_is_bool, _BOOLEAN, "true or false"),
 }
-"""The parts of an object of ``castContext`` (R50)."""
+"""The fields of a ``castContext`` object (R50)."""
 
 
 def is_context(value: JSON) -> bool:
     """Return True if ``value`` is valid for ``castContext``.
 
     Raises:
-        Fault: ``value`` is an object with an unknown or invalid part.
+        Fault: ``value`` is an object with an unknown field or an invalid value.
     """
     if not is_object(value):
         return isinstance(value, str) and value in CAST_CONTEXTS
@@ -214,9 +211,9 @@ _CONTEXT_SCHEMA: Final[Mapping[str, JSON]] = {
 _PATH_ADVICE: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
 
 Reference: TypeAlias = Annotated[str, ValueKind(_accept_any, _STRING, "socket id or end")]
-"""The name of another part of the config; ``check_graph`` checks that this part exists."""
+"""The name of another part of the config. Only ``check_graph`` checks that the part exists."""
 Key: TypeAlias = Reference
-"""A key of an object; any text is allowed."""
+"""A key of an object, which can be any string."""
 NonBlankText: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, advice="write a name in quotes")]
 AnyText: TypeAlias = Annotated[
     str, ValueKind(lambda value: isinstance(value, str), _STRING, advice="write text in quotes")
@@ -265,15 +262,15 @@ Name: TypeAlias = Annotated[
         "write a name, or remove the field",
     ),
 ]
-"""The name of a cursor, or of an item in the state (R12, R13)."""
+"""The name of a cursor or of the current item in the state (R12, R13)."""
 SourcePath: TypeAlias = Annotated[str, ValueKind(_is_source, _STRING, "source", _PATH_ADVICE)]
-"""A path in the state, or JSONPath (R11)."""
+"""The source of a value: a state path or a JSONPath expression (R11)."""
 AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, "source", _PATH_ADVICE)]
-"""The source of an assignment on a socket. An invalid source is allowed where it has no effect (R4)."""
+"""The source of an assignment on a socket. Invalid JSONPath is accepted, since a utility ignores the field (R4)."""
 Parse: TypeAlias = Annotated[str, _choice_of("json", "text")]
 When: TypeAlias = Annotated[str, _choice_of(*CONDITIONS)]
 WhenOutput: TypeAlias = Annotated[str, _choice_of(*OUTPUT_CONDITIONS)]
-"""A condition of an advance or an exit, which an output can match."""
+"""The condition of an advance or an exit, which excludes conditions on failures."""
 Artifacts: TypeAlias = Annotated[str, _choice_of("outputs", "all")]
 Files: TypeAlias = Annotated[str, _choice_of(*FILE_CHOICES)]
 PromptStyle: TypeAlias = Annotated[str, _choice_of(*PROMPT_FORMS)]
@@ -309,31 +306,32 @@ CommandPart: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRow:
-    """The description of one field of the config.
+    """The description of a config field.
 
     Attributes:
-        model: the name of the object that has the field, in the documentation.
-        field: its name in the config.
-        name: its name in Python.
-        kind: the kind of its value, or of each entry; None for objects and for values that are not checked.
-        shape: its value in words; taken from the kind of the value if empty.
-        description: its effect, in one or two sentences.
-        rules: the R-numbers that it implements.
-        required: True if the field must be present.
-        needed: True if the field must be present but is not ``required``, since the graph checks its target.
-        part: the class of the objects in it.
-        container: list or dict if the field has several entries.
-        ignored: the reason why the field has no effect, for fields that are accepted but ignored.
-        code: the code of its problems; None uses the code of its object.
+        model: the name of the object in the documentation, such as ``Loadout``.
+        field: the name of the field in the config.
+        name: the name of the field in Python.
+        kind: the kind of the value, or of each entry; None for objects and for values that are not checked.
+        shape: a description of the value; if empty, the description of its kind.
+        description: the effect of the field, in one or two sentences.
+        rules: the numbers of the rules that the field implements, such as R26.
+        required: True if a config without the field is invalid.
+        needed: True if the field is required, but ``check_graph`` rather than pydantic reports that it is missing.
+        part: the class of the objects in the field, or None.
+        container: list or dict if the field has several entries, else None.
+        ignored: the reason why the field has no effect; None if the field has an effect.
+        code: the code of problems with the field; None selects the code of the object.
         missing: the message if the field is missing; None selects a general message.
-        write: the advice for a refused value; None derives it from the kind or the shape.
-        bare: True if paths of its entries omit the field name: ``Socket-1``, not ``sockets.Socket-1``.
-        first_value: its value in a new object, if a value is required.
-        label: its name on a form; the field name if empty.
+        write: the advice for an invalid value; None selects the advice of the kind.
+        bare: True if paths of the entries omit the field name, as in ``Socket-1`` for ``sockets.Socket-1``.
+        first_value: the value of a required field in a new object.
+        label: the label of the field in a form; if empty, the field name.
         unit: the unit that a form shows after the value.
-        first: its position among the fields that a form always shows, from 1; 0 if the form hides it at first.
-        prose: True for a text of several lines.
-        apart: True if the form of the object omits the field, because the field has its own form or operations.
+        first: the position of the field in the part of a form that is always visible, from 1; 0 if the field is in the
+            part that is collapsed.
+        prose: True if a form shows a text area with several lines.
+        apart: True if the form of the object omits the field, because other forms or operations edit it.
     """
 
     description: str
@@ -360,13 +358,13 @@ class FieldRow:
     apart: bool = False
 
     def entry(self, path: str, key: JSON) -> str:
-        """Return the path of an entry of this field; ``path`` is the path of the field."""
+        """Return the path of the entry ``key`` of this field, whose own path is ``path``."""
         if self.bare:
             return str(key)
         return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}"
 
     def __call__(self, schema: dict[str, JSON]) -> None:
-        """Add the description to the JSON Schema of the field; called by pydantic."""
+        """Add the description to the JSON Schema of the field. Pydantic calls this method."""
         if schema.get("default", ...) is None:
             del schema["default"]
         schema["description"] = self.description if self.ignored is None else f"No effect: {self.ignored}."
@@ -382,13 +380,13 @@ def config_field(
     min_length: int | None = None,
     **attributes: Any,
 ) -> Any:
-    """Return a pydantic field with its description.
+    """Return a pydantic field for a config field.
 
     Args:
-        description: what the field does.
-        rules: the R-numbers that it implements.
-        default: the effective value of an absent field, which is added to the description.
-        alias: its name in the config, if different from the Python name in camelCase.
+        description: the effect of the field.
+        rules: the numbers of the rules that the field implements, such as R26.
+        default: the effective value if the field is missing; it is mentioned in the description.
+        alias: the name of the field in the config; None converts the Python name to camelCase.
         min_length: the minimum number of entries.
         attributes: other attributes of :class:`FieldRow`.
     """
@@ -401,14 +399,14 @@ def config_field(
 
 
 class Model(BaseModel):
-    """Base class of the objects of a config. Unknown fields are accepted and reported as hints (R28).
+    """Base class for objects in a config. Unknown fields are accepted, and reported as hints (R28).
 
     Attributes:
-        noun: its name with an article.
-        example: an example in JSON.
-        code: the code of its problems (R26).
-        rows: its fields by their names in the config, in the order of the documentation.
-        parts: the fields that contain other objects.
+        noun: the name of the object with an article, for messages.
+        example: an example of the object in JSON.
+        code: the code of problems with the object (R26).
+        rows: the field descriptions by field name, in the order of the documentation.
+        parts: the descriptions of the fields that contain other objects.
     """
 
     noun: ClassVar[str]
@@ -428,13 +426,13 @@ class Model(BaseModel):
 
 
 class TwoSpellings(Model):
-    """An object whose field names may also be written in snake_case, as in the agent contract."""
+    """Base class for objects whose field names may be in camelCase or in snake_case, as in the agent contract."""
 
     model_config = ConfigDict(populate_by_name=True)
 
 
 def _row(model: str, name: str, info: FieldInfo) -> FieldRow:
-    """Complete the description of a field from its annotation."""
+    """Return the description of a field, completed from the type annotation."""
     row = info.json_schema_extra
     assert isinstance(row, FieldRow)  # noqa: S101 - every field is made by config_field()
     annotated = next((part for part in info.metadata if isinstance(part, ValueKind)), info.annotation)
@@ -452,7 +450,7 @@ def _row(model: str, name: str, info: FieldInfo) -> FieldRow:
 
 
 def _inner_kind(kind: Any) -> tuple[type | None, Any]:
-    """Return list or dict if a kind has several entries, else None; and the kind of one entry, without null."""
+    """Return the container type of an annotation (list, dict or None) and the kind of its entries, without None."""
     if isinstance(kind, (ValueKind, type)):
         return None, kind
     if (marked := getattr(kind, "__metadata__", None)) is not None:
@@ -465,7 +463,7 @@ def _inner_kind(kind: Any) -> tuple[type | None, Any]:
 
 
 def objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[type[Model], Object, str]]:
-    """Yield an object of the config and then the objects inside it, in order, each with its class and path."""
+    """Yield an object of the config and all objects inside it, in order, each with its class and path."""
     yield model, raw, path
     for row in model.parts:
         value = raw.get(row.field)
@@ -482,11 +480,11 @@ def objects(model: type[Model], raw: Object, path: str = "") -> Iterator[tuple[t
 
 
 def row_named(model: type[Model], name: str) -> FieldRow | None:
-    """Return the field with this name in the config, or None."""
+    """Return the description of the field with this name in the config, or None if the object has no such field."""
     spelling = to_camel(name) if issubclass(model, TwoSpellings) else name
     return model.rows.get(name) or model.rows.get(spelling)
 
 
 def field_path(path: str, name: str) -> str:
-    """Return the path of a field."""
+    """Return the path of the field ``name`` of the object at ``path``; the path of the config itself is empty."""
     return f"{path}.{name}" if path else name

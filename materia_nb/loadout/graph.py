@@ -1,6 +1,6 @@
-"""The resolved form of a loadout that the engine runs: its sockets, edges and loops with all derived facts.
+"""Data classes for a resolved loadout: its sockets, edges and loops, including everything derived from other fields.
 
-A :class:`Graph` is built once from a validated config (see ``resolve``) and never changes.
+``resolve.build_graph`` creates a :class:`Graph` from a validated config. The engine runs this graph, which is immutable.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 DEFAULT_LANES: Final = 2
 """Default number of lanes that run at the same time."""
 Route: TypeAlias = tuple[str, int | str]
-"""An edge or exit as a pair: its source socket, and an edge's index, an exit's ``edge_id``, or ``"end"``."""
+"""An edge or exit: the id of its source socket, and the index of the edge, the id of the exit, or ``"end"``."""
 _ItemDetail: TypeAlias = Literal["whole", "titles", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class CastContext:
-    """The parts of the cast that an agent sees besides its own prompt (R50).
+    """The parts of a cast that an agent sees in addition to its own prompt (R50).
 
-    ``place`` shows the position in the loadout and the changes made by a person. ``items`` selects the detail of the
-    list of work items. ``state`` shows the whole state or only the named paths. ``handoffs`` shows earlier handoffs, up
-    to the default limit or up to a number of characters. ``previous`` shows the preceding output and the
-    agent's own previous answer.
+    Attributes:
+        request: True to show the request of the cast.
+        place: True to show the position in the loadout and the changes that a person has made.
+        items: the detail in which work items are listed: complete, only by title, or not at all.
+        state: True to show the whole state, or a tuple of the state paths to show.
+        handoffs: True to show earlier handoffs up to the default limit, or the maximum number of characters to show.
+        previous: True to show the previous output in the cast and the previous answer of the same agent.
     """
 
     request: bool = True
@@ -51,15 +54,15 @@ CAST_CONTEXTS: Final[Mapping[str, CastContext]] = {
     "request": replace(_NOTHING, request=True),
     "none": _NOTHING,
 }
-"""The words allowed as ``castContext``, with their meanings; the first is the default."""
+"""The named values of ``castContext`` and the contexts that they select; the first name is the default."""
 PromptForm: TypeAlias = Literal["md", "plain"]
 PROMPT_FORMS: Final[tuple[PromptForm, ...]] = get_args(PromptForm)
-"""The allowed forms of a prompt (R50): headings and fences, or plain names and blank lines."""
+"""The values of ``promptForm`` (R50): Markdown headings and code fences, or plain headings and blank lines."""
 ITEM_CONTEXTS: Final[tuple[_ItemDetail, ...]] = get_args(_ItemDetail)
 
 
 def cast_context(written: JSON) -> CastContext:
-    """Return the parts of a cast that a ``castContext`` selects; an object removes parts of ``full``."""
+    """Return the context that a ``castContext`` value selects; an object overrides individual parts of ``full``."""
     if not isinstance(written, Mapping):
         return CAST_CONTEXTS.get(written, CAST_CONTEXTS["full"]) if isinstance(written, str) else CastContext()
     parts = {name: written[name] for name in CastContext.__slots__ if name in written}
@@ -70,7 +73,7 @@ def cast_context(written: JSON) -> CastContext:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An ordinary edge. ``place`` is its index among its socket's edges, which is its identity (R18)."""
+    """An edge between sockets. ``place`` is its index in the socket's list of edges, which identifies it (R18)."""
 
     when: Condition
     to: str
@@ -80,7 +83,14 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """A step of ``cursor`` to the next item of the list at ``items``, taken if ``when`` matches the result (R14)."""
+    """An advance, which moves a cursor to the next item of a list after a visit (R14).
+
+    Attributes:
+        cursor: the name of the cursor.
+        items: the source of the list.
+        when: the condition that the result of the visit must match.
+        derived: True if the advance is derived from a loop exit rather than written in the loadout.
+    """
 
     cursor: str
     items: str
@@ -90,9 +100,13 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class Iterator:
-    """The source of the current item of a socket: list, alias, cursor, and the loop that defines them (R12, R13).
+    """The iteration of a socket over a list, which determines the current item (R12, R13).
 
-    ``loop`` is None for a socket's own ``foreach``.
+    Attributes:
+        items: the source of the list.
+        alias: the name of the current item in the state.
+        cursor: the name of the cursor.
+        loop: the id of the loop that defines the iteration; None for the socket's own ``foreach``.
     """
 
     items: str
@@ -102,13 +116,13 @@ class Iterator:
 
     @property
     def numbered_as_work_items(self) -> bool:
-        """True if item keys are ``WI-<n>`` rather than ``<index>`` (R13)."""
+        """True if the items have keys such as ``WI-2``, and False if their keys are plain indexes (R13)."""
         return self.alias == "workItem" or self.items == "state.workItems"
 
 
 @dataclass(frozen=True, slots=True)
 class ExitRoute:
-    """An exit of a loop, taken once its list is exhausted (R16)."""
+    """An exit of a loop, which is taken after the last item of the list (R16)."""
 
     id: str
     loop: str
@@ -119,13 +133,22 @@ class ExitRoute:
 
     @property
     def edge_id(self) -> str:
-        """The stable id of the edge that is drawn for this exit."""
+        """The id under which recorded decisions and drawings refer to this exit."""
         return f"loop-exit:{self.loop}:{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop region. ``generator`` is the socket whose items the loop consumes, or None without ``consumes``."""
+    """A loop region.
+
+    Attributes:
+        id: the id of the loop.
+        sockets: the ids of the members.
+        generator: the socket whose work items the loop processes; None if the loop has no ``consumes``.
+        output: the name of the generator's list; None if the loop has no ``consumes``.
+        iterator: the iteration of the first member; None if the loop does not process a list.
+        routes: the exits of the loop.
+    """
 
     id: str
     sockets: tuple[str, ...]
@@ -137,10 +160,16 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The sockets that process the items of a parallel generator in lanes, where each lane gets a stream of items.
+    """The sockets that process the items of a parallel generator in several lanes, one stream of items per lane.
 
-    ``prelude`` are the sockets that a lane runs once before the ``members`` of the ``loop``. ``exit`` is the socket at
-    which the cast continues after the join. ``at_once`` is the maximum number of lanes that run at the same time.
+    Attributes:
+        generator: the parallel generator.
+        prelude: the sockets that each lane runs once before it enters the loop.
+        loop: the id of the loop that each lane runs.
+        members: the members of this loop.
+        first: the socket at which each lane starts.
+        exit: the socket at which the cast continues after all lanes have finished, or the end.
+        at_once: the maximum number of lanes that run at the same time.
     """
 
     generator: str
@@ -153,16 +182,20 @@ class Region:
 
     @property
     def sockets(self) -> tuple[str, ...]:
-        """The sockets that the lanes visit."""
+        """The sockets that a lane can visit: the prelude, followed by the members of the loop."""
         return self.prelude + self.members
 
 
 @dataclass(frozen=True, slots=True)
 class Materia:
-    """A reusable behaviour.
+    """A reusable behaviour of an agent or a utility.
 
-    ``raw`` is the definition as written, ``owner`` is the directory of its config file, and ``group`` is the
-    heading under which an editor lists the materia, or empty.
+    The attributes are those of the materia in a config, except for the following.
+
+    Attributes:
+        owner: the directory of the config file that contains the definition; None if the definition has no file.
+        raw: the definition as written in the config.
+        group: the heading under which an editor lists the materia, or "".
     """
 
     id: str
@@ -186,13 +219,24 @@ class Materia:
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """A materia placed in the graph, with parse, assignments, advance and iterator as they take effect.
+    """A materia placed in the graph. Every attribute has its effective value, which may be derived.
 
-    ``assign`` is ordered (target, source) pairs. ``loops`` are the ids of the loops that list the socket,
-    in the loadout's order. ``handoff`` is the name of the protocol of its agent. ``assignment`` is the
-    task description that some protocols give the agent. ``finalize`` is True if the agent works
-    first and is asked for its handoff in a separate turn. ``cast_context`` selects the parts of the
-    cast that its agent sees, and ``prompt_form`` is the form of its prompt (R50).
+    Attributes:
+        id: the id of the socket.
+        materia: the materia that the socket places.
+        parse: the format of the output.
+        assign: the assignments to the state, in order, as pairs of target and source.
+        edges: the edges to the next socket, in order.
+        advance: the advance to the next item, or None.
+        iterator: the iteration over a list, or None.
+        loops: the ids of the loops that the socket is a member of, in the order of the loadout.
+        handoff: the name of the handoff protocol that the agent follows.
+        parse_derived: True if ``parse`` is derived from a loop exit.
+        finalize: True if the agent works first and then returns its handoff in a separate turn.
+        cast_context: the parts of the cast that the agent sees (R50).
+        prompt_form: the format of the prompt (R50); None selects the default of the model.
+        assignment: the task description that some protocols include in the prompt.
+        layout: the position of the socket in drawings, or None.
     """
 
     id: str
@@ -218,7 +262,7 @@ class Socket:
 
     @property
     def is_generator(self) -> bool:
-        """True if the socket produces work items for loops."""
+        """True if the output of the socket contains work items for a loop."""
         return self.materia.generator
 
 
@@ -237,7 +281,7 @@ MIN_PROMPT_CHARACTERS: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The maximum usage of a cast (R20); None means no maximum."""
+    """The maximum usage of a cast (R20). A maximum of None means that the usage is unlimited."""
 
     max_tokens: int | None = None
     warn_at_percent: float = 75
@@ -248,14 +292,20 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a million tokens of a model, in US dollars. ``cached`` applies to input tokens from a cache."""
+    """The price of a model in US dollars per million tokens. ``cached`` is the price of cached input tokens."""
 
     input: float
     output: float
     cached: float | None = None
 
     def of(self, sent: int | None, received: int | None, cached: int | None = None) -> float | None:
-        """Return the cost of the tokens in US dollars, or None if the number of tokens is not known (R56)."""
+        """Return the cost of a request in US dollars, or None if a number of tokens is unknown (R56).
+
+        Args:
+            sent: the number of input tokens, including cached tokens.
+            received: the number of output tokens.
+            cached: the number of cached input tokens.
+        """
         if sent is None or received is None:
             return None
         from_cache = min(cached or 0, sent)
@@ -265,7 +315,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A derived fact (R15): its path in the loadout, and a sentence that describes the fact."""
+    """A value that the loadout does not contain but implies (R15): its path, and a sentence that describes it."""
 
     source: str
     text: str
@@ -273,14 +323,25 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """One runnable loadout.
+    """A resolved loadout, which a cast can run.
 
-    ``consumers`` maps a generator socket to the loops that consume its items. ``regions`` maps a parallel generator to
-    the region of its lanes. ``document`` is the original config, reduced to this loadout and its materia, as a cast
-    stores it; it is empty if the graph is only drawn. ``keep_thinking`` is True if agents' thinking is stored (R49).
-    ``prices`` are the prices in the config, by the name of an agent (:meth:`price`).
-    ``mcp_servers`` are the servers in the config whose tools an agent may name. ``names`` are the names that people
-    read: for a socket, the label of its materia, after its id if another socket has that label or id.
+    Attributes:
+        name: the name of the loadout.
+        entry: the id of the socket where a cast starts.
+        sockets: the sockets by id.
+        loops: the loops by id.
+        limits: the limits of a cast.
+        budget: the maximum usage of a cast.
+        derived: the values that the loadout implies, each with a description.
+        consumers: the ids of the loops that process the items of each generator, by generator.
+        document: the config, reduced to this loadout and its materia, which is stored with each cast. It is empty if
+            the graph is only drawn.
+        keep_thinking: True if the thinking of agents is stored (R49).
+        regions: the sockets that run in lanes, by parallel generator.
+        prices: the prices in the config, by ``provider:model`` or by the name of another agent.
+        mcp_servers: the MCP servers in the config, by name.
+        names: the display name of each socket: the label of its materia, preceded by the id of the socket if the label
+            is not unique.
     """
 
     name: str
@@ -301,15 +362,18 @@ class Graph:
     _repr_mimebundle_ = mimebundle_from_view
 
     def __post_init__(self) -> None:
-        """Compute the names of the sockets."""
         object.__setattr__(self, "names", _socket_names(self.sockets))
 
     def price(self, names: Iterable[str]) -> Price | None:
-        """Return the price that the config sets for the first of an agent's ``names`` that has a price, or None."""
+        """Return the price that the config sets for an agent, or None.
+
+        Args:
+            names: the names of the agent in the order of preference; the first name with a price counts.
+        """
         return next((self.prices[name] for name in names if name in self.prices), None)
 
     def require_socket(self, id_: str) -> None:
-        """Raise MateriaError (``unknown_socket``) unless the loadout has a socket with this id."""
+        """Raise MateriaError of the kind ``unknown_socket`` if the loadout has no socket with this id."""
         message = f"The loadout {self.name!r} has no socket {id_!r}."
         needs_one_of(id_, self.sockets, message, "unknown_socket")
 

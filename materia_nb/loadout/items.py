@@ -1,6 +1,6 @@
-"""Derives loops, advances and exits (R12 to R15), and the regions whose sockets run in parallel lanes.
+"""Derive the loops, advances and exits of a loadout (R12 to R15) and its parallel regions, and check these regions.
 
-Only the well-formed parts of a loadout are used. The module also reports the problems of regions.
+Malformed parts of the loadout are skipped.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, WORK_ITEMS, C
 
 
 def assigns_work_items(target: str) -> bool:
-    """True if an assignment target is ``workItems`` (empty segments are skipped, R11)."""
+    """Return True if an assignment target is ``workItems``; empty path segments are ignored (R11)."""
     return split_path(target) == [WORK_ITEMS]
 
 
 def combined_condition(conditions: Iterable[Condition]) -> Condition:
-    """Return the common condition of several exits, or ``always`` if their conditions differ (R15)."""
+    """Return the condition that several exits share, or ``always`` if their conditions differ (R15)."""
     unique_conditions = set(conditions)
     return unique_conditions.pop() if len(unique_conditions) == 1 else "always"
 
 
 @dataclass(slots=True)
 class Derivation:
-    """The derived facts of a loadout, with a sentence about each.
+    """The values that are derived from a loadout.
 
     Attributes:
         facts: the parsed loadout.
-        loops: the resolved loops, by id.
-        advances: the derived advances, by socket.
-        advancing: the loop that each derived advance belongs to, by socket.
-        conflicts: each socket with two loops that would derive different advances (R66).
-        json_sources: sockets that are parsed as json because they are the source of a guarded exit (R15).
-        sentences: the derived facts, in words.
+        loops: the resolved loops by id.
+        advances: the derived advances by socket id.
+        advancing: the id of the loop from which each advance is derived, by socket id.
+        conflicts: triples of a socket and two loops from which different advances are derived for it (R66).
+        json_sources: the sockets whose output is parsed as JSON because a loop exit depends on ``satisfied`` (R15).
+        sentences: the descriptions of the derived values.
     """
 
     facts: LoadoutFacts
@@ -69,17 +69,17 @@ class Derivation:
     sentences: list[Derived] = field(default_factory=list)
 
     def note(self, source: str, text: str) -> None:
-        """Add a sentence about a derived fact."""
+        """Add a sentence that describes the derived value at the path ``source``."""
         self.sentences.append(Derived(source, text))
 
     def is_target(self, to: JSON) -> TypeGuard[str]:
-        """True if ``to`` can be the target of an edge or an exit."""
+        """Return True if ``to`` is an existing socket or the end."""
         return isinstance(to, str) and (to == END or to in self.facts.sockets)
 
 
 @lru_cache(maxsize=8)
 def derive(facts: LoadoutFacts) -> Derivation:
-    """Derive the loops, routes and advances of a loadout; skip malformed parts. Callers must not change the result."""
+    """Derive the loops, exits and advances of a loadout. The result is cached, so callers must not modify it."""
     derivation = Derivation(facts)
     for loop in facts.loops:
         derivation.loops[loop.id] = Loop(
@@ -99,7 +99,10 @@ def derive(facts: LoadoutFacts) -> Derivation:
 
 
 def advances_of(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
-    """Return the sockets of a loop that move its cursor, with their conditions, as written or derived (R15)."""
+    """Return the members that advance the cursor of a loop, each with the condition of its advance (R15).
+
+    Both explicit and derived advances are included.
+    """
     conditions: dict[str, Condition] = {}
     for member in loop.members if loop.iterates else ():
         socket, derived = facts.sockets.get(member), derive(facts).advances.get(member)
@@ -113,9 +116,9 @@ def advances_of(facts: LoadoutFacts, loop: LoopFacts) -> dict[str, Condition]:
 
 
 def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
-    """Return the advances that follow from ``exits``, by socket, as they are written in a loadout (R15).
+    """Return the advances that are derived from ``exits``, by socket, in the format of the field ``advance`` (R15).
 
-    The reference engine derives an advance only from the older form of an exit.
+    The reference engine derives an advance only from the older field ``exit``.
     """
     derivation = derive(facts)
     legacy_loops = {loop.id for loop in facts.loops if loop.legacy is not None}
@@ -124,28 +127,28 @@ def unwritten_advances(facts: LoadoutFacts) -> dict[str, Object]:
 
 
 def implied_advances(facts: LoadoutFacts) -> dict[str, Object]:
-    """Return the written advances that equal an advance implied by ``exits``, by socket; saving writes them (R74)."""
+    """Return the explicit advances, by socket, that equal the advance which would be derived from ``exits`` (R74)."""
     bare = {id_: without(socket.raw, "advance") for id_, socket in facts.sockets.items()}
     implied = unwritten_advances(parse_loadout(facts.name, {**facts.raw, "sockets": bare}, facts.definitions))
     return {id_: advance for id_, advance in implied.items() if facts.sockets[id_].advance == advance}
 
 
 def with_advances(facts: LoadoutFacts) -> Object:
-    """Return a loadout with its implied advances written out, so that the reference engine can cast it (R74)."""
+    """Return a loadout in which derived advances are explicit, so that the reference engine can cast it (R74)."""
     sockets = as_object(facts.raw.get("sockets"))
     changed = {id_: {**sockets[id_], "advance": advance} for id_, advance in unwritten_advances(facts).items()}
     return {**facts.raw, "sockets": {**sockets, **changed}} if changed else facts.raw
 
 
 def socket_iterator(socket: SocketFacts) -> Iterator | None:
-    """Return the iterator of a socket; its list is ``?`` if the ``foreach`` of the socket names no list."""
+    """Return the iteration of a socket; its list is ``?`` if the field ``foreach`` does not name a list."""
     if socket.foreach is None or socket.iterator is None or socket.iterator.items:
         return socket.iterator
     return replace(socket.iterator, items="?")
 
 
 def socket_advance(derivation: Derivation, socket: SocketFacts) -> Advance | None:
-    """Return the advance of a socket: its own advance, completed from its iterator, else a derived advance (R14)."""
+    """Return the explicit advance of a socket, completed from its iteration, else the derived advance or None (R14)."""
     if socket.advance is None:
         return derivation.advances.get(socket.id)
     raw, cursor, when = socket.advance, socket.advance_cursor or "?", socket.advance.get("when")
@@ -167,7 +170,7 @@ def _written_routes(derivation: Derivation, loop: LoopFacts) -> list[ExitRoute]:
 
 
 def _route(derivation: Derivation, exit_: ExitFacts | None) -> tuple[str, Condition, str] | None:
-    """Return source, condition and target of an exit, or None if the exit is malformed."""
+    """Return the source, the condition and the target of an exit, or None if the exit is missing or malformed."""
     if exit_ is None or exit_.source not in derivation.facts.sockets or exit_.condition is None:
         return None
     if exit_.source is None or not derivation.is_target(exit_.target):
@@ -214,7 +217,7 @@ def _derive_from_exits(derivation: Derivation, loop: LoopFacts) -> None:
 
 
 def _moves_cursor(derivation: Derivation, loop: LoopFacts) -> bool:
-    """True if a member moves the cursor of the loop, as written or as derived from a legacy exit."""
+    """Return True if a member has an advance, explicit or derived from the older ``exit``, for the loop's cursor."""
     for member in loop.members:
         socket, derived = derivation.facts.sockets.get(member), derivation.advances.get(member)
         cursors = (socket and socket.advance_cursor, derived and derived.cursor)
@@ -224,7 +227,10 @@ def _moves_cursor(derivation: Derivation, loop: LoopFacts) -> bool:
 
 
 def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: Condition) -> None:
-    """Derive the advance of an exit's source, unless the source has its own or another loop's advance."""
+    """Derive the advance of the source of an exit, unless the source already has an advance.
+
+    A different advance that is derived from another loop is recorded as a conflict.
+    """
     if derivation.facts.sockets[source].advance is not None:
         return
     advance = Advance(loop.cursor(source), loop.items, when, derived=True)
@@ -242,7 +248,10 @@ def _derive_advance(derivation: Derivation, loop: LoopFacts, source: str, when: 
 
 
 def _prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the sockets between a parallel generator and a loop, and the loop member that follows, or None."""
+    """Return the sockets between a parallel generator and the next loop, and the member at which the loop is entered.
+
+    The member is None if the path does not reach a loop.
+    """
     visited = [generator]
     while True:
         edges = facts.sockets[visited[-1]].edges
@@ -255,7 +264,7 @@ def _prelude(facts: LoadoutFacts, generator: str) -> tuple[tuple[str, ...], str 
 
 
 def entry_targets(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...]:
-    """Return the sockets that a generator leads to; for a parallel generator, the member after its prelude (R27)."""
+    """Return the sockets that a generator leads to; for a parallel generator, skip the sockets before the loop (R27)."""
     targets = generator.targets
     if not generator.materia.parallel or any(facts.sockets[to].loops for to in targets):
         return targets
@@ -264,7 +273,7 @@ def entry_targets(facts: LoadoutFacts, generator: SocketFacts) -> tuple[str, ...
 
 
 def regions_of(facts: LoadoutFacts) -> dict[str, Region]:
-    """Return the regions of a loadout by generator; skip malformed regions."""
+    """Return the regions of a loadout that run in parallel lanes, by generator."""
     regions: dict[str, Region] = {}
     for generator in _generators(facts):
         (prelude, member), loops = _prelude(facts, generator), _consumers(facts, generator)
@@ -292,7 +301,7 @@ def _consumers(facts: LoadoutFacts, generator: str) -> list[LoopFacts]:
 
 
 def _targets(loop: LoopFacts) -> list[tuple[str, str]]:
-    """Return the path and the target of each exit of a loop."""
+    """Return the config path and the target of each exit of a loop."""
     exits = [(f"loops.{loop.id}.exits[{exit_.index}]", exit_.target) for exit_ in loop.exits]
     if loop.legacy is not None:
         exits.append((f"loops.{loop.id}.exit", loop.legacy.target))
@@ -309,7 +318,7 @@ def _max_lanes(facts: LoadoutFacts, loop: LoopFacts) -> int:
 
 
 def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
-    """Report the problems of a loadout's regions, which are the lanes of its parallel generators."""
+    """Report problems with the parallel generators of a loadout and with the sockets in their lanes."""
     owners: dict[str, str] = {}
     regions = regions_of(facts)
     for generator in _generators(facts):
@@ -336,7 +345,7 @@ def check_regions(findings: Findings, facts: LoadoutFacts) -> None:
 
 
 def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> None:
-    """Check that exactly one loop consumes the items of a generator, and that one unconditional path leads there."""
+    """Report a problem unless exactly one loop consumes a generator's items and one unconditional path leads to it."""
     (prelude, member), loops = _prelude(facts, generator), _consumers(facts, generator)
     last = (generator, *prelude)[-1]
     if len(loops) != 1:
@@ -372,7 +381,7 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
 
 
 def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
-    """Check that a region is entered only from its generator and left only by the exits of its loop."""
+    """Report edges and exits that enter a region other than from its generator, or leave it other than by an exit."""
     before = dict(zip(region.prelude, (region.generator, *region.prelude), strict=False))
     last = (region.generator, *region.prelude)[-1]
     if facts.entry in region.sockets:
@@ -399,7 +408,7 @@ def _check_borders(findings: Findings, facts: LoadoutFacts, region: Region) -> N
 
 
 def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
-    """Return the message and the advice for an edge that crosses the border of a region."""
+    """Return the message and the advice for an edge that must not lead into or out of a region."""
     if socket in region.sockets and to not in region.sockets:
         message = f"{socket!r} leads out of the lanes of {region.generator!r} to {brief(to)}, so it skips the join"
         return message, f"use an exit of loop {region.loop!r} instead"
@@ -408,7 +417,7 @@ def _border_problem(region: Region, socket: str, to: JSON) -> tuple[str, str]:
 
 
 def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
-    """Check that all exits of a region lead to the same target outside the region."""
+    """Report exits that lead into the region itself, and exits with different targets."""
     loop = next(loop for loop in facts.loops if loop.id == region.loop)
     for source, to in _targets(loop):
         if to in region.sockets:
@@ -421,7 +430,7 @@ def _check_exit(findings: Findings, facts: LoadoutFacts, region: Region) -> None
 
 
 def _check_parallel_safety(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
-    """Check that every materia in the lanes may run in parallel and has no drafts."""
+    """Report materia in the lanes that may not run in parallel or that need a person to refine drafts."""
     placed = {str(facts.sockets[id_].raw.get("materia")): facts.sockets[id_] for id_ in region.sockets}
     for materia, socket in placed.items():
         raw = socket.materia.raw

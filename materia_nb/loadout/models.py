@@ -1,6 +1,6 @@
-"""The objects of a config and their fields, from which checks, hints, forms, docs and the JSON Schema are derived.
+"""Pydantic models of the config format, from which checks, hints, forms, docs and the JSON Schema are generated.
 
-Each field is annotated with the kind of its values (``fields``) and described by :func:`config_field`.
+The value types of the fields are in ``fields``.
 """
 
 from __future__ import annotations
@@ -519,9 +519,9 @@ MODELS: Final[tuple[type[Model], ...]] = (
     EdgeFields, AdvanceFields, Foreach, Assignment, SocketLimits, LoopFields, Parallel, Consumes,
     IteratorFields, ExitRouteFields, LegacyExit, AgentMateria, UtilityMateria, Script,
 )  # fmt: skip
-"""The objects of the format, in the order of the documentation."""
+"""All models, in the order of the documentation."""
 
 
 def materia_model(definition: Object) -> type[Model]:
-    """Return the class that describes a definition of a materia."""
+    """Return the model for a materia definition, which depends on its kind."""
     return UtilityMateria if materia_kind(definition) == "utility" else AgentMateria

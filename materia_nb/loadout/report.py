@@ -1,6 +1,6 @@
-"""Findings on a config, with their fixes: problems, which prevent a cast, and hints, which do not.
+"""Reports about a config: problems, which prevent a cast, hints, which do not, and fixes for both.
 
-Each rule that yields hints is a row of a table, with its code, description and function.
+The module also defines the table rows and the decorator for rules, which are functions that yield hints.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ PROBLEM_CODES: Final = {
         "an invalid field of the config, such as `limits`, `budget`, `activeLoadout` or `artifactDir`"
     ),
 }
-"""The codes of problems (R26) with their descriptions; the codes of hints are in ``rules``."""
+"""Description of each problem code (R26). The codes of hints are in ``rules``."""
 
 MISSING_COMMAND: Final = "missing-command"
-"""The code of hints on missing commands, which depend on the machine."""
+"""Code of hints about programs that are not installed on this machine."""
 NO_EFFECT: Final = "no-effect"
-"""The code of hints on known fields without effect."""
+"""Code of hints about known fields that have no effect."""
 
 UNKNOWN_FIELD: Final = "unknown-field"
-"""The code of hints on unknown fields (R28), which are problems in a strict check."""
+"""Code of hints about unknown fields (R28); a strict check reports these hints as problems."""
 
 _SHOWN_IN_ERROR = 5
 _CLOSE_MATCHES = 40
@@ -47,7 +47,7 @@ _SHOWN_NO_EFFECT = 3
 
 
 class FixStep(NamedTuple):
-    """A call of a designer operation: its name and its arguments, without the loadout."""
+    """A call of a designer operation: its name, and its arguments after the loadout."""
 
     operation: str
     arguments: tuple[Any, ...] = ()
@@ -55,19 +55,19 @@ class FixStep(NamedTuple):
 
 
 def do(operation: str, *arguments: Any, **options: Any) -> FixStep:
-    """Return a step of a :class:`Fix`: a call of a designer operation."""
+    """Return a step of a :class:`Fix` that calls a designer operation with these arguments."""
     return FixStep(operation, arguments, options)
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Operations of the designer that fix a finding.
+    """A fix for a problem or hint, as a sequence of designer operations.
 
     Attributes:
-        label: the text of its button.
+        label: the text on the button that applies the fix.
         steps: the operations, in order.
-        suggestion: True if other changes would fix the finding too, so that a person has to decide.
-        summary: the description of the change; empty until the designer has tested the fix.
+        suggestion: True if there are other ways to fix the problem, so that a person has to confirm this fix.
+        summary: a description of the change; empty until the designer has tested the fix.
     """
 
     label: str
@@ -77,32 +77,34 @@ class Fix:
 
 
 def safe_fix(label: str, *steps: FixStep) -> Fix:
-    """Return a fix that needs no confirmation, because no other change would fix the finding."""
+    """Return a fix that needs no confirmation, because it is the only reasonable fix."""
     return Fix(label, steps)
 
 
 def suggested_fix(label: str, *steps: FixStep) -> Fix:
-    """Return a fix that a person must confirm, because other changes would fix the finding too."""
+    """Return a fix that a person must confirm, because there are other reasonable fixes."""
     return Fix(label, steps, suggestion=True)
 
 
 def without_field(id_: str, field: str) -> Fix:
-    """Return the fix that removes a field without effect from a socket."""
+    """Return a fix that removes a field from a socket."""
     return safe_fix(f"Remove {field} from {id_}", do("set_socket", id_, field, None))
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem or a hint, with advice.
+    """A problem or hint about a config.
 
     Attributes:
-        code: a stable code; the codes of problems are listed in R26.
-        source: the path in the loadout (``Socket-1.edges[0].to``) or config (``materia.Build.prompt``).
-        message: the description of the problem.
-        hint: the advice.
-        loadout: the loadout that contains ``source``; None if ``source`` is outside the loadouts.
-        severity: ``problem`` if the finding prevents a cast, else ``hint``.
-        fix: its probable fix, which the designer tests before offering it; None if a person has to choose.
+        code: the stable code of the kind of problem or hint; R26 lists the codes of problems.
+        source: the path in the loadout, such as ``Socket-1.edges[0].to``, or in the config, such as
+            ``materia.Build.prompt``.
+        message: a description of the problem.
+        hint: advice on how to solve the problem.
+        loadout: the name of the loadout that contains ``source``; None if ``source`` is not in a loadout.
+        severity: ``problem`` if it prevents a cast, and ``hint`` if it does not.
+        fix: a fix that probably solves the problem; None if only a person can decide. The designer tests the fix before
+            it offers the fix.
     """
 
     code: str
@@ -120,37 +122,37 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings on a config, in the order of the config."""
+    """The problems and hints that a check of a config has found, in the order of the config."""
 
     problems: tuple[Problem, ...] = ()
     hints: tuple[Problem, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """True if a cast may start."""
+        """True if the config has no problems, so that it can be cast."""
         return not self.problems
 
     @property
     def no_effect(self) -> tuple[Problem, ...]:
-        """The hints on fields without effect, if there are enough of them for the summary :attr:`no_effect_line`."""
+        """The hints about fields without effect, if there are so many that :attr:`no_effect_line` summarizes them."""
         hints = tuple(hint for hint in self.hints if hint.code == NO_EFFECT)
         return hints if len(hints) > _SHOWN_NO_EFFECT else ()
 
     @property
     def shown_hints(self) -> tuple[Problem, ...]:
-        """The hints that are shown individually."""
+        """The hints that are shown individually rather than summarized."""
         is_summarized = bool(self.no_effect)
         return tuple(hint for hint in self.hints if not (is_summarized and hint.code == NO_EFFECT))
 
     @property
     def no_effect_line(self) -> str:
-        """Summary of :attr:`no_effect` in one line, with each field and its count; "" without such hints."""
+        """One line that summarizes :attr:`no_effect` by field name and count; "" if there is nothing to summarize."""
         names = Counter(hint.source.rpartition(".")[2] for hint in self.no_effect)
         fields = ", ".join(f"{name} ({count} times)" if count > 1 else name for name, count in names.items())
         return outgoing_line(f"{len(self.no_effect)} fields have no effect: {fields}") if names else ""
 
     def strict(self) -> Report:
-        """Return the same report with every unknown field as a problem."""
+        """Return a copy of the report in which hints about unknown fields are problems."""
         unknown = [replace(hint, severity="problem") for hint in self.hints if hint.code == UNKNOWN_FIELD]
         hints = tuple(hint for hint in self.hints if hint.code != UNKNOWN_FIELD)
         return Report((*self.problems, *unknown), hints)
@@ -170,7 +172,10 @@ class Report:
 
 
 class LoadoutError(MateriaError):
-    """Raised for a config that cannot be cast. ``report`` contains all problems; the message shows the first few."""
+    """Raised for a config that cannot be cast because of its problems.
+
+    The attribute ``report`` contains all problems. The message includes at most the first five.
+    """
 
     def __init__(self, report: Report, name: str | None = None) -> None:
         subject = f"the loadout {name!r}" if name is not None else "the config"
@@ -195,34 +200,48 @@ class LoadoutError(MateriaError):
 
 @dataclass(slots=True)
 class Findings:
-    """Collects problems and hints while a config is checked."""
+    """Collects problems and hints while a config is checked.
+
+    Attributes:
+        loadout: the name of the loadout that is being checked, or None.
+        entries: the problems and hints collected so far.
+        matches: the number of searches for similar names so far.
+    """
 
     loadout: str | None = None
     entries: list[Problem] = field(default_factory=list)
     matches: int = 0
 
     def problem(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
-        """Add a problem."""
+        """Add a problem; the parameters are the attributes of :class:`Problem`."""
         self.entries.append(Problem(code, source, message, hint, self.loadout, fix=fix))
 
     def hint(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
-        """Add a hint."""
+        """Add a hint; the parameters are the attributes of :class:`Problem`."""
         self.entries.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
 
     def add_hints(self, rules: Iterable[HintRule], subjects: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
-        """Run rules and add their hints; ``subjects`` lists the arguments of the rules, by the scope of the rule."""
+        """Run rules and add their hints.
+
+        Args:
+            rules: the rules.
+            subjects: the argument lists with which to call each rule, by the scope of the rule.
+        """
         for rule in rules:
             for subject in subjects.get(rule.scope, ()):
                 for hint in rule.find(*subject):
                     self.hint(rule.code, *hint)
 
     def closest(self, name: JSON, known: Iterable[str]) -> str | None:
-        """Return the most similar known name or None; always None after 40 calls, since many comparisons are slow."""
+        """Return the known name that is most similar to ``name``, or None if no name is similar.
+
+        After 40 searches the result is always None, because comparing many names is slow.
+        """
         self.matches += 1
         return close_match(name, known) if self.matches <= _CLOSE_MATCHES and isinstance(name, str) else None
 
     def near(self, name: str, known: Iterable[str]) -> str:
-        """Return advice that suggests the most similar known name, up to the limit of :meth:`closest`."""
+        """Return advice that suggests the most similar known name; the limit of :meth:`closest` applies."""
         self.matches += 1
         if self.matches > _CLOSE_MATCHES:
             return "choose an existing name"
@@ -230,7 +249,7 @@ class Findings:
 
 
 def brief(value: JSON, limit: int = 60) -> str:
-    """Return a config value as JSON for a message, cut to ``limit`` characters."""
+    """Return a config value as JSON for use in a message, truncated to ``limit`` characters."""
     try:
         text = compact(value)
     except (TypeError, ValueError, RecursionError):
@@ -239,17 +258,17 @@ def brief(value: JSON, limit: int = 60) -> str:
 
 
 _Scope: TypeAlias = Literal["loadout", "socket", "loop", "materia", "config"]
-"""The subject of a rule, which determines its arguments.
+"""The part of a config that a rule is about, which determines the arguments of the rule's function.
 
-- ``loadout``: the loadout.
-- ``socket``: the loadout and a socket.
-- ``loop``: the loadout and a loop.
+- ``loadout``: the parsed loadout.
+- ``socket``: the parsed loadout and one of its sockets.
+- ``loop``: the parsed loadout and one of its loops.
 - ``materia``: the id and the definition of a materia.
-- ``config``: the config; the rule is skipped if only one loadout is checked."""
+- ``config``: the config; such rules are skipped if only one loadout is checked."""
 
 
 class Hint(NamedTuple):
-    """A hint of a rule: its path, message, advice and fix."""
+    """A hint that a rule yields: the path in the loadout or config, the message, the advice and an optional fix."""
 
     source: str
     message: str
@@ -259,7 +278,14 @@ class Hint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HintRule:
-    """A rule: its code, its description for the documentation, its subject, and the function that yields its hints."""
+    """A rule that yields hints.
+
+    Attributes:
+        code: the code of the hints.
+        about: the description of the code in the documentation.
+        scope: the part of a config that the rule is about.
+        find: the function that yields the hints.
+    """
 
     code: str
     about: str
@@ -271,12 +297,15 @@ _RuleFunction = TypeVar("_RuleFunction", bound=Callable[..., Iterable[Any]])
 
 
 def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[_RuleFunction], _RuleFunction]:
-    """Return a decorator that adds a function to a table of rules. The function must never raise.
+    """Return a decorator that adds a function to a table of rules.
 
-    The function must also accept malformed values, since its arguments come from the config as written.
+    The function must not raise, even if the config contains malformed values. The first line of its docstring describes
+    the code in the documentation; if several rules have the same code, the first rule describes it.
 
-    The first line of its docstring describes the code in the documentation. If rules share a code, the first rule
-    describes the code.
+    Args:
+        table: the table of rules.
+        scope: the part of a config that the rule is about, which determines the arguments of the function.
+        code: the code of the hints.
     """
 
     def add(find: _RuleFunction) -> _RuleFunction:

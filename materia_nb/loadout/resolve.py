@@ -1,4 +1,4 @@
-"""Checks of configs, resolved graphs of loadouts (R26, R27), and sketches of loadouts that cannot be cast (R41)."""
+"""Check configs, resolve loadouts into graphs (R26, R27), and build graphs of invalid loadouts for drawing (R41)."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ _Settings = TypeVar("_Settings", Limits, Budget, Price)
 
 
 def check_config(document: JSON, loadout: str | None = None) -> Report:
-    """Check a config, or only one loadout of it with the materia that it uses.
+    """Check a whole config or a single loadout, and return the problems and hints.
 
-    Never raises, even for a malformed document.
+    This function never raises, even if the config is malformed.
 
     Args:
-        document: the config as JSON.
-        loadout: the name of the loadout to check; None checks all of them and every materia.
+        document: the config.
+        loadout: the name of the loadout to check with its materia; None checks all loadouts and all materia.
     """
     from materia_nb.loadout.rules import find_hints
 
@@ -72,7 +72,7 @@ def check_config(document: JSON, loadout: str | None = None) -> Report:
 
 @cached_per_config
 def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
-    """Return the problems of a config, without hints; the arguments are the same as for :func:`check_config`."""
+    """Return the problems with a config, but no hints. The arguments are the same as for :func:`check_config`."""
     # imported here, since pydantic is slow to import and not every caller checks a config
     from materia_nb.loadout.check_fields import check_fields, check_materia, check_servers
     from materia_nb.loadout.check_graph import check_loops, check_sockets
@@ -103,7 +103,7 @@ def find_problems(document: JSON, loadout: str | None) -> list[Problem]:
 
 
 def _check_name(findings: Findings, document: Object, loadout: str | None) -> None:
-    """Report a named loadout that does not exist."""
+    """Report a loadout name that does not exist: ``loadout`` or, if that is None, ``activeLoadout``."""
     loadouts = as_object(document.get("loadouts"))
     if loadout is not None and loadouts and loadout not in loadouts:
         findings.problem(
@@ -117,15 +117,15 @@ def _check_name(findings: Findings, document: Object, loadout: str | None) -> No
 
 
 def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping[str, Path] | None = None) -> Graph:
-    """Check one loadout of a config and resolve it into the graph that a cast runs.
+    """Check a loadout and resolve it into a graph that a cast can run.
 
     Args:
-        document: the config as JSON; it is not changed.
-        loadout_name: the loadout; None selects the active loadout (see ``active_loadout``).
-        owners: materia id -> directory of the config file that it came from (R24).
+        document: the config, which is not modified.
+        loadout_name: the name of the loadout; None selects the active loadout (see :func:`active_loadout`).
+        owners: the directory of the config file that defines each materia, by materia id (R24).
 
     Raises:
-        LoadoutError: the loadout, a materia that it uses, or the top of the config has problems.
+        LoadoutError: the loadout, its materia or the top level of the config has problems.
     """
     from materia_nb.loadout import models
 
@@ -158,7 +158,12 @@ def build_graph(document: JSON, loadout_name: str | None = None, owners: Mapping
 
 
 def _resolved_graph(facts: LoadoutFacts, materia: Mapping[str, Materia]) -> Graph:
-    """Return the graph of the well-formed parts of a loadout; ``materia`` maps socket ids to their materia."""
+    """Return a graph of the well-formed parts of a loadout.
+
+    Args:
+        facts: the parsed loadout.
+        materia: the materia of each socket, by socket id.
+    """
     derived = derive(facts)
     derivation = replace(derived, sentences=[*derived.sentences])
     sockets = {id_: _socket(derivation, socket, materia[id_]) for id_, socket in facts.sockets.items()}
@@ -174,7 +179,7 @@ def _resolved_graph(facts: LoadoutFacts, materia: Mapping[str, Materia]) -> Grap
 
 
 def _consumers(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
-    """Return the loops that consume the items of each generator."""
+    """Return the ids of the loops that consume the items of each generator, by generator."""
     consumers: dict[str, tuple[str, ...]] = {}
     for loop in loops:
         if loop.generator is not None:
@@ -183,7 +188,7 @@ def _consumers(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
 
 
 def _reduced_document(document: Object, name: str, used: Collection[str]) -> dict[str, JSON]:
-    """Return the config with only one loadout and its materia."""
+    """Return a copy of the config that contains only the loadout ``name`` and the materia in ``used``."""
     own = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
     own["activeLoadout"] = name
     own["loadouts"] = {name: document["loadouts"][name]}
@@ -233,14 +238,14 @@ def _edges(derivation: Derivation, socket: SocketFacts) -> tuple[Edge, ...]:
 
 
 def _socket_position(facts: LoadoutFacts, socket: SocketFacts) -> Object | None:
-    """Return the position of a socket from the layout of the loadout, else from the socket itself."""
+    """Return the position of a socket from the layout of the loadout, else from the socket itself, else None."""
     position = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(socket.id)
     drawn = position if is_object(position) else socket.raw.get("layout")
     return drawn if is_object(drawn) else None
 
 
 def _parse_mode(derivation: Derivation, socket: SocketFacts, materia: Materia) -> Literal["json", "text"]:
-    """Return the parse mode in effect (R4, R15)."""
+    """Return the effective format of a socket's output (R4, R15)."""
     if materia.generator:
         if socket.parse != "json":
             text = f"the output of {socket.id} is parsed as json, because {materia.id} is a generator"
@@ -250,7 +255,7 @@ def _parse_mode(derivation: Derivation, socket: SocketFacts, materia: Materia) -
 
 
 def _assigned(derivation: Derivation, socket: SocketFacts, materia: Materia) -> tuple[tuple[str, str], ...]:
-    """Return the effective assignments (R4). A generator always assigns its work items."""
+    """Return the effective assignments of a socket (R4). A generator always assigns its work items."""
     assign = tuple([(target, source) for _, target, source in socket.assignments if isinstance(source, str)])
     if not materia.generator:
         return assign
@@ -286,7 +291,7 @@ def _materia(facts: MateriaFacts, owner: Path | None) -> Materia:
 
 
 def _built_in_script(raw: Object) -> Object | None:
-    """Return the script of a utility that is referred to by its name in the reference engine, or None (R61)."""
+    """Return the bundled script that replaces a built-in utility of the reference engine, or None (R61)."""
     name = raw.get("utility")
     if raw.get("command") is not None or not isinstance(name, str) or name not in BUILT_IN:
         return None
@@ -294,7 +299,7 @@ def _built_in_script(raw: Object) -> Object | None:
 
 
 def _settings_from(kind: type[_Settings], model: type[Model], raw: JSON) -> _Settings:
-    """Return limits, a budget or a price with converted values; fields that are missing or null get defaults."""
+    """Return the limits, budget or price in ``raw``. Fields that are missing or null have their default values."""
     read = model.model_validate(as_object(raw)).model_dump()
     named = {field.name for field in fields(kind)}
     return kind(**{name: value for name, value in read.items() if name in named and value is not None})
@@ -311,15 +316,16 @@ def _prices(raw: JSON) -> dict[str, Price]:
 
 
 def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | None] | None = None) -> Graph:
-    """Return a graph of the well-formed parts of a loadout that is used only for drawing. Never raises.
+    """Return a graph for drawing that contains the well-formed parts of a loadout. This function never raises.
 
-    Edges and exits without an existing target and sockets that are not objects are skipped. Edges keep their index in
+    Malformed sockets are skipped, and so are edges and exits without an existing target. Each edge keeps its index in
     the document.
 
     Args:
         document: the config.
-        name: the loadout; None selects the first loadout.
-        visited: recorded sockets, which are added to the graph if missing, each with its materia or None.
+        name: the name of the loadout; None selects the first loadout.
+        visited: sockets that a cast has visited, each with its materia id or None. Sockets that the loadout does not
+            contain are added to the graph.
     """
     loadouts = as_object(as_object(document).get("loadouts"))
     title, recorded_sockets = name or next(iter(loadouts), ""), visited or {}
@@ -340,7 +346,7 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | N
 
 
 def _sketch_materia(facts: MateriaFacts) -> Materia:
-    """Return a materia with only the attributes that can be read from any definition, even a malformed definition."""
+    """Return a materia with only those attributes that can be read from a malformed definition as well."""
     return Materia(
         id=facts.id,
         label=text_or(facts.raw.get("label"), facts.id),

@@ -1,7 +1,7 @@
-"""The parsed form of a loadout: its well-formed sockets, edges, exits, loops and materia.
+"""Parser for loadouts, which may be malformed, and algorithms on directed graphs.
 
-Parsing accepts JSON of any shape and never raises. Checks, hints and the resolved graph read the attributes of the parsed
-form. The module also contains the algorithms on directed graphs.
+The parser accepts any JSON, skips malformed parts and never raises. Checks, hints and the resolved graph are computed
+from its result, a :class:`LoadoutFacts`.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ CANONICAL_ID: Final = re.compile(r"Socket-[1-9][0-9]*")
 
 
 def is_socket_id(value: JSON) -> bool:
-    """True if ``value`` may be the id of a socket (R26)."""
+    """Return True if ``value`` is a valid socket id (R26)."""
     return isinstance(value, str) and value != END and _SOCKET_ID.fullmatch(value) is not None
 
 
 def next_socket_id(document: Object) -> str:
-    """Return the next free canonical id of a loadout, from ``Socket-1`` up (R26)."""
+    """Return the canonical socket id, such as ``Socket-4``, that follows the highest canonical id in a loadout (R26)."""
     numbers = [int(id_[7:19]) for id_ in as_object(document.get("sockets")) if CANONICAL_ID.fullmatch(id_)]
     return f"Socket-{max(numbers, default=0) + 1}"
 
 
 def free_name(name: str, used: Collection[JSON]) -> str:
-    """Return ``name``, followed by a number if the name is taken."""
+    """Return ``name`` if it is not in ``used``, else ``name`` with the first number that makes it unique."""
     number, free = 1, name
     while free in used:
         number += 1
@@ -43,9 +43,13 @@ def free_name(name: str, used: Collection[JSON]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EdgeFacts:
-    """An ordinary edge: its index among the edges of its socket, its condition, and its target.
+    """A parsed edge.
 
-    ``when`` is None for a condition that is not canonical, and ``to`` for a target that is not text.
+    Attributes:
+        index: the index of the edge in the socket's list of edges.
+        raw: the edge as written.
+        when: the condition; None if it is not a known condition.
+        to: the target; None if it is not a string.
     """
 
     index: int
@@ -56,7 +60,15 @@ class EdgeFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExitFacts:
-    """An exit of a loop, in the current or the older form; a malformed attribute is None."""
+    """A parsed exit of a loop, from ``exits`` or from the older field ``exit``.
+
+    Attributes:
+        index: the index of the exit in ``exits``; 0 for an exit in the older field.
+        raw: the exit as written.
+        source: the socket from which the exit leads; None if it is not a string.
+        condition: the condition; None if it is not a known condition.
+        target: the target; None if it is not a string.
+    """
 
     index: int
     raw: Object
@@ -67,21 +79,21 @@ class ExitFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoopFacts:
-    """A loop region.
+    """A parsed loop region.
 
     Attributes:
-        id: its id.
+        id: the id of the loop.
         raw: the loop as written.
-        members: the ids of its sockets, each once.
-        consumes: the object ``consumes``, or None.
-        iterator: the object ``iterator``, or None.
-        exits: its exits.
-        legacy: its exit in the older form, or None.
-        source: the socket that ``consumes`` names, or None.
-        output: the list that ``consumes`` reads (R12).
-        iterates: True if its members work on items (R1).
-        items: the source of its list (R12, R15).
-        alias: the name of the current item (R12).
+        members: the ids of the members, without duplicates.
+        consumes: the object in the field ``consumes``, or None.
+        iterator: the object in the field ``iterator``, or None.
+        exits: the exits in the field ``exits``.
+        legacy: the exit in the older field ``exit``, or None.
+        source: the socket in ``consumes.from``; None if it is missing or not a string.
+        output: the name of the generator's list (R12).
+        iterates: True if the loop processes the items of a list (R1).
+        items: the source of the list (R12, R15).
+        alias: the name of the current item in the state (R12).
     """
 
     id: str
@@ -98,34 +110,36 @@ class LoopFacts:
     alias: str
 
     def cursor(self, socket_id: str) -> str:
-        """Return the cursor that a socket uses in this loop (R13)."""
+        """Return the name of the cursor that a member of this loop uses (R13)."""
         if self.iterator is not None:
             return text_or(self.iterator.get("cursor"), f"{socket_id}Index")
         return text_or((self.consumes or {}).get("cursor"), "workItemIndex")
 
     def iterator_of(self, socket_id: str) -> Iterator:
-        """Return the iterator of a member of the loop."""
+        """Return the iteration of a member of the loop."""
         return Iterator(self.items, self.alias, self.cursor(socket_id), self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class SocketFacts:
-    """A socket.
+    """A parsed socket.
 
     Attributes:
-        id: its id.
+        id: the id of the socket.
         raw: the socket as written.
-        materia: the definition of its materia; :data:`NO_MATERIA` if the materia does not exist.
-        edges: its edges.
-        targets: the sockets that its edges lead to, without the end.
-        loops: the loops that list it, in the order of the loadout.
-        foreach: its own iterator as written, or None.
-        iterator: its own iterator, else the iterator of its first loop that has one (R1), else None.
-        advance: its advance as written, or None.
-        advance_cursor: the cursor that its own advance moves; None without an advance (R13).
-        parse: ``parse`` as written on the object where the field takes effect (R4).
-        assignments: path, target and source of each assignment, from the object where the field takes effect (R4).
-        handoff: the protocol of its agent: from the socket, else from the loadout, else the default.
+        materia: the parsed definition of the materia; :data:`NO_MATERIA` if the materia does not exist.
+        edges: the edges of the socket.
+        targets: the existing sockets that the edges lead to.
+        loops: the loops that the socket is a member of, in the order of the loadout.
+        foreach: the object in the field ``foreach``, or None.
+        iterator: the iteration from ``foreach``, else from the first loop of the socket that iterates (R1), else None.
+        advance: the object in the field ``advance``, or None.
+        advance_cursor: the cursor that ``advance`` moves; None if the socket has no ``advance`` (R13).
+        parse: the value of ``parse``, read from the materia of a utility or from the socket of an agent (R4).
+        assignments: path, target and source of each assignment, read from the same object as ``parse`` (R4).
+        handoff: the name of the handoff protocol: from the socket, else from the loadout, else the default.
+        is_utility: True if a process produces the output.
+        is_generator: True if the output contains work items.
     """
 
     id: str
@@ -146,7 +160,7 @@ class SocketFacts:
 
     @property
     def is_guarded_exit(self) -> bool:
-        """True if this socket is the source of a guarded exit in the older form (R15)."""
+        """True if an exit in the older field ``exit`` leads from this socket and depends on ``satisfied`` (R15)."""
         return any(
             loop.consumes and exit_.source == self.id and exit_.condition in GUARDS
             for loop in self.loops
@@ -159,17 +173,17 @@ class LoadoutFacts:
     """A parsed loadout with its materia.
 
     Attributes:
-        name: its name.
+        name: the name of the loadout.
         raw: the loadout as written.
-        config: the config that contains the loadout, as far as known.
-        entry: the socket where a cast starts: as written, else the first socket (R36).
-        ids: the ids of all sockets, well formed or not.
-        sockets: the sockets that are objects, by id.
-        loops: the loops that are objects.
-        texts: the sockets whose output is parsed as text and therefore has no ``satisfied`` (R3, R4).
-        made_json: the sockets that are parsed as json because of a guarded exit in the older form, or because
-            their utility is also placed at such an exit (R15, R58).
-        definitions: the materia of the config, as written.
+        config: the config that contains the loadout; empty if only the loadout was parsed.
+        entry: the value of ``entry``, else the id of the first socket (R36).
+        ids: the ids of all sockets, including malformed sockets.
+        sockets: the well-formed sockets by id.
+        loops: the well-formed loops.
+        texts: the sockets whose output is plain text, which cannot contain ``satisfied`` (R3, R4).
+        forced_json: the sockets whose output is parsed as JSON only because an exit in the older form depends on
+            ``satisfied``, either from this socket or from a socket with the same utility (R15, R58).
+        definitions: the materia definitions of the config, as written, by id.
     """
 
     name: str
@@ -185,13 +199,13 @@ class LoadoutFacts:
 
     @property
     def placed_materia(self) -> list[str]:
-        """The ids of the materia that the sockets name."""
+        """The ids of the materia that the sockets place, in the order of the sockets."""
         named = (socket.raw.get("materia") for socket in self.sockets.values())
         return [id_ for id_ in named if isinstance(id_, str)]
 
     @property
     def subjects(self) -> dict[str, list[tuple[Any, ...]]]:
-        """The arguments of rules about this loadout, by the scope of the rule."""
+        """The arguments for one call of a rule function per loadout, socket or loop, by the scope of the rule."""
         return {
             "loadout": [(self,)],
             "socket": [(self, socket) for socket in self.sockets.values()],
@@ -199,12 +213,12 @@ class LoadoutFacts:
         }
 
     def with_same_materia(self, socket: SocketFacts) -> list[str]:
-        """Return the ids of the sockets that place the same materia, including this socket."""
+        """Return the ids of all sockets that place the same materia as ``socket``, including ``socket``."""
         materia = socket.raw.get("materia")
         return [id_ for id_, other in self.sockets.items() if other.raw.get("materia") == materia]
 
     def likely_generator(self, members: Collection[str]) -> str | None:
-        """Return the only generator that leads into a loop of ``members``, or None."""
+        """Return the generator that leads into a loop of ``members``, or None if not exactly one generator does."""
         candidates = [
             id_
             for id_, socket in self.sockets.items()
@@ -226,7 +240,7 @@ def _condition_or_none(value: JSON) -> Condition | None:
 
 
 def cached_per_config(function: Callable[[Any, Any], _CachedResult]) -> Callable[..., _CachedResult]:
-    """Return a function of a config and a loadout that caches its last results for frozen configs."""
+    """Decorate a function of a config and a loadout name to cache its latest results for immutable configs."""
     entries: dict[tuple[int, str | None], tuple[JSON, _CachedResult]] = {}
 
     @wraps(function)
@@ -250,13 +264,17 @@ _MAX_CACHED: Final = 8
 
 @cached_per_config
 def loadout_facts(config: Object, name: str) -> LoadoutFacts:
-    """Return a parsed loadout of a config; the result for a frozen config is cached."""
+    """Parse a loadout of a config. The result is cached if the config is immutable."""
     raw = as_object(as_object(config.get("loadouts")).get(name))
     return parse_loadout(name, raw, as_object(config.get("materia")), config)
 
 
 def parts_to_check(config: Object, loadout: str | None) -> tuple[list[str], Object]:
-    """Return the loadouts and materia to check: all in a config, or one loadout and the materia that it places."""
+    """Return the names of the loadouts to check, and the materia definitions to check.
+
+    If ``loadout`` is None, these are all loadouts and definitions of the config. Otherwise they are this loadout, if it
+    exists, and the materia that it places.
+    """
     loadouts, materia = as_object(config.get("loadouts")), as_object(config.get("materia"))
     if loadout is None:
         return list(loadouts), materia
@@ -265,7 +283,14 @@ def parts_to_check(config: Object, loadout: str | None) -> tuple[list[str], Obje
 
 
 def parse_loadout(name: str, raw: Object, definitions: Object, config: Object | None = None) -> LoadoutFacts:
-    """Return a parsed loadout; malformed parts are skipped."""
+    """Parse a loadout, and skip its malformed parts.
+
+    Args:
+        name: the name of the loadout.
+        raw: the loadout as written.
+        definitions: the materia definitions of the config.
+        config: the config that contains the loadout, if known.
+    """
     written = as_object(raw.get("sockets"))
     objects = {id_: socket for id_, socket in written.items() if isinstance(socket, dict)}
     loops = tuple(_parse_loop(id_, loop) for id_, loop in as_object(raw.get("loops")).items() if isinstance(loop, dict))
@@ -403,7 +428,10 @@ _Node = TypeVar("_Node", bound=Hashable)
 
 
 def reachable_from(starts: Iterable[_Node], targets: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:
-    """Return ``starts`` and all nodes reachable from there; a node may have no entry in ``targets``."""
+    """Return the nodes that are reachable from ``starts``, including ``starts``.
+
+    ``targets`` maps a node to its successors, and may omit nodes without successors.
+    """
     reached = set(starts)
     waiting = list(reached)
     while waiting:
@@ -414,7 +442,7 @@ def reachable_from(starts: Iterable[_Node], targets: Mapping[_Node, Iterable[_No
 
 
 def reversed_edges(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[_Node]]:
-    """Return a graph with reversed edges: the sources of each node."""
+    """Return the graph with all edges reversed, as a mapping from each node to its predecessors."""
     sources: dict[_Node, set[_Node]] = {start: set() for start in targets}
     for start, next_nodes in targets.items():
         for to in next_nodes:
@@ -425,7 +453,7 @@ def reversed_edges(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[
 def strong_components(targets: Mapping[_Node, Iterable[_Node]]) -> list[list[_Node]]:
     """Return the strongly connected components of a graph, in reverse topological order.
 
-    This is Tarjan's algorithm without recursion, since a chain of states can be long.
+    This is Tarjan's algorithm, without recursion because a path can be longer than the recursion limit.
     """
     number: dict[_Node, int] = {}
     lowest: dict[_Node, int] = {}
@@ -465,7 +493,7 @@ def strong_components(targets: Mapping[_Node, Iterable[_Node]]) -> list[list[_No
 
 
 def cycles_in(targets: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, int]:
-    """Return the nodes on cycles, each with the number of its strongly connected component."""
+    """Return the nodes that are on a cycle. Nodes with the same number belong to the same component."""
     cycles: dict[_Node, int] = {}
     for number, component in enumerate(strong_components(targets)):
         if len(component) > 1 or component[0] in targets[component[0]]:
@@ -482,32 +510,32 @@ SHIPPED_SCRIPTS: Final = (
     "ensure-ignored.py",
     "git-tasks.py",
 )
-"""The utility scripts that come with the package (R25)."""
+"""File names of the utility scripts in this package (R25)."""
 BUILT_IN: Final = {
     "echo": "echo.py",
     "project.ensureIgnored": "ensure-ignored.py",
     "vcs.detect": "detect-vcs.py",
 }
-"""The scripts that replace the built-in utilities of the reference engine, by utility name (R61)."""
+"""File names of the scripts that replace built-in utilities of the reference engine, by utility name (R61)."""
 LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "vcs.finalizeJjWorkspace")
-"""Utilities of the reference engine for lanes, which have no shipped script."""
+"""Built-in lane utilities of the reference engine that this package does not replace."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 _GIT_TASKS: Final = ("mime-bootstrap.py", "mime-maintain.py")
-"""Scripts of the reference engine that this package provides as tasks of ``git-tasks.py``."""
+"""File names of the reference engine's scripts for which this package runs ``git-tasks.py``."""
 _SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")
 
 
 @dataclass(frozen=True, slots=True)
 class MateriaFacts:
-    """A definition of a materia.
+    """A parsed materia definition.
 
     Attributes:
-        id: its id; "" if the materia does not exist.
+        id: the id of the materia; "" if the materia does not exist.
         raw: the definition as written; empty if the materia does not exist.
-        is_utility: True if a process produces the output, False for an agent.
-        generator: True if it produces work items.
-        parallel: True for a generator whose items are processed in parallel lanes.
-        prompt: the prompt of an agent, or "".
+        is_utility: True if a process produces the output, and False if an agent does.
+        generator: True if the output contains work items.
+        parallel: True if the materia is a generator whose items are processed in parallel lanes.
+        prompt: the prompt of an agent; "" if it is missing.
     """
 
     id: str
@@ -519,12 +547,12 @@ class MateriaFacts:
 
     @property
     def variables(self) -> list[str]:
-        """The names of the ``{{name}}`` variables of the prompt of an agent, each once."""
+        """The names of the ``{{name}}`` variables in the prompt, without duplicates; empty for a utility."""
         return [] if self.is_utility else list(dict.fromkeys(name for _, _, name in variables(self.prompt)))
 
 
 def parse_materia(id_: str, raw: JSON) -> MateriaFacts:
-    """Return a parsed definition of a materia; malformed fields are ignored."""
+    """Parse a materia definition, and ignore malformed fields."""
     raw = as_object(raw)
     prompt, generator = raw.get("prompt"), raw.get("generator") is True
     return MateriaFacts(
@@ -541,7 +569,10 @@ NO_MATERIA: Final = MateriaFacts("", {}, is_utility=False, generator=False, para
 
 
 def materia_kind(raw: Object) -> Literal["agent", "utility"]:
-    """Return the kind of a materia; without ``type``, a definition with a command or script is a utility."""
+    """Return the kind of a materia from its ``type`` or, if that is missing, from its other fields.
+
+    A definition without ``type`` is a utility if it has a command or a script, and an agent otherwise.
+    """
     kind = raw.get("type")
     if kind is None:
         return "utility" if "command" in raw or "script" in raw else "agent"
@@ -549,7 +580,7 @@ def materia_kind(raw: Object) -> Literal["agent", "utility"]:
 
 
 def materia_group(raw: Object) -> str:
-    """Return the heading under which an editor lists a materia; by default Utility for a utility, else ""."""
+    """Return the heading under which an editor lists a materia: ``group``, else "Utility" for a utility, else ""."""
     group = raw.get("group")
     if is_text(group):
         return group.strip()
@@ -557,7 +588,10 @@ def materia_group(raw: Object) -> str:
 
 
 def script_file(name: JSON) -> str | None:
-    """Return the file of a shipped script, by its own or its reference engine name; None for an invalid name (R25)."""
+    """Return the file name of the bundled script with this name, or None if the name is invalid (R25).
+
+    The name may also be the name of the reference engine's script, which ends in ``.mjs``. The file may not exist.
+    """
     if not isinstance(name, str) or not _SCRIPT_NAME.fullmatch(name):
         return None
     file = name.removesuffix(".mjs") + ".py" if name.endswith(".mjs") else name
@@ -565,10 +599,10 @@ def script_file(name: JSON) -> str | None:
 
 
 def variables(prompt: str) -> Iterable[tuple[int, int, str]]:
-    """Yield the start, the end and the name of each ``{{name}}`` of a prompt; the name may be blank (R31).
+    """Yield the start offset, end offset and name of each ``{{name}}`` in a prompt; the name may be blank (R31).
 
-    Each character is read once. If the first closing brace after ``{{`` is not doubled, the text up to that brace
-    contains no variable.
+    The prompt is scanned once. If the next closing brace after ``{{`` is a single brace, the text up to that brace
+    is not a variable.
     """
     position = 0
     while (start := prompt.find("{{", position)) >= 0 and (close := prompt.find("}", start + 2)) >= 0:

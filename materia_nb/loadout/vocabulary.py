@@ -1,4 +1,4 @@
-"""Fixed words of a config: conditions, names of protocols, assignment sources (R11) and colours."""
+"""Keywords of the config format: conditions, handoff protocols, assignment sources (R11) and colours."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from materia_nb.loadout.report import brief
 
 WORK_ITEMS: Final = "workItems"
 RESULTS: Final = "parallelResults"
-"""State field with the results of the lanes after the join (P6)."""
+"""State field that contains the results of all lanes after the lanes have finished (P6)."""
 WORK_ITEMS_SOURCE: Final = "$.workItems"
 Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied", "failed"]
 
 
 class Result(StrEnum):
-    """The result of a visit (R60), which selects the next edge or exit.
+    """The result of a visit to a socket (R60), which determines the next edge or exit.
 
-    An accepted output results in YES, NO or NOTHING, depending on ``satisfied``; a text output results in NOTHING. The
-    result is FAILED if the agent or process returned no output, REFUSED if the output was finally refused, and STOPPED
-    if a person must end the visit. A member with kinds of failures is a special case of FAILED.
+    An accepted output has the result YES, NO or NOTHING, depending on ``satisfied``; plain text has the result NOTHING.
+    The result is FAILED if the agent or process returned no output, REFUSED if the output was still invalid after all
+    repairs, and STOPPED if a person must end the visit. A member with ``kinds`` is a special case of FAILED.
     """
 
     YES = "yes", "satisfied: true", "the output sets satisfied: true"
@@ -38,14 +38,14 @@ class Result(StrEnum):
     STOPPED = "stopped", "a stop", "a person must decide"
 
     noun: str
-    """A noun phrase for the result, such as ``a refused output``."""
+    """Noun phrase for the result, such as ``a refused output``."""
     sentence: str
-    """A sentence about the result."""
+    """Sentence that describes the result."""
     kinds: tuple[str, ...]
-    """The kinds of failures that have this result; empty if the result is not a special case of FAILED."""
+    """Kinds of failures that have this result; empty if the result is not a special case of FAILED."""
 
     def __new__(cls, value: str, noun: str, sentence: str, kinds: str = "") -> Self:
-        """Return a new member."""
+        """Create a member; ``kinds`` is a list of failure kinds, separated by spaces."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.noun, member.sentence, member.kinds = noun, sentence, tuple(kinds.split())
@@ -53,49 +53,49 @@ class Result(StrEnum):
 
     @classmethod
     def of(cls, satisfied: object) -> Result:
-        """Return the result of an accepted output with this value of ``satisfied``."""
+        """Return the result of an accepted output, depending on the value of its field ``satisfied``."""
         return cls.YES if satisfied is True else cls.NO if satisfied is False else cls.NOTHING
 
     @classmethod
     def of_failure(cls, kind: str) -> Result:
-        """Return the result of a visit that failed with this kind of failure."""
+        """Return the result of a visit that ended with this kind of failure."""
         return next((result for result in cls if kind in result.kinds), cls.FAILED)
 
     @property
     def satisfied(self) -> bool | None:
-        """The value of ``satisfied`` in the output; None without a verdict."""
+        """The value of ``satisfied`` in the output, or None if the output has no such field."""
         return True if self is Result.YES else False if self is Result.NO else None
 
     @property
     def silent(self) -> bool:
-        """True if the visit returned no output at all; False for a refused output."""
+        """True if the visit returned no output at all, and False if an output was refused."""
         return self is Result.FAILED or bool(self.kinds)
 
 
 ACCEPTED: Final = (Result.YES, Result.NO, Result.NOTHING)
 """Results of visits with an accepted output."""
 YES_OR_NO: Final = (Result.YES, Result.NO)
-"""Results with a verdict."""
+"""Results of visits whose output sets ``satisfied``, which is the verdict of the agent."""
 WITHOUT_OUTPUT: Final = tuple(result for result in Result if result.silent or result is Result.REFUSED)
-"""Results of visits without an accepted output; the cast stops unless an edge handles the result."""
+"""Results of visits without an accepted output. The cast stops unless an edge matches the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionSpec:
-    """A condition: the results that it matches, its texts, and how its edges are drawn.
+    """A condition of edges and exits: the results that it matches, and how it is displayed.
 
     Attributes:
         needs: the results that the condition matches.
-        sign: its full label.
-        short: its short label on cards and lines.
-        choice: its name in legends and menus.
-        phrase: its wording in a sentence, such as ``when satisfied``.
-        light: the colour of its text, and of its lines unless the condition matches every output; ``dark`` is the
-            colour on a dark page.
-        dashes: the dash pattern of its lines, None for solid lines.
-        sends_back: True if an edge with this condition sends insufficient work back.
-        tone: the tone in which the front end lists the condition, such as ``good`` (``mnb-t-good`` in ``front.css``);
-            "" for no tone.
+        sign: the full label.
+        short: the short label on sockets and edges in drawings.
+        choice: the label in legends and menus.
+        phrase: the wording in a sentence, such as ``when satisfied``.
+        light: the colour of labels on a light page. Edges have this colour too, unless the condition matches every
+            output.
+        dark: the same colour on a dark page.
+        dashes: the dash pattern of edges, in pixels; None for solid lines.
+        sends_back: True if an edge with this condition returns work for another attempt.
+        tone: the suffix of the CSS class that the front end uses, such as ``good`` for ``mnb-t-good``; "" for no class.
     """
 
     needs: tuple[Result, ...]
@@ -110,11 +110,11 @@ class ConditionSpec:
     tone: str = ""
 
     def holds(self, result: Result) -> bool:
-        """True if the condition matches a result; a condition on FAILED also matches the special cases of FAILED."""
+        """Return True if the condition matches a result. If it matches FAILED, it matches the special cases too."""
         return result in self.needs or (Result.FAILED in self.needs and result.silent)
 
     def overlaps(self, other: ConditionSpec) -> bool:
-        """True if one result can match both conditions."""
+        """Return True if at least one result matches both conditions."""
         return any(self.holds(result) and other.holds(result) for result in Result)
 
     @property
@@ -124,17 +124,17 @@ class ConditionSpec:
 
     @property
     def guards(self) -> bool:
-        """True if the condition needs a verdict, so that an output without a verdict, such as a text, never matches."""
+        """True if the condition matches only outputs that set ``satisfied``, which plain text never does."""
         return not self.holds(Result.NOTHING) and not set(YES_OR_NO).isdisjoint(self.needs)
 
     @property
     def without_output(self) -> bool:
-        """True if the condition matches only visits without an accepted output. Only edges can have such conditions."""
+        """True if the condition matches only visits without an accepted output; only edges allow such conditions."""
         return set(ACCEPTED).isdisjoint(self.needs)
 
     @property
     def needed_output(self) -> str:
-        """Description of the output that the condition needs."""
+        """A noun phrase for the outputs that the condition matches."""
         return "an output" if self.matches_any_output else " or ".join(result.noun for result in self.needs)
 
 
@@ -152,27 +152,27 @@ def _condition_spec(needs: tuple[str, ...], **row: Any) -> ConditionSpec:
 CONDITION_SPECS: Final[Mapping[Condition, ConditionSpec]] = {
     condition: _condition_spec(**_in_tuples(row)) for condition, row in _TABLE["conditions"].items()
 }
-"""The conditions in the order of menus; :data:`Condition` lists the same words."""
+"""The conditions in the order of menus. The type :data:`Condition` must list the same names."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(CONDITION_SPECS)
 GUARDS: Final[tuple[Condition, ...]] = tuple(condition for condition, spec in CONDITION_SPECS.items() if spec.guards)
-"""The conditions that need a verdict, and therefore never match a text."""
+"""The conditions that match only outputs that set ``satisfied``, and therefore never match plain text."""
 GUARD_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(condition for condition, spec in CONDITION_SPECS.items() if spec.needs == (verdict,))
     for verdict in YES_OR_NO
 }
-"""For each verdict, the condition that matches only this verdict."""
+"""The condition that matches only YES, and the condition that matches only NO, by result."""
 REWORK_CONDITIONS: Final[tuple[Condition, ...]] = tuple(
     condition for condition, spec in CONDITION_SPECS.items() if spec.sends_back
 )
-"""The conditions whose edges send work back."""
+"""The conditions whose edges return work for another attempt."""
 OUTPUT_CONDITIONS: Final[tuple[Condition, ...]] = tuple(
     condition for condition, spec in CONDITION_SPECS.items() if not spec.without_output
 )
-"""The conditions that an advance or an exit can have, since both follow an accepted output."""
+"""The conditions that advances and loop exits allow, since both require an accepted output."""
 
 
 def is_condition(value: JSON) -> TypeGuard[Condition]:
-    """True if ``value`` is a canonical condition (R3)."""
+    """Return True if ``value`` is a known condition (R3)."""
     return isinstance(value, str) and value in CONDITION_SPECS
 
 
@@ -180,20 +180,25 @@ CONDITION_ADVICE: Final = "write " + one_of_words(f'"{condition}"' for condition
 
 
 def unmatched_verdicts(conditions: Iterable[Condition]) -> list[Condition]:
-    """Return the verdicts that none of ``conditions`` matches, each as the condition on only this verdict."""
+    """Return ``satisfied``, ``not_satisfied`` or both, if none of ``conditions`` matches this result."""
     matched = {result for condition in conditions for result in CONDITION_SPECS[condition].needs}
     return [word for verdict, word in GUARD_FOR.items() if verdict not in matched]
 
 
 def match_every_output(conditions: Collection[Condition], *, text: bool) -> bool:
-    """True if the conditions match every output; with ``text``, outputs are texts and have no verdict."""
+    """Return True if each possible output matches at least one condition.
+
+    Args:
+        conditions: the conditions.
+        text: True if the outputs are plain text, which cannot set ``satisfied``.
+    """
     if text:
         return any(CONDITION_SPECS[condition].holds(Result.NOTHING) for condition in conditions)
     return not unmatched_verdicts(conditions)
 
 
 def condition_spec(condition: str) -> ConditionSpec:
-    """Return the description of a condition; raises MateriaError for an unknown condition."""
+    """Return the specification of a condition; raises MateriaError if the condition is unknown."""
     row = cast("Mapping[str, ConditionSpec]", CONDITION_SPECS).get(condition)
     if row is None:
         hint = f"{CONDITION_ADVICE} ({did_you_mean(condition, CONDITIONS)})"
@@ -202,19 +207,18 @@ def condition_spec(condition: str) -> ConditionSpec:
 
 
 GROUP: Final = "materia_nb.handoff_protocols"
-"""The entry point group in which a package registers its protocols."""
+"""The entry point group in which other packages register handoff protocols."""
 
 
 class OwnProtocol(NamedTuple):
-    """The properties of a protocol of this package that are needed to check a config.
+    """A handoff protocol of this package, with the properties that are needed to check a config.
 
     Attributes:
-        implementation: the class in ``materia_nb.handoff`` that implements the protocol.
-        fields: the top-level fields that an agent must return; None if the socket determines the fields and its
-            assignments add more.
-        includes_assignment: True if the agent gets the ``assignment`` of its socket.
+        implementation: the class that implements the protocol, as ``module:class`` in ``materia_nb.handoff``.
+        fields: the top-level fields that an agent must return; None if they depend on the socket and its assignments.
+        includes_assignment: True if the prompt contains the ``assignment`` of the socket.
         in_separate_turn: True if the handoff should be requested in a separate turn after the work.
-        requires_verdict: True if an output without a verdict is refused when every edge or exit needs a verdict (R7).
+        requires_verdict: True if an output must set ``satisfied`` when every edge or exit depends on it (R7).
     """
 
     implementation: str
@@ -227,18 +231,18 @@ class OwnProtocol(NamedTuple):
 OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
     name: OwnProtocol(**_in_tuples(row)) for name, row in _TABLE["protocols"].items()
 }
-"""The protocols of this package by name, the default first; other packages cannot use these names."""
+"""The protocols of this package by name, the default first. Protocols of other packages cannot have these names."""
 DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
 
 
 def requires_verdict(protocol: object) -> bool:
-    """True if this protocol requires a verdict when every edge or exit depends on one (R7)."""
+    """Return True if this protocol refuses outputs that do not set ``satisfied`` when all edges depend on it (R7)."""
     own = OWN_PROTOCOLS.get(protocol) if isinstance(protocol, str) else None
     return own is not None and own.requires_verdict
 
 
 def protocol_names() -> list[str]:
-    """Return the names of all protocols, the protocols of this package first."""
+    """Return the names of all installed handoff protocols, starting with the protocols of this package."""
     foreign = {entry.name for entry in entry_points(group=GROUP)}
     return [*OWN_PROTOCOLS, *sorted(foreign.difference(OWN_PROTOCOLS))]
 
@@ -250,7 +254,7 @@ _FIRST_FIELD: Final = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']
 
 
 def first_field(source: str) -> str | None:
-    """Return the top-level field that a ``$`` source reads (R8); None if the source does not begin with a field."""
+    """Return the top-level field that a JSONPath source reads (R8), or None if the source does not start with one."""
     match = _FIRST_FIELD.match(source)
     if match is None:
         return None
@@ -258,9 +262,9 @@ def first_field(source: str) -> str | None:
 
 
 def source_fault(source: str) -> tuple[str, str] | None:
-    """Return an error message and advice for a ``$`` source that is not valid JSONPath; None for a valid source.
+    """Return an error message and advice for an invalid source, or None if the source is valid.
 
-    Other sources are state paths, which are always valid.
+    Sources that start with ``$`` must be JSONPath. Other sources are state paths, which are always valid.
     """
     if not source.startswith("$"):
         return None
@@ -275,7 +279,7 @@ def source_fault(source: str) -> tuple[str, str] | None:
 
 
 def slow_expression(source: str) -> tuple[str, str] | None:
-    """Return the reason why a JSONPath expression could take extremely long on some outputs, and advice; else None."""
+    """Return the reason why a JSONPath expression could be extremely slow, and advice; None if it is fast enough."""
     if "=~" in source or "`sub(" in source:
         return (
             "contains a regular expression, which could run forever on some outputs",
@@ -291,7 +295,7 @@ def slow_expression(source: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=1024)
 def jsonpath_fault(source: str) -> str | None:
-    """Return the reason why ``source`` is not valid JSONPath, or None if it is valid."""
+    """Return the error of the JSONPath parser, or None if ``source`` is valid JSONPath."""
     if SIMPLE.fullmatch(source):
         return None
     from jsonpath_ng.ext import parse
@@ -307,18 +311,21 @@ def jsonpath_fault(source: str) -> str | None:
 _HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 _PREFIX: Final = "materia-color-"
 NAMED: Final[Mapping[str, str]] = _TABLE["colours"]
-"""Colours on which text is readable, by name; the editor of the reference engine prefixes ``materia-color-``."""
+"""Names of background colours; the editor of the reference engine adds the prefix ``materia-color-``."""
 
 
 class Tint(NamedTuple):
-    """A background and the colour of the text on it, both ``#rrggbb``."""
+    """A background colour and the colour of text on it, both in the format ``#rrggbb``."""
 
     fill: str
     ink: str
 
 
 def tint_of(colour: JSON) -> Tint | None:
-    """Return the tint of a colour, given as ``#rgb``, ``#rrggbb`` or a name such as ``teal``; else None."""
+    """Return the tint for a colour such as ``#1ab``, ``#11aabb`` or ``teal``, or None if the colour is invalid.
+
+    The text is black or white, whichever has the higher contrast.
+    """
     if not isinstance(colour, str):
         return None
     name = colour.strip().lower()
@@ -339,5 +346,5 @@ def _luminance(colour: str) -> float:
 
 
 FilesChoice: TypeAlias = Literal["off", "not ignored", "all"]
-"""Files in the snapshot after each step: no files, the files that Git does not ignore, or all files."""
+"""Project files that are saved after each step: no files, all files that Git does not ignore, or all files."""
 FILES_OFF, FILES_NOT_IGNORED, ALL_FILES = FILE_CHOICES = get_args(FilesChoice)

@@ -1,4 +1,4 @@
-"""Rules that yield hints: a config is valid, but probably contains a mistake. Hints do not prevent a cast."""
+"""Rules that yield hints about probable mistakes in a valid config. Hints do not prevent a cast."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ HINT_CODES: Final = {
     **FIELD_HINTS,
     MISSING_COMMAND: "A utility whose program or script is missing on this machine",
 }
-"""The codes of hints with their descriptions."""
+"""Description of each hint code."""
 for _rule in RULES:
     HINT_CODES.setdefault(_rule.code, _rule.about)
 
 
 @cached_per_config
 def find_hints(document: JSON, loadout: str | None) -> list[Problem]:
-    """Return the hints on a config, or on one loadout and its materia; never raises."""
+    """Return the hints about a config, or about one loadout and its materia.
+
+    This function never raises, even if the config is malformed.
+    """
     findings = Findings()
     if not is_object(document):
         return findings.entries

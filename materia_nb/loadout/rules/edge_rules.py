@@ -1,6 +1,7 @@
-"""Rules about edges, exits and loops (R3, R11, R14-R18).
+"""Rules about edges, loop exits and loops (R3, R11, R14-R18).
 
-The rules find edges and exits that are never taken, endless cycles, skipped items, and retries that come too late.
+The rules find edges and exits that are never taken, endless cycles, items that are skipped, and retries that run for the
+wrong item.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ EDGE_RULES: Final[list[HintRule]] = []
 
 
 def read_as_json(socket: SocketFacts) -> Fix:
-    """Return the fix that parses the output of a socket as JSON, so that the output can contain ``satisfied``."""
+    """Return a fix that parses the output of a socket as JSON, so that the output can contain ``satisfied``."""
     if socket.is_utility:  # its program has to write JSON in every socket that places it
         materia = socket.materia.id
         step = do("set_materia", materia, "parse", "json")
@@ -47,13 +48,13 @@ def read_as_json(socket: SocketFacts) -> Fix:
 
 
 def set_advance_condition(socket: SocketFacts, when: str) -> FixStep:
-    """Return the step that sets the condition of a socket's advance and keeps the other fields of the advance."""
+    """Return a fix step that sets the condition of a socket's advance and keeps its other fields."""
     return do("set_socket", socket.id, "advance", {**(socket.advance or {}), "when": when})
 
 
 @rule(EDGE_RULES, "loop", "legacy-exit")
 def _legacy_exit(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """An exit in the older field `exit`."""
+    """A loop with the older field `exit`."""
     if loop.legacy is not None:
         why = "" if loop.consumes is not None else ", and it sets no advance without consumes"
         yield Hint(f"loops.{loop.id}.exit", f"the field exit is the older form of exits{why}", "use exits instead")
@@ -69,7 +70,7 @@ def _two_lists(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "cursor-for-each")
 def _cursor_per_member(_facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """An iterator without a cursor in a loop with several members: each member keeps its own position."""
+    """A loop with several members whose iterator has no cursor, so that each member has its own cursor."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
         yield Hint(
@@ -91,7 +92,7 @@ def _never_advances(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 def _add_advance(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
-    """Return the fix that adds an advance to the member whose edge leads back to the first member."""
+    """Return a fix that adds an advance to the member with an edge back to the first member."""
     members = [facts.sockets[member] for member in loop.members if member in facts.sockets]
     if not members:
         return None
@@ -102,7 +103,7 @@ def _add_advance(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 
 @rule(EDGE_RULES, "loop", "leaves-loop")
 def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """An edge that leaves a loop from its exit socket and skips the remaining items."""
+    """An edge out of a loop that starts at the socket that advances, and skips the remaining items."""
     for id_ in advances_of(facts, loop):
         for edge in facts.sockets[id_].edges:
             if edge.to is not None and edge.to not in loop.members and (edge.to == END or edge.to in facts.ids):
@@ -116,7 +117,7 @@ def _leaves_loop(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "late-retry")
 def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A retry that runs for the next item, because the cursor has moved."""
+    """A retry that runs for the next item, because the cursor has already advanced."""
     for id_, when in advances_of(facts, loop).items():
         for edge in facts.sockets[id_].edges if when == "always" else ():
             if edge.to in loop.members and edge.when in REWORK_CONDITIONS:
@@ -130,7 +131,7 @@ def _late_retry(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "budget-on-advance")
 def _retry_limit_on_advance(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A `maxTraversals` of an edge that is also taken when the loop advances to the next item."""
+    """A `maxTraversals` on an edge that is also taken after the loop has advanced to the next item."""
     for id_, when in advances_of(facts, loop).items():
         for edge in facts.sockets[id_].edges:
             if "maxTraversals" in edge.raw and _overlap(edge.when, when):
@@ -164,7 +165,7 @@ def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "one-item")
 def _ends_early(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A member that advances without a matching edge, so that the cast ends before the last item."""
+    """A member that advances but has no matching edge, so that the cast ends before the last item."""
     first = next(iter(loop.members), None)
     for id_, when in advances_of(facts, loop).items():
         edges = [edge.when for edge in facts.sockets[id_].edges]
@@ -180,7 +181,7 @@ def _ends_early(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 @rule(EDGE_RULES, "loop", "exhausted-unmatched")
 def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A member that may finish the last item with a result that no exit matches (R16)."""
+    """A member that can complete the last item with a result that no exit matches (R16)."""
     missing = {id_: _unmatched_results(facts, id_, when) for id_, when in advances_of(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
     summary = " and ".join(f"{id_} {when}" for id_, when in results)
@@ -198,7 +199,7 @@ def _exhausted_unmatched(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]
 
 @rule(EDGE_RULES, "loop", "empty-list-ends")
 def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
-    """A loop whose exits lead to a socket, although an empty list ends the cast (R16)."""
+    """A loop with exits to a socket that the cast never visits if the list is empty (R16)."""
     exits = list(loop.exits)
     if loop.legacy is not None and loop.legacy.raw.get("to") != END:
         exits.append(loop.legacy)
@@ -214,7 +215,7 @@ def _empty_list_ends(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 def _add_empty_exit(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
-    """Return the fix that adds an ``always`` exit for empty lists and keeps the condition of the advance."""
+    """Return a fix that adds an ``always`` exit for empty lists without changing when the loop advances."""
     if not loop.exits or loop.legacy is not None:
         return None
     first = loop.exits[0]
@@ -229,7 +230,7 @@ def _add_empty_exit(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 
 @rule(EDGE_RULES, "loadout", "lone-guard")
 def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A socket whose edges match only one verdict, so that the other verdict ends the cast (R3)."""
+    """A socket whose edges match only one value of `satisfied`, so that the other value ends the cast (R3)."""
     advance_results: dict[str, set[Condition]] = {}
     for loop in facts.loops:
         for id_, result in advances_of(facts, loop).items():
@@ -248,12 +249,12 @@ def _one_sided_guard(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def _overlap(edge: Condition | None, advance: Condition) -> bool:
-    """True if an edge or an exit can be taken after a result that also moves the cursor."""
+    """Return True if one result can match both the condition of an edge or exit and the condition of an advance."""
     return edge is not None and condition_spec(edge).overlaps(condition_spec(advance))
 
 
 def _unmatched_results(facts: LoadoutFacts, id_: str, when: Condition) -> list[Condition]:
-    """Return the results for which no exit of a member matches, although the member can exhaust the list (R16)."""
+    """Return the conditions that no exit of a member covers, although the member can complete the last item (R16)."""
     loops = [loop for loop in facts.loops if id_ in loop.members]
     if not any(loop.raw.get("exits") for loop in loops) or any(loop.legacy is not None for loop in loops):
         return []
@@ -268,7 +269,7 @@ _MAX_NAMES: Final = 8
 
 
 def targets_of(facts: LoadoutFacts) -> dict[str, set[str]]:
-    """Return the sockets that each socket leads to, by its edges and by the exits of its loops."""
+    """Return the successors of each socket through its edges and through the exits of its loops."""
     targets = {id_: set(socket.targets) for id_, socket in facts.sockets.items()}
     for loop in facts.loops:
         exits = [*loop.exits, loop.legacy] if loop.legacy else loop.exits
@@ -280,7 +281,7 @@ def targets_of(facts: LoadoutFacts) -> dict[str, set[str]]:
 
 
 def reachable_sockets(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> set[str]:
-    """Return the sockets that are reachable from the entry; an empty set for a loadout without an entry."""
+    """Return the sockets that are reachable from the entry; an empty set if the entry does not exist."""
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return set()
@@ -292,7 +293,7 @@ def reachable_sockets(facts: LoadoutFacts, targets: Mapping[str, set[str]]) -> s
 
 @rule(EDGE_RULES, "socket", "never-taken")
 def _never_taken(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An edge that is never taken, because earlier edges match the same results."""
+    """An edge that is never taken, because earlier edges match all of its results."""
     results = _possible_results(facts, socket)
     first_edges: dict[Result, int] = {}  # the index of the first edge that matches each result
     unconditional = False
@@ -349,7 +350,7 @@ def _cycle_without_end(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def _can_end(facts: LoadoutFacts, socket: SocketFacts) -> bool:
-    """True if a cast can end at a socket; a socket with an iterator always can, since its list may be empty."""
+    """Return True if a cast can end at a socket. A socket that iterates always can, since its list may be empty."""
     if socket.iterator is not None:
         return True
     edges = [edge for edge in socket.edges if edge.when is not None]

@@ -1,4 +1,7 @@
-"""Rules about loadouts that pi-materia, the reference engine, refuses or casts differently; hints cite a ruling."""
+"""Rules about loadouts that pi-materia, the reference engine, refuses or runs differently.
+
+Each hint cites the number of the rule that describes the difference.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ REFUSED: Final = "pi-materia-refuses"
 DIFFERENT: Final = "pi-materia-differs"
 _CONDITIONS: Final = ("always", "satisfied", "not_satisfied")
 _SCRIPT_PREFIXES: Final = ("blackbelt", "mime", "commit-sigil.", "detect-vcs.", "ensure-ignored.")
-"""Prefixes of the names of the reference engine's scripts."""
+"""Prefixes of the script names that the reference engine knows."""
 _IGNORED: Final = {
     "handoff": "R74",
     "castContext": "R50",
@@ -40,7 +43,7 @@ _IGNORED: Final = {
     "maxTurns": "R20",
     "mcpServers": "R74",
 }
-"""Fields that the reference engine ignores, each with the ruling that defines the field, else R74."""
+"""Fields that the reference engine ignores, each with the number of the rule that defines it, or R74."""
 
 
 @rule(REFERENCE_RULES, "socket", REFUSED)
@@ -83,7 +86,7 @@ def _refused_materia(id_: str, raw: Object) -> Iterator[Hint]:
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
 def _missing_advance(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A loop whose advance follows from its exits."""
+    """A loop whose advance is derived from its exits."""
     for id_, written in unwritten_advances(facts).items():
         message = (
             f"pi-materia does not advance at {id_!r} (R15): with two items, it repeats the first until the cast fails"
@@ -94,7 +97,7 @@ def _missing_advance(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENT)
 def _stale_cursor(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A generator that can run again: pi-materia then does not begin with the first of the new items."""
+    """A generator that can run again, after which pi-materia skips the first new items."""
     targets = targets_of(facts)
     for loop in facts.loops:
         source = facts.sockets.get(loop.source or "")
@@ -140,12 +143,14 @@ def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> Report:
-    """Return the parts of a loadout that pi-materia refuses (problems) or treats differently (hints).
+    """Check whether pi-materia can run a loadout in the same way.
+
+    The report lists what pi-materia refuses as problems, and what it does differently as hints.
 
     Args:
         document: the config.
         loadout: the name of the loadout.
-        files: the layers of the config that pi-materia reads too, which are all except the bundled layer.
+        files: the contents of the config files that pi-materia also reads, which are all except the bundled file.
     """
     findings = Findings(loadout)
     findings.add_hints(REFERENCE_RULES, loadout_facts(document, loadout).subjects)

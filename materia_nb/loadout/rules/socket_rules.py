@@ -1,4 +1,4 @@
-"""Rules about sockets and their materia, about protocols, and about values in the state (R3, R4, R25, R26, R50, R58)."""
+"""Rules about sockets, materia, handoff protocols and state values (R3, R4, R25, R26, R50, R58)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _unreachable(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "loadout", "never-advances")
 def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A list of which only the first item is processed."""
+    """A list whose cursor never advances, so that only the first item is processed."""
     moved = {socket.advance_cursor for socket in facts.sockets.values()}
     for id_, socket in facts.sockets.items():
         if socket.foreach is not None and socket.iterator and socket.iterator.cursor not in moved:
@@ -90,7 +90,7 @@ def _foreach_never_advances(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "socket", "assign-target")
 def _assign_target(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment to an empty target, at which the cast fails."""
+    """An assignment with an empty target, which makes the cast fail."""
     for path, target, _ in socket.assignments:
         if not split_path(target):
             message = f"the target {brief(target)} is empty, so the cast will fail at this socket"
@@ -99,7 +99,7 @@ def _assign_target(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "socket", "assign-on-text")
 def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment from a field of a text output, which has no fields."""
+    """An assignment that reads a field of an output that is plain text."""
     for path, target, source in socket.assignments if socket.id in facts.texts else ():
         if is_text(source) and source.startswith("$") and source != "$":
             message = f"the output of {socket.id!r} is text without fields, so {brief(source)} matches nothing and {brief(target)} is not set"
@@ -109,7 +109,7 @@ def _assign_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "socket", "guard-on-text")
 def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A condition on `satisfied` for a text output, which has no fields (R3)."""
+    """A condition on `satisfied` for an output that is plain text (R3)."""
     id_ = socket.id
     if id_ not in facts.texts:
         return
@@ -134,7 +134,7 @@ def _guard_on_text(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "socket", "shared-parse")
 def _shared_parse(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A utility that is parsed as json because of another socket with the same materia."""
+    """A utility whose output is parsed as JSON because of another socket with the same materia."""
     if not socket.is_utility or socket.id not in facts.forced_json or socket.is_guarded_exit:
         return
     with_same_materia = [facts.sockets[id_] for id_ in facts.with_same_materia(socket)]
@@ -166,7 +166,7 @@ def _agent_without_context(facts: LoadoutFacts, socket: SocketFacts) -> Iterator
 
 @rule(SOCKET_RULES, "materia", "unknown-script")
 def _unknown_script(id_: str, raw: Object) -> Iterator[Hint]:
-    """A shipped script that the package does not contain (R25)."""
+    """A script name for which the package contains no script (R25)."""
     name = script_file(as_object(raw.get("script")).get("name"))
     if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
         message = f"the package has no script {name!r}, so the utility runs only with a profile that has the script"
@@ -175,7 +175,7 @@ def _unknown_script(id_: str, raw: Object) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "config", "active-loadout")
 def _active_loadout(document: Object) -> Iterator[Hint]:
-    """A config with several loadouts and without `activeLoadout`."""
+    """A config that has several loadouts but no `activeLoadout`."""
     loadouts = [name for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)]
     if len(loadouts) > 1 and document.get("activeLoadout") is None:
         message = f"the config has no activeLoadout, so the first loadout, {loadouts[0]!r}, is cast"
@@ -201,7 +201,7 @@ _TASK_PROTOCOLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.
 
 @rule(SOCKET_RULES, "loadout", "unknown-protocol")
 def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A `handoff` that no installed package provides, so that the loadout cannot be cast."""
+    """A handoff protocol that no installed package provides, so that the loadout cannot be cast."""
     owners = [
         ("handoff", facts.raw),
         *((f"{id_}.handoff", socket.raw) for id_, socket in facts.sockets.items()),
@@ -215,14 +215,14 @@ def _unknown_protocol(facts: LoadoutFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "socket", NO_EFFECT)
 def _fields_without_effect(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A field of a socket without effect on its materia (R4)."""
+    """A socket field that has no effect with the materia of the socket (R4)."""
     ineffective = _no_effect_on_utility(socket) if socket.is_utility else _no_effect_on_agent(facts, socket)
     for field, message, advice in ineffective:
         yield Hint(f"{socket.id}.{field}", message, advice, without_field(socket.id, field))
 
 
 def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield the fields of a utility's socket that have no effect, each with the reason and advice."""
+    """Yield the fields that have no effect on a utility's socket, each with the reason and advice."""
     raw, definition = socket.raw, socket.materia.raw
     for field in ("parse", "assign"):
         if raw.get(field) is not None and raw[field] != definition.get(field):
@@ -239,7 +239,7 @@ def _no_effect_on_utility(socket: SocketFacts) -> Iterator[tuple[str, str, str]]
 
 
 def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield the fields of an agent's socket that have no effect, each with the reason and advice."""
+    """Yield the fields that have no effect on an agent's socket, each with the reason and advice."""
     raw, id_, text = socket.raw, socket.id, socket.id in facts.texts
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
     if as_object(raw.get("assignment")) and not own.includes_assignment:
@@ -257,7 +257,7 @@ def _no_effect_on_agent(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tu
 
 @rule(SOCKET_RULES, "socket", "text-handoff")
 def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An agent whose output is text, in a loadout that sets a handoff protocol."""
+    """An agent whose output is plain text, in a loadout that sets a handoff protocol."""
     name = socket.handoff
     written = is_text(socket.raw.get("handoff"))
     if not socket.is_utility and socket.id in facts.texts and not written and name != DEFAULT_HANDOFF:
@@ -268,7 +268,7 @@ def _text_handoff(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "socket", "not-finalized")
 def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An agent that works and writes its envelope in the same turn, without `finalize`."""
+    """An agent that works and returns its envelope in the same turn, because `finalize` is not set."""
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
     if socket.is_utility or socket.id in facts.texts or not own.in_separate_turn:
         return
@@ -280,7 +280,7 @@ def _not_finalized(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "socket", "not-in-protocol")
 def _not_in_protocol(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment from a field that the agent is not asked for."""
+    """An assignment that reads a field for which the prompt does not ask."""
     name, own = socket.handoff, OWN_PROTOCOLS.get(socket.handoff, _FOREIGN_PROTOCOL)
     if socket.is_utility or socket.id in facts.texts:
         return
@@ -309,7 +309,7 @@ StatePath: TypeAlias = tuple[str, ...]
 
 @rule(SOCKET_RULES, "socket", "prompt-grows")
 def _prompt_grows(_facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A prompt that contains a whole list, once for each item of the list (R50)."""
+    """A prompt that repeats a whole list for each item of the list (R50)."""
     if socket.iterator is None:
         return
     path = _state_path(socket.iterator.items)
@@ -333,21 +333,21 @@ def _state_path(source: str) -> StatePath:
 # -- values that are never written -----------------------------------------------------------
 
 _ENGINE_NAMES: Final = frozenset({"item", "currentWorkItem", "workItem", "previous"})
-"""Names in the state that the engine sets: the current item, and the result of the previous linked cast."""
+"""State fields that the engine sets: the current item, and the result of the previous cast in a chain."""
 _CANONICAL_PATHS: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
-"""Paths that the output of a json socket may write without an assignment (R10)."""
+"""State paths that a JSON output may set without an assignment (R10)."""
 _NOT_STATE_PATHS: Final = frozenset({"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"})
 _MAX_NAMES: Final = 5
 
 
 class _StateRead(NamedTuple):
-    """A value that is read from the state.
+    """A config field that reads a value from the state.
 
     Attributes:
-        reader_path: the path of the config field that reads the value.
-        path: the path in the state.
-        effect: the effect of a missing value.
-        shared: True if other loadouts may use the same config field and write the value.
+        reader_path: the path of the config field.
+        path: the state path of the value.
+        effect: a clause that describes what happens if the value is missing.
+        shared: True if other loadouts may use the same config field, and may set the value.
     """
 
     reader_path: str
@@ -358,9 +358,10 @@ class _StateRead(NamedTuple):
 
 @rule(SOCKET_RULES, "loadout", "never-written")
 def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A variable, an assignment or a list that reads a state value that some path does not write.
+    """A variable, assignment or list that reads a state value which is not set on every path to the socket.
 
-    A materia that other loadouts also place is skipped if no socket writes the value, since another loadout may.
+    If no socket sets the value, prompts of materia that other loadouts also place are skipped, because one of these
+    loadouts may set the value.
     """
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
@@ -391,7 +392,7 @@ def _never_written(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def _placed_elsewhere(facts: LoadoutFacts, socket: SocketFacts) -> bool:
-    """True if another loadout of the config also places the materia of a socket."""
+    """Return True if another loadout of the config places the same materia as the socket."""
     materia = socket.raw.get("materia")
     for name, raw in as_object(facts.config.get("loadouts")).items():
         sockets = as_object(as_object(raw).get("sockets")).values() if name != facts.name else ()
@@ -432,7 +433,7 @@ def _reads(socket: SocketFacts) -> Iterator[_StateRead]:
 
 
 def _state_path_read(name: str) -> StatePath | None:
-    """Return the state path that a variable or source reads; None if the name does not refer to the state."""
+    """Return the state path that a variable or source reads, or None if it does not read the state."""
     segments = tuple(split_path(name))
     if segments[:1] == ("state",):
         segments = segments[1:]
@@ -451,9 +452,10 @@ def _aliases(facts: LoadoutFacts) -> Iterator[str]:
 
 
 def _writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
-    """Return the utilities that may write any path, because their output is json (R10), and the other written paths.
+    """Return the sockets that can set any state path, and the paths that the other sockets can set.
 
-    The paths are grouped by their first segment, each with the socket that writes the path.
+    A utility with JSON output can set any path (R10). The paths of the other sockets are grouped by their first segment,
+    and each is paired with the id of its socket.
     """
     any_path_writers: set[str] = set()
     by_name: dict[str, list[tuple[str, StatePath]]] = {}
@@ -476,7 +478,7 @@ def _overlap(path: StatePath, written: StatePath) -> bool:
 
 
 def _targets(facts: LoadoutFacts) -> dict[str, list[str]]:
-    """Return the sockets that each socket leads to, by its edges and by the exits that start from it."""
+    """Return the successors of each socket through its edges and through the loop exits that lead from it."""
     targets = {id_: list(socket.targets) for id_, socket in facts.sockets.items()}
     for loop in facts.loops:
         for exit_ in (*loop.exits, loop.legacy):
@@ -486,7 +488,10 @@ def _targets(facts: LoadoutFacts) -> dict[str, list[str]]:
 
 
 def _reachable_without(entry: str, targets: Mapping[str, list[str]], blocked: set[str]) -> dict[str, str | None]:
-    """Return the sockets reachable from the entry if no path continues after ``blocked``, with their predecessors."""
+    """Return the sockets that are reachable from the entry on paths that end at the first socket in ``blocked``.
+
+    Each socket is mapped to its predecessor on a shortest path; the entry is mapped to None.
+    """
     arrived_from: dict[str, str | None] = {entry: None}
     waiting = deque([entry])
     while waiting:
