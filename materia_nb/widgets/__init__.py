@@ -1,4 +1,4 @@
-"""Interactive panels for the notebook. Each panel is imported on first use, because ipywidgets is slow to import."""
+"""Interactive notebook panels. Each panel module is imported on first use, because importing ipywidgets is slow."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PANEL_MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a panel on first use."""
+    """Import the module of a public name when the name is first used."""
     if name not in _PANEL_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""The answer tab of the inspector: the question to the user, and the form to answer, approve, correct or continue."""
+"""The Answer tab of the inspector: the question to the user, and the form for answers, approvals and corrections."""
 
 from __future__ import annotations
 
@@ -35,18 +35,20 @@ if TYPE_CHECKING:
 
 _DRAFT_CHARS: Final = 4_000
 _MAX_OUTPUT: Final = 20_000
-"""Maximum length of an output that is sent for correction, in characters; the page fetches longer outputs on demand."""
+"""Maximum length, in characters, of an output that is sent with its editor; the page requests longer outputs."""
 _MAX_EXCERPT: Final = 1_500
 _FILE_NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
-"""Pattern of a possible file name, quoted or not, as in ``front/blocks.js``."""
+"""Pattern of a possible file name, such as ``front/blocks.js``, with or without quotation marks."""
 _MAX_FILE_NAMES: Final = 200
 
 
 def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
-    """Return the content of the answer tab: failure or result first, then the question, then the answer form.
+    """Return the content of the Answer tab.
+
+    The tab shows a failure or the final result at the top, then the open question, and then the answer form.
 
     Args:
-        now: current snapshot of the cast.
+        now: the current snapshot of the cast.
         busy: True while a step is running.
     """
     visit, alive = now.waiting_at, now.writable
@@ -84,14 +86,14 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
 
 
 def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, str]:
-    """Return the existing files that are named in blocks, each with its path relative to the notebook's folder.
+    """Return the existing files that are mentioned in blocks, each with its path relative to the notebook's folder.
 
-    The result is empty if no server reports the notebook's folder. The front end checks whether its server has the
+    The result is empty if no server reports the notebook's folder. The front end checks whether its server can open the
     files.
 
     Args:
-        blocks: blocks that may name files, by absolute paths or by paths relative to one of the folders.
-        folders: folders to search, such as the project's folder.
+        blocks: blocks that may mention files by absolute paths, or by paths relative to one of the folders.
+        folders: the folders to search, such as the project folder.
     """
     notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
     files: dict[str, str] = {}
@@ -109,13 +111,13 @@ def named_files(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
 
 
 def _question_key(now: Snapshot, visit: Visit | None) -> str:
-    """Return the key of the current question; the page keeps typed text while the key stays the same."""
+    """Return a key that identifies the current question. The page keeps unsent text until the key changes."""
     at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(now.steps), now.status)
     return f"{now.id} {len(now.abandoned)} {' '.join(map(str, at))}"
 
 
 def _agent_progress(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
-    """Return the progress of an agent that is still working: its text so far, its tool calls and its notes."""
+    """Return the progress of a running agent: its text so far, its tool calls, and its latest notes."""
     if visit is None:
         return {}
     saying = now.saying
@@ -128,13 +130,13 @@ def _agent_progress(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
 
 
 def _approval_reason(now: Snapshot) -> str:
-    """Return the model's text before its request for approval, as the reason for the request."""
+    """Return the text that the model wrote before it requested approval, which serves as the reason for the request."""
     reasons = [call.said for call in now.approvals.asking if call.said.strip()]
     return "\n".join(dict.fromkeys(reasons)) or now.saying[-_DRAFT_CHARS:]
 
 
 def _hold_state(now: Snapshot) -> dict[str, Any]:
-    """Return why the cast is on hold, the exact command that awaits approval, if any, and the possible decisions."""
+    """Return why the cast is on hold, the exact command that awaits approval (if any), and the decisions available."""
     hold = now.held
     assert hold is not None and now.engine.at is not None  # noqa: S101, PT018 - it is held
     name = now.names[now.engine.at.socket]
@@ -174,7 +176,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
 
 
 def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
-    """Return the answer form: accepted format, required fields, task, and the next socket after each verdict."""
+    """Return the answer form: its format, the required fields, the task, and the next socket after each verdict."""
     socket_rules = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
     any_text = draft or visit.mode in socket_rules.works or socket_rules.wanted.parse == "text"
@@ -199,7 +201,10 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
 
 
 def _text_to_review(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
-    """Return the draft to review, or the output that the agent received, with its author; None if neither exists."""
+    """Return the text to review, with its author; None if nothing has been written.
+
+    The text is the agent's own draft, or else the output that the socket received.
+    """
     last, source = now.engine.last_output, now.engine.last_socket
     if drafted:
         return {"who": "its draft", "text": plain((now.steps[-1].shown or "")[:_DRAFT_CHARS]), "cut": False}
@@ -213,7 +218,7 @@ def _text_to_review(now: Snapshot, *, drafted: bool) -> dict[str, Any] | None:
 
 
 def _task_rows(now: Snapshot) -> list[list[str]]:
-    """Return the request and the current work item, each as name and text."""
+    """Return the request and the current work item as rows of a label and a value."""
     rows = [["request", plain(now.request[:_MAX_EXCERPT])]] if now.request else []
     item = now.state.get("item")
     if isinstance(item, dict) and any(texts(item)):
@@ -238,13 +243,13 @@ def _request_text(name: str, who: str | None, *, any_text: bool, draft: bool, fi
 
 
 def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
-    """Build an answer from a verdict, a reason and a table of items, in the protocol of the waiting socket.
+    """Build an answer in the protocol of the waiting socket from a verdict, a reason and a table of items.
 
     Args:
-        now: current snapshot of the cast.
+        now: the current snapshot of the cast.
         satisfied: the verdict, or None for an answer without a verdict.
         reason: the reason for the verdict; may be empty.
-        items: the work items of a generator, each a title and a context; None if no table was filled in.
+        items: the work items of a generator, each with a title and a context; None if the user did not fill in a table.
     """
     visit = now.waiting_at
     socket_rules = None if visit is None else now.rules.sockets[visit.socket]
@@ -262,7 +267,10 @@ def answer_of_buttons(now: Snapshot, satisfied: bool | None, reason: str, items:
 
 
 def _socket_after_verdict(now: Snapshot, satisfied: bool) -> str | None:
-    """Return the socket that follows a verdict, with the edge's limit; None if the answer needs other fields."""
+    """Return the socket that the cast would enter after a verdict, with the traversal limit of the edge.
+
+    Return None if the answer needs fields other than the verdict and the reason.
+    """
     text = answer_of_buttons(now, satisfied, "(reason)")
     try:
         if outputs.check_answer(now.rules, now.engine, text):
@@ -286,12 +294,13 @@ def _edge_text(now: Snapshot, decision: Decision) -> str:
 
 
 def check_text(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
-    """Validate typed text as an answer, a correction or a value, and return the problems found.
+    """Validate text that the user has typed, and return the problems.
 
     Args:
-        now: current snapshot of the cast.
+        now: the current snapshot of the cast.
         text: the typed text.
-        purpose: ``reply``, ``by_hand`` (where the cast failed), ``correction`` or ``value`` (of the state, as JSON).
+        purpose: how the text will be used: ``reply`` (answer to the current question), ``by_hand`` (answer for a failed
+            socket), ``correction`` (new output of the last step) or ``value`` (JSON value in the state).
     """
     record = now.latest
     issues: list[Issue] = []
@@ -314,7 +323,7 @@ def check_text(now: Snapshot, text: str, purpose: str) -> dict[str, Any]:
 
 
 def correctable_output(now: Snapshot) -> dict[str, Any] | None:
-    """Return the last output, with a label, for the user to correct; None if the output cannot be corrected."""
+    """Return the last output and a label for its editor; None if the output cannot be edited."""
     record = now.latest
     if record is None or not record.turns or not now.writable or now.status == "waiting" or now.lanes_go_on:
         return None
@@ -338,7 +347,7 @@ def _can_enter(now: Snapshot) -> dict[str, str] | None:
 
 
 def _notes_and_conversation(now: Snapshot) -> list[Block]:
-    """Return the blocks below the answer form: the conversation so far, and notes on differences and pins."""
+    """Return the blocks below the answer form: the conversation, notes about the cast, and pinned answers."""
     parts: list[Block] = []
     if now.waiting_at is not None and now.conversation:
         turns = [block for message in now.conversation for block in (Line(message.role, "quiet"), Code(message.text))]
@@ -352,10 +361,10 @@ def _notes_and_conversation(now: Snapshot) -> list[Block]:
 
 
 def parse_value(text: str, *, as_text: bool) -> JSON:
-    """Parse a typed value of the state.
+    """Parse a state value that the user has typed; with ``as_text``, return the text itself.
 
     Raises:
-        MateriaError: the text is not JSON (``not_json``).
+        MateriaError: the text is not valid JSON (``not_json``).
     """
     if as_text:
         return text

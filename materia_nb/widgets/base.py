@@ -1,10 +1,10 @@
-"""The base class of panels, which redraws after changes and shows errors, and the background runs of panels.
+"""The base class of panels, which handles redraws and errors, and the background runs that panels start.
 
-Callbacks, cells and timers may run in different threads. Three rules keep panels correct:
+Callbacks, cells and timers may run in different threads. Three rules keep panels consistent:
 
-- a callback changes the state of the panel and asks for a redraw; only :meth:`Panel.draw` writes to widgets;
-- a redraw reads the current state when it draws, so a late redraw never shows an old state;
-- a widget value set by a redraw is not treated as an action of the user.
+- A callback changes the state of the panel and requests a redraw. Only :meth:`Panel.draw` writes to widgets.
+- A redraw reads the state at the time of drawing, so a delayed redraw never shows outdated state.
+- A widget value that a redraw sets is not treated as a user action.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")
 
 CALLBACKS: Final = threading.RLock()
-"""Lock held while a callback of any panel runs: panels share casts, and callbacks may come from several threads."""
+"""Lock that is held while a panel callback runs, because panels share casts and callbacks run in several threads."""
 
 GONE: Final = "The buttons need their kernel. Run this cell again."
 _READ_AGAIN_S: Final = 0.4
-"""Minimum delay until the journal of a read-only cast is read again, in seconds."""
+"""Minimum delay before the journal of a read-only cast is read again, in seconds."""
 _QUIET_S: Final = 0.6
-"""Delay between a redraw and the update of the text and picture for viewers without a kernel, in seconds."""
+"""Delay between a redraw and the update of the static output for viewers without a kernel, in seconds."""
 _LONGEST_NOTICE: Final = 2_000
 _log = logging.getLogger("materia_nb.widgets")
 
@@ -46,15 +46,15 @@ _log = logging.getLogger("materia_nb.widgets")
 class Panel(Shown):
     """A view made of widgets, which the panel creates and closes.
 
-    A subclass builds its widgets, calls :meth:`put`, and changes widgets only in :meth:`draw`. A panel is shown as the
-    value of a cell, or inside another panel, which must :meth:`own` it.
+    A subclass builds its widgets, calls :meth:`put`, and changes widgets only in :meth:`draw`. A panel is displayed as
+    the value of a cell, or inside another panel that :meth:`own` it.
 
     Args:
-        title: title for screen readers and for notebooks opened without a kernel.
+        title: the title for screen readers and for notebooks that are opened without a kernel.
     """
 
     interval: float = 0.05
-    """Minimum time between two redraws for changes of a cast, in seconds; a click is drawn immediately."""
+    """Minimum time between two redraws that follow changes of a cast, in seconds. A click is drawn immediately."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -77,30 +77,30 @@ class Panel(Shown):
     # -- for subclasses -------------------------------------------------------
 
     def put(self, *children: ui.Widget) -> None:
-        """Set the widgets of the panel; errors appear below ``children``."""
+        """Set the widgets of the panel. Errors appear below ``children``."""
         self.view.children = (*children, self.notice)
 
     def draw(self) -> None:
-        """Update the widgets; only :meth:`refresh` calls this method."""
+        """Update the widgets. Only :meth:`refresh` calls this method."""
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return text and SVG for viewers without widgets, such as GitHub, nbconvert or a notebook without a kernel."""
+        """Return text and SVG for viewers that cannot display widgets, such as GitHub or nbconvert."""
         return self.title, None
 
     def follow(self, cast: Cast) -> None:
-        """Redraw after every change of ``cast``, until the panel is closed."""
+        """Redraw after every change of ``cast`` until the panel is closed."""
         self.at_close(cast.follow.changes(lambda _: self.later()))
         if not cast.now.writable:
             self._read_again(cast)
 
     def _read_again(self, cast: Cast) -> None:
-        """Redraw after changes in the journal of a read-only cast, until the panel is closed."""
+        """Read the journal of a read-only cast repeatedly until the panel is closed; changes trigger a redraw."""
         start = time.monotonic()
         cast.runner.refresh()
         self.after(max(_READ_AGAIN_S, time.monotonic() - start), lambda: self._read_again(cast))
 
     def follow_runs(self, runs: Runs) -> None:
-        """Redraw when a run starts or ends, and show its error."""
+        """Redraw the panel when a run starts or ends, and show the error of a failed run."""
         self.at_close(runs.watch(self._ran))
 
     def _ran(self, runs: Runs) -> None:
@@ -109,12 +109,12 @@ class Panel(Shown):
         self.refresh()  # the user who pressed a button sees the result at once
 
     def own(self, panel: _Panel) -> _Panel:
-        """Close ``panel`` when this panel closes; return ``panel``."""
+        """Close ``panel`` when this panel closes, and return ``panel``."""
         self.at_close(panel.close)
         return panel
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
-        """Call ``act`` once after ``seconds``, unless the panel is closed first."""
+        """Call ``act`` once after ``seconds``, unless the panel is closed before then."""
 
         def due() -> None:
             with self._drawing:
@@ -127,7 +127,7 @@ class Panel(Shown):
             self.at_close(timer.cancel)
 
     def after_cells(self, act: Callable[[], object]) -> None:
-        """Call ``act`` after each cell that runs, until the panel is closed."""
+        """Call ``act`` after every cell execution until the panel is closed."""
         from IPython import get_ipython
 
         def ran(*_: object) -> None:
@@ -142,10 +142,11 @@ class Panel(Shown):
         self._ends.append(end)
 
     def guarded(self, callback: Callable[P, object], *, by_person: bool = True) -> Callable[P, None]:
-        """Wrap a callback so that it runs alone, ignores changes made by a redraw, and shows its errors in the panel.
+        """Wrap a callback so that callbacks never overlap and so that the panel shows their errors.
 
-        An action of the user clears an earlier error, but an automatic message of the page (``by_person=False``) does
-        not. Redraws requested by the callback are merged into one redraw at its end.
+        While a redraw runs, calls from its thread are ignored. A user action clears an earlier error, but an automatic
+        message of the page (``by_person=False``) does not. All redraws that the callback requests are merged into a
+        single redraw at its end.
         """
 
         @functools.wraps(callback)
@@ -170,7 +171,7 @@ class Panel(Shown):
     # -- redrawing --------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Redraw now from the current state, or at the end of the running callback."""
+        """Redraw the panel now, or at the end of the callback that is running."""
         if self._is_deferred():
             return
         with self._drawing:
@@ -194,7 +195,7 @@ class Panel(Shown):
                 self._drawer = outer
 
     def later(self) -> None:
-        """Schedule a redraw; calls within :attr:`interval` share one redraw. This method never blocks or raises."""
+        """Schedule a redraw; requests within :attr:`interval` share one redraw. This method never blocks or raises."""
         if self._is_deferred():
             return
         with self._timing:
@@ -209,7 +210,7 @@ class Panel(Shown):
         self._drawn_at = time.monotonic()
 
     def _is_deferred(self) -> bool:
-        """Return True while a callback runs; the panel is redrawn when the callback ends."""
+        """Return True while a callback runs in this thread; the panel is then redrawn when the callback ends."""
         is_callback = self._actor == threading.get_ident() != self._drawer
         self._due_at_end = self._due_at_end or is_callback
         return is_callback
@@ -223,7 +224,7 @@ class Panel(Shown):
     # -- messages to the user ------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show one line in the panel; an empty text removes the line."""
+        """Show one line of text in the panel; an empty string removes the line."""
         self._notice(Html(f'<div role="status">{html_text(text, _LONGEST_NOTICE)}</div>') if text else Html())
 
     def fail(self, error: Exception) -> None:
@@ -240,16 +241,16 @@ class Panel(Shown):
     # -- being displayed, and ending ------------------------------------------------------
 
     def show_widgets(self, fallback_text: str = GONE) -> None:
-        """Display the widgets in an output that is hidden when no kernel runs; the caller displays the static fallback.
+        """Display the widgets in an output that is hidden without a running kernel; the caller displays the fallback.
 
         Args:
-            fallback_text: replacement text for viewers that cannot draw widgets.
+            fallback_text: text for viewers that cannot display widgets.
         """
         self.view.add_class("mnb-recorded")
         display({**(self.view._repr_mimebundle_() or {}), "text/plain": fallback_text}, raw=True)
 
     def _ipython_display_(self) -> None:
-        """Show the widgets, and record text and picture as separate outputs for viewers without a kernel."""
+        """Display the widgets, and add text and picture as separate outputs for viewers without a kernel."""
         from IPython import get_ipython
 
         if getattr(get_ipython(), "kernel", None) is None or self.closed:
@@ -282,7 +283,7 @@ class Panel(Shown):
         return f"<{type(self).__name__}: {shorten(self.title, 120)}{', closed' if self.closed else ''}>"
 
     def close(self) -> None:
-        """Close every widget of the panel, and stop redrawing; a second call does nothing."""
+        """Close all widgets of the panel and stop redrawing. Closing a closed panel has no effect."""
         with self._drawing:
             if self.closed:
                 return
@@ -298,11 +299,11 @@ class Panel(Shown):
 
 
 def error_message(error: Exception, title: str) -> str:
-    """Return the text that a panel shows for an exception; also log exceptions that are not MateriaError.
+    """Return the message that a panel shows for an exception; log the exception if it is not a MateriaError.
 
     Args:
         error: the exception.
-        title: title of the panel whose callback raised the exception.
+        title: the title of the panel whose callback raised the exception.
     """
     if isinstance(error, MateriaError):
         return str(error)
@@ -311,7 +312,7 @@ def error_message(error: Exception, title: str) -> str:
 
 
 def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
-    """Yield ``roots`` and all widgets in their traits: children, layouts, styles, elements."""
+    """Yield ``roots`` and all widgets that their traits contain, such as children, layouts and styles."""
     visited: set[int] = set()
     todo: list[Any] = [*roots]
     while todo:
@@ -330,7 +331,7 @@ def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
 
 
 def show_html(widget: ui.HTML, html: object) -> None:
-    """Show ``html`` in an HTML widget; a value that is not :class:`Html` is escaped."""
+    """Show ``html`` in an HTML widget; a value that is not an :class:`Html` instance is escaped."""
     widget.value = str(html_text(html))
 
 
@@ -340,10 +341,10 @@ _show_lock: Final = threading.Lock()
 
 
 def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
-    """Return a new panel, and close the panels of earlier runs of the same cell.
+    """Create and return a panel, and close the panels that earlier executions of the same cell created.
 
-    If the cell is unknown, the earlier panel with the same ``key`` is closed. If ``factory`` raises, the old panels
-    stay open.
+    If the cell is unknown, the previous panel with the same ``key`` is closed instead. If ``factory`` raises an
+    exception, the previous panels stay open.
     """
     panel = factory()
     cell, run = _cell() or (("key", key), object())
@@ -357,7 +358,7 @@ def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
 
 
 def _cell() -> tuple[Hashable, Hashable] | None:
-    """Return the running cell and its execution count; None outside a notebook or if the notebook reports no cell."""
+    """Return the id of the running cell and its execution count, or None if they are unknown, as outside a notebook."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -372,14 +373,14 @@ def _cell() -> tuple[Hashable, Hashable] | None:
 
 
 def button(label: str, tooltip: str, act: Callable[[Any], None], *, width: str = "auto", style: str = "") -> ui.Button:
-    """Return a button; its tooltip is also read by screen readers."""
+    """Return a button. Screen readers also read its tooltip."""
     widget = ui.Button(description=label, tooltip=tooltip, button_style=style, layout=ui.Layout(width=width))
     widget.on_click(act)
     return widget
 
 
 def row(*children: ui.Widget) -> ui.HBox:
-    """Return widgets in a row, which wraps if the page is narrow."""
+    """Return a row of widgets that wraps on a narrow page."""
     return ui.HBox(children, layout=ui.Layout(flex_flow="row wrap", align_items="center"))
 
 
@@ -387,7 +388,7 @@ class Runnable(Protocol):
     """An object other than a cast that can run steps, such as a quest board."""
 
     def busy(self, wait: float = 0.0) -> bool:
-        """Wait at most ``wait`` seconds for a running step to end; return True if a step still runs."""
+        """Wait at most ``wait`` seconds for the running step to end, and return True if a step is still running."""
 
 
 _runs: Final[weakref.WeakKeyDictionary[Cast | Runnable, Runs]] = weakref.WeakKeyDictionary()
@@ -396,11 +397,11 @@ _INSTANT_S: Final = 0.05
 
 
 class Activity(NamedTuple):
-    """State of :class:`Runs` at the time when a frame is drawn.
+    """The state of :class:`Runs` when a frame is drawn; see that class for the attributes not described here.
 
     Attributes:
         busy: True while a step is running, whether a panel or a cell started it.
-        aborting: True while an abort waits for the step to end.
+        aborting: True while an abort waits for the running step to end.
     """
 
     busy: bool = False
@@ -411,16 +412,19 @@ class Activity(NamedTuple):
 
 
 class Runs:
-    """The background runs of one cast or board, at most one at a time; its panels share the object (:func:`runs_of`).
+    """The background runs of one cast or quest board; all panels of the owner share this object.
+
+    At most one run is active at a time.
 
     Attributes:
-        running: True while a run started by :meth:`start` is active.
-        outcome: return value of the latest run.
-        error: exception that the latest run raised, or None.
-        started: start of the current run, in milliseconds since the epoch; None if nothing runs.
-        asked_to_stop: time of the first request to stop the current run; None if there was no request.
-        rest: function that resumes the latest run, and the positions where the run stopped; None unless the run stopped
-            for a person or at a failure.
+        running: True while a run that :meth:`start` started is active.
+        outcome: the return value of the latest run.
+        error: the exception that the latest run raised, or None.
+        started: the start time of the current run, in milliseconds since the epoch, or None if nothing is running.
+        asked_to_stop: the time of the first request to stop the current run, in milliseconds since the epoch, or None
+            if there was no request.
+        rest: a function that resumes the latest run, and the positions at which the run stopped; None unless the run
+            stopped at a failure or to wait for a person.
     """
 
     def __init__(self, owner: Cast | Runnable) -> None:
@@ -437,14 +441,14 @@ class Runs:
 
     @property
     def busy(self) -> bool:
-        """True if a step is running, whether a panel or a cell started it."""
+        """True while a step is running, whether a panel or a cell started it."""
         owner = self._owner()
         return self.running or (owner is not None and _is_busy(owner))
 
     def busy_for(self, panel: Panel) -> bool:
-        """Return True if a step is running; if no notification will follow when the step ends, schedule a redraw.
+        """Return True if a step is running, and schedule a redraw if the end of the step will not be announced.
 
-        A cast reports a change before it releases its lock, and sends no notification afterwards.
+        A cast announces a change before it releases its lock, and sends no notification afterwards.
         """
         if self.running:
             return True
@@ -456,12 +460,12 @@ class Runs:
         return True
 
     def activity(self, *, busy: bool, aborting: bool = False) -> Activity:
-        """Return the current activity, from which the panel is drawn."""
+        """Return the current activity, which the panel needs to draw a frame."""
         with self._lock:
             return Activity(busy, aborting, self.outcome, self.started, self.asked_to_stop)
 
     def refuse_while_busy(self) -> None:
-        """Raise MateriaError (kind ``busy``) while a step runs."""
+        """Raise MateriaError (kind ``busy``) while a step is running."""
         if self.busy:
             raise MateriaError(
                 "A step is running; nothing can be changed before it ends.",
@@ -470,7 +474,7 @@ class Runs:
             )
 
     def start(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in a new thread and notify watchers of its end.
+        """Run ``act`` in a new thread, and notify the watchers when the run starts and ends.
 
         Raises:
             MateriaError: another run is active (kind ``busy``).
@@ -488,7 +492,7 @@ class Runs:
         self.asked_to_stop = self.asked_to_stop or round(time.time() * 1000)
 
     def pause(self) -> None:
-        """Stop the run of a cast, during the current step if possible, otherwise after it."""
+        """Stop the run of a cast: immediately if the current step can be interrupted, otherwise after the step."""
         owner = self._owner()
         if isinstance(owner, Cast):
             owner.stop()
@@ -496,17 +500,20 @@ class Runs:
             self._notify_watchers()
 
     def run_in_thread(self, act: Callable[[], object]) -> None:
-        """Run ``act`` in its own thread, because it may have to wait for a running step."""
+        """Run ``act`` in its own thread, because it may have to wait until the running step ends."""
         self._begin(lambda: self._run_beside(act))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds for each started run; return True if all ended. Not for use in a callback."""
+        """Wait until all runs have ended, at most ``timeout`` seconds for each run, and return True if all have ended.
+
+        Do not call this method in a callback.
+        """
         for thread in tuple(self._threads):
             thread.join(timeout)
         return not any(thread.is_alive() for thread in self._threads)
 
     def watch(self, watcher: Callable[[Runs], None]) -> Callable[[], None]:
-        """Call ``watcher`` when a run begins or ends; return a function that unregisters it."""
+        """Call ``watcher`` when a run starts or ends, and return a function that unregisters it."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
@@ -540,7 +547,7 @@ class Runs:
 
 
 def runs_of(owner: Cast | Runnable) -> Runs:
-    """Return the runs of a cast or board; all panels of one owner share the same object."""
+    """Return the :class:`Runs` object of a cast or quest board; all panels of the same owner share this object."""
     with _runs_lock:
         return _runs.setdefault(owner, Runs(owner))
 
@@ -550,7 +557,7 @@ def _is_busy(owner: Cast | Runnable, wait: float = 0.0) -> bool:
 
 
 def _pause_on_interrupt() -> None:
-    """Pause the runs that buttons started when the kernel is interrupted, even if no cell runs."""
+    """Pause the runs that buttons have started when the kernel is interrupted, even if no cell is running."""
     from IPython import get_ipython
 
     loop: Any = getattr(getattr(get_ipython(), "kernel", None), "io_loop", None)

@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 _MIN_HEIGHT: Final = 320
 _MAX_HEIGHT: Final = 2_000
 _MAX_CASTS: Final = 200
-"""Maximum number of the project's casts that are offered for a comparison; the latest are offered first."""
+"""Maximum number of the project's casts that are offered for comparison, latest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedElement:
-    """Reference to an element of the cast: its kind, and its id or number."""
+    """A reference to an element of the cast: its kind, and its id or number."""
 
     kind: ShortText
     id: ShortText
@@ -74,7 +74,7 @@ _starts_when_idle: Final = cast_messages.guarded(require_current, require_idle, 
 
 
 class CastPanel(CastSurface):
-    """The live panel of a cast: all its parts, and a handler for each message from the page.
+    """The live panel of a cast, which handles the messages from the page.
 
     Each message is handled by the method of the same name with a leading underscore.
     """
@@ -94,12 +94,12 @@ class CastPanel(CastSurface):
 
     @_starts
     def _run(self) -> None:
-        """Run until the cast stops."""
+        """Run the cast until it stops."""
         self.run_until(self.cast.run)
 
     @_starts
     def _run_to(self, socket: ShortText) -> None:
-        """Run until a socket is the next to run; with ``end``, run to the end of the cast."""
+        """Run the cast until the given socket is next; with ``end``, run to the end of the cast."""
         if socket != END:
             self.cast.graph.require_socket(socket)
         cast = self.cast
@@ -107,7 +107,7 @@ class CastPanel(CastSurface):
 
     @_starts
     def _run_item(self) -> None:
-        """Run to the end of the current work item."""
+        """Run the cast to the end of the current work item."""
         cast, item = self.cast, self.cast.now.upcoming_item
         self.run_until(lambda: cast.run(lambda cast: cast.now.upcoming_item != item))
 
@@ -118,7 +118,7 @@ class CastPanel(CastSurface):
 
     @_starts
     def _retry_turn(self) -> None:
-        """Repeat the turn that failed."""
+        """Repeat the failed turn."""
         self.resolve(partial(self.cast.retry, turn=True))
 
     @_starts
@@ -128,7 +128,7 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _ask_again(self, *, discard_edits: StrictBool = False) -> None:
-        """Undo the answer that led to an exceeded limit, and ask for a new answer."""
+        """Undo the answer that exceeded a limit, and ask for a new answer."""
         cast = self.cast
 
         def ask_again() -> object:
@@ -139,14 +139,14 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _apply_changes(self) -> None:
-        """Apply the workbench's changes to the materia of the failed socket, and run the socket again."""
+        """Apply the workbench's changed definition to the materia of the failed socket, and run the socket again."""
         if (changed := changed_definition(self.cast.now)) is not None:
             self.cast.edit.redefine(changed.materia)
         self.resolve(self.cast.retry)
 
     @_starts_when_idle
     def _allow_folder(self) -> None:
-        """Allow access to the folders outside the project that the cast requested, and run the socket again."""
+        """Allow access to the folders outside the project that the cast requested, and run the failed socket again."""
         folders = folders_asked(self.cast.now)
         if not folders:
             raise MateriaError("The cast does not ask for a folder outside the project.", kind="not_asked")
@@ -155,44 +155,44 @@ class CastPanel(CastSurface):
 
     @_starts_when_idle
     def _pin_text(self, socket: ShortText, text: LongText) -> None:
-        """Pin a text as the answer of the failed socket, and continue."""
+        """Pin the text as the answer of the failed socket, and continue the cast."""
         self.cast.pins.add(socket, text)
         self.resolve(self.cast.retry)
 
     @_when_idle
     def _by_hand(self, text: LongText) -> None:
-        """Answer instead of the agent or process that failed."""
+        """Answer for the agent or process that failed."""
         self.answer(text)
 
     @_when_idle
     def _skip(self, note: LongText, *, item: StrictBool = False) -> None:
-        """Skip the socket that failed, or its whole work item, and continue; the note is the reason."""
+        """Skip the failed socket or its whole work item, and continue the cast; the note gives the reason."""
         self.resolve_now(lambda: self.cast.skip(note, item=item))
 
     @cast_messages.message
     def _budget(self, budget: ShortText) -> None:
-        """Set the maximum tokens or cost of the cast; an empty text removes the budget."""
+        """Set the token or cost budget of the cast; an empty string removes the budget."""
         self.cast.edit.budget_in_words(budget)
 
     @_starts_when_idle
     def _raise_budget(self, budget: ShortText) -> None:
-        """Change the budget that stopped the cast, and continue."""
+        """Replace the exhausted budget, and continue the cast."""
         self.cast.edit.budget_in_words(budget)
         self.resolve(partial(self.cast.retry, limit=True))
 
     @cast_messages.message
     def _pause(self) -> None:
-        """Stop the run immediately if the running step can be interrupted, otherwise after the step."""
+        """Stop the run: immediately if the running step can be interrupted, otherwise after the step."""
         self.runs.pause()
 
     @_about_current_state
     def _leave(self) -> None:
-        """Continue without waiting for a function that does not return."""
+        """Continue the cast without waiting for a function that has not returned."""
         self.cast.runner.stop.leave()
 
     @_about_same_cast
     def _abort(self) -> None:
-        """Abort the cast after the running step."""
+        """Abort the cast when the running step has ended."""
         if self.aborting:  # pressed twice
             return
         cast, self.aborting = self.cast, True
@@ -211,12 +211,12 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _break(self, breakpoint: JSON) -> None:  # noqa: A002 - the name of the field
-        """Set a breakpoint, or remove it."""
+        """Set a breakpoint, or remove it if it is set."""
         self.cast.breakpoints.toggle(breakpoint_of(breakpoint))
 
     @cast_messages.message
     def _break_where(self, breakpoint: JSON, text: ShortText) -> None:  # noqa: A002 - as above
-        """Make a breakpoint stop only at its n-th hit or under a condition; an empty text removes the restriction."""
+        """Restrict a breakpoint to its n-th hit or to a condition; an empty string removes the restriction."""
         every_time, text = breakpoint_of(breakpoint).every_time, text.strip()
         if text and not text.isdecimal():
             condition_of(text)  # raises if it is malformed
@@ -230,7 +230,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _watch(self, path: ShortText) -> None:
-        """Add or remove a breakpoint on changes of the value at a path of the state."""
+        """Add or remove a breakpoint on changes of the value at a state path."""
         if path in self.cast.breakpoints.paths:
             self.cast.breakpoints.clear(path=path)
         else:
@@ -238,7 +238,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _follow(self, path: ShortText, *, on: StrictBool = True) -> None:
-        """Show or hide the value at a path of the state, and its changes, in the Watch tab."""
+        """Show the value at a state path and its changes in the Watch tab, or hide them."""
         self.watched.follow(path, on=on)
         if on:
             self.dock = "watch"
@@ -247,7 +247,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _select(self, element: NamedElement | None) -> None:
-        """Show a part in the inspector; null shows the current position of the cast."""
+        """Show an element in the inspector; null shows the current position of the cast."""
         self.select(None if element is None else require_element(self.inspected, element.kind, element.id))
 
     @cast_messages.message
@@ -269,12 +269,12 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _row(self, row: WholeNumber) -> None:
-        """Show the cast as it was after the step in a timeline row, counted from 1; row 0 shows the start."""
+        """Show the cast as it was after the step in a timeline row. Rows are counted from 1, and row 0 is the start."""
         self.show_row(row)
 
     @cast_messages.message
     def _now(self) -> None:
-        """Show the current state of the cast instead of a past moment."""
+        """Return from a past step to the current state of the cast."""
         self.show_step(None)
 
     @cast_messages.message
@@ -286,14 +286,14 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _lane(self, lane: ShortText) -> None:
-        """Show a lane in the inspector, where its questions can be answered; an empty name shows the cast itself."""
+        """Show a lane in the inspector so that its questions can be answered; an empty name shows the cast itself."""
         self.cast.now.lane(lane)  # raises if it does not exist
         self.lane, self.tab = lane, "answer"
         self.select(None)
 
     @cast_messages.message
     def _height(self, by: StrictInt) -> None:
-        """Change the height of the surface, in pixels."""
+        """Change the height of the panel by a number of pixels."""
         self.height = min(_MAX_HEIGHT, max(_MIN_HEIGHT, self.height + by))
         self.view.remove_class("mnb-grows")
         self.view.layout.height = f"{self.height}px"
@@ -305,7 +305,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _show_cast(self, cast: WholeNumber) -> None:
-        """Show the original cast, or a fork of it."""
+        """Show the original cast or a fork of it."""
         self.show_cast(cast)
 
     @cast_messages.message
@@ -316,7 +316,7 @@ class CastPanel(CastSurface):
     # -- answers ---------------------------------------------------------------------------
 
     def answer(self, text: str) -> None:
-        """Answer the current question of the lane that the inspector shows."""
+        """Answer the current question of the cast or lane that the inspector shows."""
 
         def reply() -> None:
             self.cast.reply(text, lane=self.lane or None)
@@ -326,7 +326,7 @@ class CastPanel(CastSurface):
 
     @_when_idle
     def _reply(self, text: LongText) -> None:
-        """Answer instead of the agent."""
+        """Answer the current question in place of the agent."""
         self.answer(text)
 
     @_when_idle
@@ -336,7 +336,7 @@ class CastPanel(CastSurface):
 
     @_when_idle
     def _items_answer(self, rows: ItemRows, reason: LongText, satisfied: StrictBool | None = None) -> None:
-        """Answer a generator with a table of work items."""
+        """Answer for a generator with a table of work items."""
         items, _ = edited_items(rows, (), None)
         self.answer(answer_of_buttons(self.inspected, satisfied, reason, items))
 
@@ -347,24 +347,24 @@ class CastPanel(CastSurface):
 
     @_starts
     def _finalize(self) -> None:
-        """Accept the draft, and ask for the final result."""
+        """Accept the draft, and request the final result."""
         self.resolve(self.cast.accept)
 
     @_starts
     def _answer(self, text: LongText) -> None:
-        """Answer the question of the agent that holds the cast."""
+        """Answer the question for which an agent has put the cast on hold."""
         approvals = self._take_approvals()
         self.resolve(lambda: approvals.answer(text))
 
     @_when_idle
     def _decide(self, *, satisfied: StrictBool | None = None, target: ShortText | None = None) -> None:
-        """Decide instead of the agent that holds the cast: set the verdict, or choose the next socket."""
+        """Decide for the agent that has put the cast on hold: set the verdict, or choose the next socket."""
         approvals = self._take_approvals()
         self.resolve_now(lambda: approvals.decide(satisfied=satisfied, target=target))
 
     @_starts
     def _allow(self, *, always: StrictBool = False) -> None:
-        """Approve the waiting tool calls; with ``always``, also approve later calls of the same tools."""
+        """Approve the pending tool calls; with ``always``, also approve later calls of the same tools."""
         approvals = self._take_approvals()
         calls = approvals.asking or None
         always = always and calls is not None
@@ -372,13 +372,13 @@ class CastPanel(CastSurface):
 
     @_starts
     def _deny(self, reason: LongText) -> None:
-        """Deny the tool calls that wait for approval."""
+        """Deny the pending tool calls."""
         approvals = self._take_approvals()
         calls = approvals.asking or None
         self.resolve(lambda: approvals.deny(reason, calls=calls))
 
     def _take_approvals(self) -> Approvals:
-        """Return the approvals of the lane in the inspector, and show the next lane that waits for approval."""
+        """Return the approvals of the lane in the inspector, and then show the next lane that waits for approval."""
         lane, self.lane = self.lane, ""
         return self.cast.approvals.in_lane(lane) if lane else self.cast.approvals
 
@@ -396,7 +396,7 @@ class CastPanel(CastSurface):
 
     @_when_idle
     def _edit_prompt(self, layers: dict[str, LongText]) -> None:
-        """Change layers of the prompt, for this turn only."""
+        """Change layers of the prompt for this turn only."""
         for name, text in layers.items():
             self.cast.edit.prompt(name, text)
 
@@ -409,7 +409,7 @@ class CastPanel(CastSurface):
 
     @_when_idle
     def _set_value(self, path: ShortText, text: LongText, *, as_text: StrictBool = False) -> None:
-        """Set a value of the state; the text is parsed as JSON unless ``as_text`` is true."""
+        """Set a state value. The text is parsed as JSON unless ``as_text`` is true."""
         self.cast.edit.set(path, parse_value(text, as_text=as_text))
 
     @_when_idle
@@ -419,13 +419,13 @@ class CastPanel(CastSurface):
 
     @_when_idle
     def _items(self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False) -> None:
-        """Replace the list of work items; ``base`` is the digest of the list from which the rows were read."""
+        """Replace the list of work items; ``base`` is the digest of the list that the user edited."""
         items, origins = self._items_of_rows(rows, base)
         redo, abandon = items_to_redo(rows, origins, abandon=abandon)
         self.cast.edit.items(items, origins, repeat=redo, abandon=abandon)
 
     def _items_of_rows(self, rows: Sequence[ItemRow], base: str | None) -> EditedItems:
-        """Return the edited items of a table, and the original index of each item if the list has not changed since."""
+        """Return the items of an edited table, and their original indices if the cast's list has not changed since."""
         return edited_items(rows, self.cast.now.work_items, self.item_lists.get(base or ""))
 
     @_when_idle
@@ -435,7 +435,7 @@ class CastPanel(CastSurface):
 
     @_when_idle
     def _back(self, step: WholeNumber, *, files: StrictBool = False, discard_edits: StrictBool = False) -> None:
-        """Go back to the state after an earlier step; ``files`` also restores the project files from that time."""
+        """Go back to the state after an earlier step; with ``files``, also restore the project files of that time."""
         self.show_step(None)
         self._go_back(step, files=files, discard_edits=discard_edits)
 
@@ -451,13 +451,13 @@ class CastPanel(CastSurface):
 
     @_when_idle
     def _fork(self, step: WholeNumber | None = None) -> None:
-        """Start another cast from a step, or from the current state of the cast."""
+        """Fork the cast from a step, or from its current state."""
         self.show_new_cast(self.cast.fork(step))
         self.dock = "compare"
 
     @cast_messages.guarded(require_same_cast, require_idle)
     def _again(self) -> None:
-        """Start the same cast again, from the beginning."""
+        """Start a new cast with the same request, loadout and agents."""
         self.show_new_cast(self.cast.fork(0))
 
     @cast_messages.message
@@ -468,10 +468,11 @@ class CastPanel(CastSurface):
         other: WholeNumber | None = None,
         cast: ShortText | None = None,
     ) -> None:
-        """Compare two steps, or two casts.
+        """Compare two steps or two casts.
 
-        The step at ``row``, or the latest step of ``socket``, is compared with the step at the row ``other``, by
-        default with the previous visit of the same socket. If ``cast`` is set, the whole casts are compared instead.
+        The first step is the step in ``row``, or the latest step of ``socket``. It is compared with the step in row
+        ``other``, or by default with the previous visit of the same socket. If ``cast`` is set, the two casts are
+        compared instead.
         """
         if cast is None:
             blocks = step_compare_blocks(self.cast.now, self.rows, socket=socket, row=row, other_row=other)
@@ -481,7 +482,7 @@ class CastPanel(CastSurface):
         self.dock = "compare"
 
     def _compare_cast(self, id_: str) -> Callable[[Snapshot], Sequence[Block]]:
-        """Return a function that takes a snapshot and returns its comparison with another cast, as blocks."""
+        """Return a function that takes a snapshot and returns its differences from another cast, as blocks."""
         own, other = self._cast_label(self.casts.index(self.cast)), self._comparison_side(id_)
         return lambda now: [
             Line(f"A is {own}, B is {other.name}."),
@@ -505,7 +506,7 @@ class CastPanel(CastSurface):
 
     @cast_messages.message
     def _keep_test(self) -> None:
-        """Save the cast as a test of its loadout, in the project."""
+        """Save the cast in the project as a test of its loadout."""
         path = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
         self.say(f"The test was saved as {path.name} in {path.parent}. pytest runs the test without calling an agent.")
 
@@ -534,12 +535,12 @@ class CastPanel(CastSurface):
 
     @cast_messages.question
     def _find(self, text: ShortText) -> dict[str, Any]:
-        """Return the numbers of the rows of the timeline whose steps contain a text."""
+        """Return the numbers of the timeline rows whose steps contain a search text."""
         return {"rows": self.rows.find(self.cast.now, text)}
 
     @cast_messages.question
     def _casts(self) -> dict[str, Any]:
-        """Return the id and a description of each cast that this cast can be compared with."""
+        """Return the id and a description of every cast that can be compared with this cast."""
         own = {cast.id: self._cast_label(index) for index, cast in enumerate(self.casts)}
         entries = [] if self._bench is None else list(self._bench.casts())[:_MAX_CASTS]
         others = {entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries}
@@ -548,14 +549,14 @@ class CastPanel(CastSurface):
 
     @cast_messages.question
     def _check(self, purpose: Literal["reply", "by_hand", "correction", "value"], text: LongText) -> dict[str, Any]:
-        """Check a typed text as an answer, a correction or a value of the state; return the problems found."""
+        """Validate typed text as an answer, a correction or a state value, and return the problems."""
         return check_text(self.inspected, text, purpose)
 
     @cast_messages.question
     def _check_items(
         self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False
     ) -> dict[str, Any]:
-        """Return the problems of an edited list of work items, and the effects of applying the list."""
+        """Return the problems of an edited list of work items, and the effects of applying it."""
         items, origins = self._items_of_rows(rows, base)
         issues = [[issue.path, issue.message] for issue in islice(item_issues(items, "workItems"), 100)]
         effects, order = preview_edit(self.cast.now, items, origins, *items_to_redo(rows, origins, abandon=abandon))
@@ -563,26 +564,26 @@ class CastPanel(CastSurface):
 
     @cast_messages.question
     def _item_texts(self, base: ShortText, index: WholeNumber) -> dict[str, Any]:
-        """Return the whole title and context of a work item; ``base`` is the digest of its list."""
+        """Return the complete title and context of a work item; ``base`` is the digest of its list."""
         [item], _ = edited_items([ItemRow(None, None, index)], (), self.item_lists.get(base))
         title, context = texts(item)
         return {"title": title, "context": context}
 
     @cast_messages.question
     def _last_output(self) -> dict[str, Any]:
-        """Return the complete last output, for correction in the page."""
+        """Return the complete last output so that the page can edit it."""
         return correctable_output(self.inspected) or {}
 
     @cast_messages.question
     def _value(self, path: list[ShortText]) -> dict[str, Any]:
-        """Return the complete value at a path of the state."""
+        """Return the complete value at a state path."""
         value = get_path(dict((self.past or self.cast.now).state), path)
         text = value if isinstance(value, str) else "" if value is MISSING else pretty(value)
         return {"text": text, "as_text": isinstance(value, str)}
 
     @cast_messages.question
     def _diff(self, a: WholeNumber, b: WholeNumber) -> dict[str, Any]:
-        """Return the changes of the state from the end of one step to the end of another step."""
+        """Return how the state changed between the end of step ``a`` and the end of step ``b``."""
         before, after = (dict(self.cast.at(step).state) for step in (a, b))
         ends = [f"step {step}" if step else "the start" for step in (a, b)]
         return {"blocks": diff_blocks(before, after, f"from {ends[0]} to {ends[1]}")}
@@ -595,27 +596,27 @@ def show(
     bench: Workbench | None = None,
     height: int | None = None,
 ) -> CastPanel:
-    """Return the whole panel of a cast, and close the panels of earlier runs of the same cell.
+    """Create and return the panel of a cast, and close the panels of earlier executions of the same cell.
 
     Args:
         cast: the cast to show.
-        forked: called with each new cast that is forked in the panel.
+        forked: a function that is called with each cast that the user forks in the panel.
         bench: the workbench for designing the loadout of the cast; None disables design mode.
-        height: height in pixels; 600 by default.
+        height: the height in pixels; 600 by default.
     """
     return show_panel("show", lambda: CastPanel(cast, forked, bench=bench, height=height or HEIGHT))
 
 
 def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
-    """Return one part of a cast's panel, and close the panels of earlier runs of the same cell.
+    """Create and return one part of a cast's panel, and close the panels of earlier executions of the same cell.
 
     Args:
         cast: the cast to show.
-        name: name of the part, see ``PARTS`` in ``cast_parts.py``.
-        height: height in pixels; by default the height of the part.
+        name: the name of the part; see ``PARTS`` in ``cast_parts.py``.
+        height: the height in pixels; by default the height of the part.
 
     Raises:
-        MateriaError: no part has this name (``unknown_panel``).
+        MateriaError: there is no part with this name (``unknown_panel``).
     """
     known = alone_names()
     if name not in known:

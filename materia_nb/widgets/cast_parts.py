@@ -1,11 +1,11 @@
-"""The parts of a cast's panel, one table row per part: name, position and content.
+"""The parts of a cast's panel, defined by a table with the name, position and content of each part.
 
-Everything about parts is derived from :data:`PARTS`: the tabs of the dock and their order, the parts that can be shown
-alone, the help of the verb ``show``, and the page's list. To add a read-only part, add a function that returns blocks
-(:mod:`materia_nb.display.blocks`), and a row. Other parts also need a body in ``front/bodies.js``, under the name of
-the part.
+:data:`PARTS` determines the tabs of the dock and their order, the parts that can be shown alone, the help of the verb
+``show``, and the list that the page receives. To add a read-only part, write a function that returns blocks
+(:mod:`materia_nb.display.blocks`), and add a row to the table. Any other part also needs a body of the same name in
+``front/bodies.js``.
 
-In a frame, only parts with changed inputs are computed again; :class:`FrameMemo` caches the other parts.
+A redraw recomputes only the parts whose inputs have changed; :class:`FrameMemo` caches the others.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ PartPosition: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """The state from which a panel draws one frame, so that all parts show the same moment.
+    """The state from which a panel draws itself once, so that all parts show the same point in time.
 
     Attributes:
-        casts: current snapshots of the panel's casts: the first cast and its forks.
-        index: index of the shown cast.
-        past: the past moment that the user views; None for the present.
-        rows: the steps of the shown branch, for the timeline.
+        casts: the current snapshots of the first cast and its forks.
+        index: the index of the cast that the panel shows.
+        past: the past snapshot that the user is viewing, or None for the present.
+        rows: the timeline rows of the branch that the panel shows.
         item_texts: the texts of the current work items.
-        watched: the paths of the state whose values are watched.
-        lane: name of the lane in the inspector; empty for the cast itself.
+        watched: the state paths whose values are watched.
+        lane: the name of the lane in the inspector, or an empty string for the cast itself.
         selected: the selected element; None selects the current position of the cast.
-        tab: the tab of the inspector that was opened last.
-        only: the tab to show if the inspector has a single tab; otherwise empty.
-        modes: the available modes: cast, and design if there is a workbench.
+        tab: the inspector tab that was opened last.
+        only: the name of the only inspector tab to show, or an empty string to show all tabs.
+        modes: the available modes: ``cast``, and ``design`` if there is a workbench.
         mode: the active mode.
         activity: the current activity of the cast.
-        compares: function that returns the requested comparison; None compares the casts of the panel.
+        compares: a function that returns the comparison that the user requested; None compares the casts of the panel.
     """
 
     casts: Sequence[Snapshot]
@@ -79,7 +79,7 @@ class Frame:
 
     @cached_property
     def now(self) -> Snapshot:
-        """Current snapshot of the shown cast."""
+        """Current snapshot of the cast that the panel shows."""
         return self.casts[self.index]
 
     @cached_property
@@ -89,15 +89,15 @@ class Frame:
 
     @property
     def shown(self) -> Snapshot:
-        """Snapshot that the user views: a past moment, or the present."""
+        """Snapshot that the user is viewing, either past or present."""
         return self.past or self.now
 
     @cached_property
     def moment(self) -> tuple[object, ...] | None:
-        """Cache key of the current state of the cast; None if parts also depend on other data.
+        """Cache key of the current state of the cast, or None if parts also depend on data outside the cast.
 
-        Other data are the clock while a step is running or an approval is valid, and files and definitions after a
-        failure. The key uses the identity of the session, because a session is never modified.
+        Such data are the clock, while a step is running or an approval is valid, and files and definitions after a
+        failure. The key contains the identity of the session object, because a session is never modified.
         """
         now, state = self.now, self.now.engine
         if self.activity.busy or state.failure is not None or (state.at is not None and state.at.approval):
@@ -110,7 +110,7 @@ _live_values: Final = attrgetter(*(name for name in Live.__slots__ if name != "s
 
 
 def lane_of(cast: Snapshot, name: str) -> Snapshot:
-    """Return the current state of a lane; the cast itself if it has no such lane."""
+    """Return the current snapshot of a lane, or the cast itself if it has no lane with this name."""
     return cast.lanes[name].now if name in cast.lanes else cast
 
 
@@ -119,19 +119,19 @@ class Part:
     """One part of a cast's panel.
 
     Attributes:
-        name: name of the part in messages and for showing the part alone.
-        title: the title of its tab, or a function that makes the title from the content; empty if it has no tab.
-        at: position of the part in the panel. The dock has one tab per part; every other position has one part.
-        blocks: makes the content of a read-only part.
-        state: makes the content of a part that has its own body in the front end.
-        while_open: True if the content is slow to make and is made only while its tab is open.
-        reads: names of the frame fields that the content depends on besides the moment of the cast; None to make the
-            content in every frame.
-        opens: the inspector tab that this part consists of.
-        plain: returns the text for viewers without widgets; by default the blocks as text, or the status of the cast if
-            the part has no blocks.
-        standalone: True if it can be shown alone.
-        height: height in pixels if shown alone.
+        name: the name of the part, used in messages and to show the part alone.
+        title: the title of its tab, or a function that computes the title from the content; empty if it has no tab.
+        at: the position of the part in the panel. The dock has one tab per part; every other position holds one part.
+        blocks: a function that returns the content of a read-only part.
+        state: a function that returns the content of a part that has its own body in the front end.
+        while_open: True if the content is slow to compute and is computed only while its tab is open.
+        reads: the frame fields on which the content depends in addition to the state of the cast; None if the content
+            must be recomputed in every frame.
+        opens: the inspector tab of which this part consists.
+        plain: a function that returns the text for viewers without widgets; by default the blocks as text, or the
+            status of the cast if the part has no blocks.
+        standalone: True if the part can be shown alone.
+        height: the height in pixels if the part is shown alone.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Part:
 
     @property
     def slice(self) -> str:
-        """Name of the widget trait with the content of the part."""
+        """Widget trait that holds the content of the part."""
         return self.name if self.at == "dock" else self.at
 
     def draw(self, frame: Frame) -> _Slice:
@@ -158,7 +158,7 @@ class Part:
         return self.state(frame) if self.state is not None else {}
 
     def fallback(self, frame: Frame) -> tuple[str, str | None]:
-        """Return text and SVG for viewers without widgets."""
+        """Return text and SVG for viewers that cannot display widgets."""
         if self.plain is not None:
             return repr(self.plain(frame.now)), None
         if self.blocks is not None:
@@ -167,7 +167,7 @@ class Part:
 
 
 def cast_fallback(cast: Snapshot) -> tuple[str, str | None]:
-    """Return the status of a cast as text, and the picture of its graph."""
+    """Return the status of a cast as text, and a picture of its graph."""
     return "\n".join(status_lines(cast)), graph_svg(cast.graph, marks_of(cast))
 
 
@@ -264,11 +264,11 @@ PARTS: Final[dict[str, Part]] = {
         Part(name="graph", at="graph", height=480),
     )
 }
-"""All parts by name; the dock's parts are in the order of their tabs."""
+"""All parts by name; the parts of the dock are listed in the order of their tabs."""
 
 
 def parts_with_content() -> list[Part]:
-    """Return the parts that have a content function: all except the graph and the inspector."""
+    """Return the parts that have a content function; the graph and the single inspector tabs have none."""
     return [part for part in PARTS.values() if part.blocks is not None or part.state is not None]
 
 
@@ -278,19 +278,19 @@ def alone_names() -> list[str]:
 
 
 def dock_names() -> tuple[str, ...]:
-    """Return the names of the dock's parts in the order of their tabs; the first tab is open initially."""
+    """Return the names of the dock's parts in the order of their tabs. The first tab is open initially."""
     return tuple(part.name for part in PARTS.values() if part.at == "dock")
 
 
 class FrameMemo:
-    """The last content of each part of a panel, with the key of its inputs."""
+    """A cache with the latest content of each part of a panel, and the key of the inputs from which it was computed."""
 
     def __init__(self) -> None:
         # With its frame, which keeps the objects alive whose identities are in the key.
         self._made: dict[str, tuple[tuple[object, ...] | None, Frame, Any]] = {}
 
     def part(self, name: str, frame: Frame, reads: tuple[str, ...] | None, make: Callable[[], Any]) -> Any:
-        """Return a part of a frame; call ``make`` only if the moment or a field in ``reads`` has changed."""
+        """Return the content of a part; call ``make`` only if the cast or a frame field in ``reads`` has changed."""
         key = None
         if reads is not None and frame.moment is not None:
             key = (*frame.moment, *[getattr(frame, field) for field in reads])
@@ -305,8 +305,8 @@ class FrameMemo:
         """Return the content of every part by slice, and the name and title of each dock tab.
 
         Args:
-            frame: what the panel shows.
-            opened: the part of the dock that is open.
+            frame: the frame to draw.
+            opened: the name of the part whose dock tab is open.
         """
         slices: dict[str, _Slice] = {}
         tabs: list[list[str]] = []
@@ -321,5 +321,5 @@ class FrameMemo:
 
 
 def parts_for_page() -> list[dict[str, str]]:
-    """Return the name and position of each part; the page receives them before the content."""
+    """Return the name and position of each part, which the page receives before the content."""
     return [{"name": part.name, "at": part.at} for part in PARTS.values()]

@@ -1,4 +1,4 @@
-"""The page's data about a cast: status for the bar, steps as timeline rows, and comparison with another cast."""
+"""Data about a cast for the page: the status bar, the rows of the timeline, and comparisons of steps and casts."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from materia_nb.widgets.base import Activity
 
 _BAR_CHARS: Final = 60
-"""Maximum length of a command that can be approved in the bar, since the bar must show the whole command."""
+"""Maximum length, in characters, of a command that can be approved in the bar, which must show the whole command."""
 
 
 class Pill(NamedTuple):
-    """Status label in the bar, which shows whether the cast runs, waits for the user or has ended.
+    """The status label in the bar, which shows whether the cast is running, waits for the user or has ended.
 
     Attributes:
         tone: working, wants, breakpoint, paused, ready, aborting, done, failed, aborted or gone.
-        label: a few words.
-        since: start of the wait, in milliseconds since the epoch; None if nobody waits.
+        label: the status in a few words.
+        since: the time since which the cast has been in this state, in milliseconds since the epoch; None to show no
+            duration.
         detail: the tooltip.
     """
 
@@ -53,7 +54,7 @@ class Pill(NamedTuple):
 
 
 def pill(now: Snapshot, activity: Activity) -> Pill:
-    """Return the status label of the bar."""
+    """Return the status label for the bar."""
     names = now.names
     if activity.busy:
         return _working(now, activity)
@@ -201,14 +202,14 @@ def _usage_counts(now: Snapshot) -> str:
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
     """Return a string that identifies the offer or question that a cast shows (R69).
 
-    The string is a digest of the run directory, a dot, and a digest of the position and the shown content.
+    The string consists of a digest of the run directory, a dot, and a digest of the position and the visible content.
 
-    It changes with every step, turn, edit and branch. It does not depend on times, list positions or objects in memory,
-    nor on call numbers of an agent, which may repeat.
+    It changes with every step, turn, edit and branch. It does not depend on times, list positions, objects in memory,
+    or the call numbers of an agent, which may repeat.
 
     Args:
-        now: the cast.
-        lane: the lane in the inspector, "" for the cast itself.
+        now: the current snapshot of the cast.
+        lane: the name of the lane in the inspector, or "" for the cast itself.
         busy: True while a step is running.
     """
     changed = changed_definition(now)
@@ -247,24 +248,24 @@ def _approval_request(now: Snapshot) -> dict[str, Any] | None:
 
 
 Row: TypeAlias = list[Any]
-"""A timeline row: number, lane, socket name, item, output, verdict, next, tokens, cost, :meth:`StepRows._row_time`, marks."""
+"""Number, lane, socket, item, output, verdict, next, tokens, cost, :meth:`StepRows._row_time` and marks of a step."""
 
 TAIL: Final = 120
-"""Number of latest rows that are always sent; the page requests earlier rows."""
+"""Number of latest rows that are always sent to the page; the page requests earlier rows."""
 _MAX_REQUESTED_ROWS: Final = 400
 _OUTPUT_CHARS: Final = 160
 
 
 class StepRows:
-    """The timeline rows of one branch of steps, counted from 1; a row is cached until its record changes.
+    """The timeline rows of one branch of steps, counted from 1. Each row is cached until its step record changes.
 
-    Steps of lanes follow the step that distributed the items, in the order in which they began.
+    The steps of lanes follow the step that distributed the work items, in the order in which they began.
 
     Args:
-        line: number of an abandoned branch, which is shown without its lanes; None for the current branch.
+        line: the number of an abandoned branch, which is shown without its lanes, or None for the current branch.
 
     Attributes:
-        moved: number of times that steps have moved to other rows, for example after a retry.
+        moved: the number of times that steps have moved to other rows, for example after a retry.
     """
 
     def __init__(self, line: int | None = None) -> None:
@@ -275,7 +276,7 @@ class StepRows:
         self._merged: tuple[Session, Sequence[StepRecord]] | None = None
 
     def steps(self, now: Snapshot) -> Sequence[StepRecord]:
-        """Return the steps that the rows show."""
+        """Return the step records of the rows."""
         if self.line is not None or not now.session.streams:
             return now.line(self.line)
         before = self._merged
@@ -287,7 +288,7 @@ class StepRows:
         return before[1]
 
     def row_of(self, now: Snapshot, past: Snapshot) -> int | None:
-        """Return the row of the latest step at a past moment: 0 at the start, None if the step has no row."""
+        """Return the row of the latest step in a past snapshot: 0 if it has no steps, None if the step has no row."""
         last = past.latest
         if last is None or self.steps(now) is now.line(self.line):
             return len(past.steps)
@@ -304,12 +305,12 @@ class StepRows:
         return [cached.row for cached in self._cached(now, first, last)]
 
     def events(self, now: Snapshot) -> list[MateriaEvent]:
-        """Return the events that the steps of the latest rows reported, oldest first."""
+        """Return the events that the steps of the latest rows have reported, oldest first."""
         total = len(self.steps(now))
         return [event for cached in self._cached(now, total - TAIL + 1, total) for event in cached.events]
 
     def _cached(self, now: Snapshot, first: int, last: int) -> list[_CachedRow]:
-        """Return the existing rows from ``first`` to ``last``; compute a row again only if its step has changed."""
+        """Return the existing rows from ``first`` to ``last``, recomputing the rows whose steps have changed."""
         steps = self.steps(now)
         edits = {edit.step for edit in now.edits} if self.line is None else frozenset()
         first, last = max(1, first), min(len(steps), last, first + _MAX_REQUESTED_ROWS - 1)
@@ -324,13 +325,13 @@ class StepRows:
         return rows
 
     def span(self, now: Snapshot) -> Place:
-        """Return the length of the time axis of the cast; lanes have their own axis (:func:`axis_of`)."""
+        """Return the end of the cast's time axis; lanes have their own axis (:func:`axis_of`)."""
         steps = now.line(self.line)
         with self._lock:
             return self._place_after(steps, len(steps))
 
     def _place_after(self, steps: Sequence[StepRecord], number: int) -> Place:
-        """Return the position on the time axis after a step; earlier positions are cached."""
+        """Return the position on the time axis at the end of a step; earlier positions are cached."""
         ends = self._ends
         del ends[len(steps) :]
         while ends and ends[-1][0] is not steps[len(ends) - 1]:
@@ -343,7 +344,7 @@ class StepRows:
         return ends[number - 1][1] if number else Place(0, 0)
 
     def find(self, now: Snapshot, text: str) -> list[int]:
-        """Return the numbers of the rows whose texts or output contain ``text``, ignoring case."""
+        """Return the numbers of the rows whose step contains ``text``, ignoring case."""
         query = " ".join(text.split()).casefold()
         rows = enumerate(self.steps(now), start=1)
         return [row for row, step in rows if query in _searchable_text(step, now.names)]
@@ -368,11 +369,11 @@ class StepRows:
         ]
 
     def _row_time(self, line: Sequence[StepRecord], step: StepRecord) -> list[Any]:
-        """Return the time of a step.
+        """Return the time of a step as a list.
 
-        Its items: whether the step has ended, its working seconds, its time in words, its start and end on the time
-        axis
-        (each in milliseconds and waits; 0 in lanes, which have their own axis), and whether its working time is known.
+        The list contains: whether the step has ended, its working seconds, a description of its time, the start and end
+        of the step on the time axis (each in milliseconds and number of waits), and whether the working time is known.
+        Start and end are 0 in lanes, which have their own axis.
         """
         time, ends = step_time(step), () if step.lane else (step.number - 1, step.number)
         before, after = [self._place_after(line, end) for end in ends] or [Place(0, 0)] * 2
@@ -381,7 +382,7 @@ class StepRows:
 
 
 class _CachedRow(NamedTuple):
-    """A row and the events of its step; valid while the record of the step and its edits stay the same."""
+    """A row and the events of its step, valid until the step record or the edits of the step change."""
 
     step: StepRecord
     edited: bool
@@ -390,21 +391,20 @@ class _CachedRow(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A position on the time axis, where waits are collapsed: milliseconds of work and number of waits before it."""
+    """A position on the time axis, where waits are collapsed: milliseconds of work, and the number of waits so far."""
 
     ms: int
     waits: int
 
 
 def _searchable_text(step: StepRecord, names: Mapping[str, str]) -> str:
-    """Return all searchable text of a step."""
     next_socket = way_words(step)
     named = (step.lane, step.socket, names.get(step.socket, ""), names.get(next_socket, ""), next_socket)
     return "\n".join((*named, step.item_key or "", step.item_label or "", step.shown or "")).casefold()
 
 
 def step_text(step: StepRecord) -> str:
-    """Return the complete text of a step for a person: its prose (R62), else its context, else its output."""
+    """Return the complete text of a step for display: its prose (R62), or else its context, or else its output."""
     reading = None if step.shown != step.output else step.reading
     if reading is not None and isinstance(reading.context, str) and reading.context.strip():
         return plain(reading.context)
@@ -425,12 +425,12 @@ def _marks(step: StepRecord, *, edited: bool) -> list[str]:
 
 
 def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy: bool) -> dict[str, Any]:
-    """Return the content of the timeline: the latest rows, the number of all rows, and the selected row.
+    """Return the content of the timeline: the latest rows, the total number of rows, and the selected row.
 
     Args:
-        now: current snapshot of the cast.
-        rows: the rows of the shown branch.
-        past: the past moment that the user views; None for the present.
+        now: the current snapshot of the cast.
+        rows: the rows of the branch that the panel shows.
+        past: the past snapshot that the user is viewing, or None for the present.
         busy: True while a step is running.
     """
     axes = [axis_of(now, _axis_end(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
@@ -461,7 +461,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
 
 
 def _steps_on_axis(now: Snapshot) -> int:
-    """Return the number of steps since the items were distributed to the lanes, including the steps of the lanes."""
+    """Return the number of steps since the work items were distributed, including the steps of the lanes."""
     streams = now.session.streams[-1]
     return len(now.steps) - streams.step + sum(len(lane.session.steps) for lane in streams.lanes.values())
 
@@ -472,12 +472,12 @@ def _axis_end(*, busy: bool) -> int | None:
 
 
 def lanes_tab(now: Snapshot, past: Snapshot | None, *, busy: bool) -> list[Block]:
-    """Return the status of each lane; while a step is running, the time axis ends at the current time."""
+    """Return the status of each lane. While a step is running, the time axis ends at the current time."""
     return lanes_blocks(now, _axis_end(busy=busy), past)
 
 
 def events_blocks(now: Snapshot, step_rows: StepRows) -> list[Block]:
-    """Return the events reported by the latest steps, latest first."""
+    """Return a table of the events that the latest steps have reported, latest first."""
     events = step_rows.events(now)
     lanes = any(event.lane for event in events)
     rows = [
@@ -497,11 +497,11 @@ def events_blocks(now: Snapshot, step_rows: StepRows) -> list[Block]:
 
 
 def compare_blocks(casts: Sequence[Snapshot], index: int) -> list[Block]:
-    """Return the differences between the first cast and the shown cast.
+    """Return the differences between the first cast of the panel and a fork of it.
 
     Args:
         casts: the first cast of the panel, and its forks.
-        index: index of the shown cast; if it is the first cast, the latest fork is compared.
+        index: the index of the cast that the panel shows; if it is the first cast, the latest fork is compared.
     """
     if len(casts) < 2:
         return [Line("Fork the cast at a step to compare both casts here, side by side.", "quiet")]
@@ -516,11 +516,11 @@ def step_compare_blocks(
     """Return the differences between two steps.
 
     Args:
-        now: current snapshot of the cast.
+        now: the current snapshot of the cast.
         rows: the rows of the timeline.
-        socket: compares the latest step at this socket.
-        row: the row of the step if ``socket`` is not set; the latest step by default.
-        other_row: the row of the other step; by default the previous visit of the same socket.
+        socket: the socket whose latest step is compared; None to use ``row``.
+        row: the row of the step if ``socket`` is None; defaults to the latest step.
+        other_row: the row of the other step; defaults to the previous visit of the same socket.
 
     Raises:
         MateriaError: there is no such step, or no previous visit (``no_step``).

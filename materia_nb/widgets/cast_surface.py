@@ -1,7 +1,7 @@
-"""The surface of a cast: one widget with bar, graph, inspector, timeline and items.
+"""The surface of a cast: one widget with the bar, graph, inspector, timeline and items.
 
-The parts around the graph are drawn by the front-end (``front/``); this module sends slices of state, made by pure
-functions from one snapshot. The messages are handled in ``cast_panel.py``.
+The front end (``front/``) draws the parts around the graph. This module sends them slices of state, which pure
+functions compute from one snapshot. ``cast_panel.py`` handles the messages.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ if TYPE_CHECKING:
 HEIGHT: Final = 600
 """Default height of the surface, in pixels."""
 _ITEM_LISTS: Final = 20
-"""Number of recently shown lists of work items that an edit may be based on."""
+"""Number of recent lists of work items on which an edit may be based."""
 _EDIT_DISCARDING: Final = ("back", "ask_again", "edit_output")
 
 
 class CastSurface(Panel):
-    """The view of a cast with all its parts, and with the element and moment that the user has selected.
+    """The view of a cast with all its parts, and the user's selection of an element and a point in time.
 
     Args:
         cast: the cast to show.
-        forked: called with each new cast that is forked in the panel, which then shows the new cast.
-        bench: the workbench for designing the cast's loadout; None disables design mode.
-        height: height in pixels.
-        only_part: name of the only part to show, see ``PARTS`` in ``cast_parts.py``; empty to show all parts.
+        forked: a function that is called with each cast that the user forks in the panel, which then shows the fork.
+        bench: the workbench for designing the loadout of the cast; None disables design mode.
+        height: the height in pixels.
+        only_part: the name of the only part to show, see ``PARTS`` in ``cast_parts.py``; empty to show all parts.
     """
 
     interval = 0.1
@@ -127,7 +127,7 @@ class CastSurface(Panel):
     # -- what a person does, which the panel does --------------------------------------------
 
     def on_message(self, content: object) -> None:
-        """Handle a message of the page, and draw the result.
+        """Handle a message from the page, and draw the result.
 
         Raises:
             MateriaError: the message is unknown or malformed (``bad_message``), its subject has changed since the page
@@ -145,12 +145,12 @@ class CastSurface(Panel):
         self.refresh()
 
     def on_select(self, kind: str, key: str) -> None:
-        """Select the clicked part of the graph, except in design mode."""
+        """Select an element that the user has clicked in the graph. The designer handles clicks in design mode."""
         if self.designer is None:
             self.select(require_element(self.cast.now, kind, key))
 
     def on_gesture(self, gesture: Gesture) -> None:
-        """Handle a gesture on the graph; in design mode, the designer handles the gesture instead."""
+        """Handle a gesture on the graph. The designer handles gestures in design mode."""
         if self.designer is not None:
             return
         match gesture.kind, gesture.fields:
@@ -163,7 +163,7 @@ class CastSurface(Panel):
         self.refresh()
 
     def _toggle_breakpoint(self, element: Element, *, after: bool = False) -> None:
-        """Set a breakpoint at a part of the graph, or remove its breakpoints."""
+        """Set a breakpoint at an element of the graph, or remove its breakpoints."""
         breakpoints, possible = self.cast.breakpoints, possible_breakpoints(self.cast.now, element)
         existing = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.every_time in possible]
         if existing:
@@ -195,7 +195,7 @@ class CastSurface(Panel):
         self.start(self._resumable(run, run))
 
     def resolve(self, act: Callable[[], object]) -> None:
-        """Start ``act``, which resolves the reason for a stop, and then resume the stopped run, if any."""
+        """Start ``act``, which resolves the cause of a stop, and then resume the stopped run, if any."""
         rest, cast = self._interrupted_run(), self.cast
         if rest is None:
             self.start(act)
@@ -208,7 +208,7 @@ class CastSurface(Panel):
         self.start(self._resumable(resolve, rest))
 
     def resolve_now(self, act: Callable[[], object]) -> None:
-        """Run the quick ``act`` at once to resolve the reason for a stop, and then resume the stopped run, if any."""
+        """Call ``act``, which quickly resolves the cause of a stop, and then resume the stopped run, if any."""
         rest, cast = self._interrupted_run(), self.cast
         act()
         self.select(None)
@@ -216,7 +216,7 @@ class CastSurface(Panel):
             self.start(self._resumable(rest, rest))
 
     def _resumable(self, act: Callable[[], object], rest: Callable[[], object]) -> Callable[[], object]:
-        """Return a function that calls ``act``, and stores ``rest`` to resume the run if the run waits or fails."""
+        """Return a function that calls ``act``, and stores ``rest`` as the way to resume if the run waits or fails."""
         cast, runs = self.cast, self.runs
 
         def run() -> object:
@@ -232,7 +232,7 @@ class CastSurface(Panel):
         return run
 
     def _interrupted_run(self) -> Callable[[], object] | None:
-        """Return a function that resumes the run stopped at the current position; None if there is no such run."""
+        """Return a function that resumes the run stopped at the current position; None if no run was stopped there."""
         if self.runs.rest is None:
             return None
         rest, positions = self.runs.rest
@@ -251,7 +251,7 @@ class CastSurface(Panel):
         self.refresh()
 
     def show_step(self, number: int | None, lane: str = "") -> None:
-        """Show graph, inspector and state as they were after a step of the cast or of a lane; None returns to the present.
+        """Show the panel as of the end of a step of the cast or of a lane; None returns to the present.
 
         Raises:
             MateriaError: there is no such step (``no_step``) or lane (``unknown_lane``).
@@ -263,7 +263,7 @@ class CastSurface(Panel):
         self.refresh()
 
     def show_row(self, row: int) -> None:
-        """Show graph, inspector and state as they were after the step in a timeline row; row 0 is the start.
+        """Show the panel as of the end of the step in a timeline row; row 0 is the start of the cast.
 
         Raises:
             MateriaError: there is no such row (``no_step``).
@@ -290,7 +290,7 @@ class CastSurface(Panel):
         self.past, self.selected, self.lane = None, None, ""
 
     def set_mode(self, mode: str) -> None:
-        """Switch between casting and designing the loadout of the cast."""
+        """Switch between the cast and the design of its loadout."""
         if mode == "design" and self.designer is None and self._bench is not None:
             self.designer = Designer(self._bench, self._bench.design(self.cast.graph.name), self.graph)
             self.designer.changed = self.refresh
@@ -300,12 +300,12 @@ class CastSurface(Panel):
             self.designer = None  # the designer has released the graph
 
     def _show_designed_cast(self, cast: Cast) -> None:
-        """Show a cast started from the designer."""
+        """Show a cast that was started from the designer."""
         self.set_mode("cast")
         self.show_new_cast(cast)
 
     def show_new_cast(self, cast: Cast) -> None:
-        """Add a cast to the panel and show it; the user can go back to the earlier casts."""
+        """Add a cast to the panel and show it; the user can return to the earlier casts."""
         self.casts.append(cast)
         self._follow_cast(cast)
         self._forked(cast)
@@ -320,7 +320,7 @@ class CastSurface(Panel):
     # -- drawing ------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show a line of text above the graph; an empty text removes the line."""
+        """Show a line of text above the graph; an empty string removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
@@ -338,7 +338,7 @@ class CastSurface(Panel):
 
     @property
     def opened(self) -> str:
-        """Name of the open part of the dock: the only shown part, or the part of the selected tab."""
+        """The part that is open in the dock: the only part of the panel, or the part of the selected tab."""
         return self.only_part.name if self.only_part is not None and self.only_part.at == "dock" else self.dock
 
     def _surface(self) -> dict[str, Any]:
@@ -366,7 +366,7 @@ class CastSurface(Panel):
         return f"fork {index}: {shorten(plain(_request_of(cast)), 40)}".rstrip(": ")
 
     def draw(self) -> None:
-        """Send the current state to the page, in one message."""
+        """Send the current state to the page in a single message."""
         busy = self.runs.busy_for(self)
         casts = [cast.now for cast in self.casts]  # the moment that this frame shows
         now = casts[self.casts.index(self.cast)]
@@ -427,7 +427,7 @@ class CastSurface(Panel):
         )
 
     def _tick(self) -> None:
-        """Redraw after a second, because no notification arrives while the user waits for a run to stop."""
+        """Redraw after one second, because no notification arrives while a run is being stopped."""
         if self._ticking:
             return
         self._ticking = True
@@ -439,7 +439,7 @@ class CastSurface(Panel):
         self.after(1.0, due)
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the text of the part shown alone, or the status of the cast and the picture of its graph."""
+        """Return the only part as text, or the status of the cast with a picture of its graph."""
         if self.only_part is not None:
             return self.only_part.fallback(self._frame([cast.now for cast in self.casts], busy=False))
         return cast_fallback(self.cast.now)
@@ -447,7 +447,7 @@ class CastSurface(Panel):
 
 cast_messages: Final = MessageRegistry("ToCast", "Messages to the panel of a cast.")
 TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
-"""Messages that first apply text that the user has typed but not applied."""
+"""Messages that apply text that the user has typed but not submitted; they are handled before the main message."""
 
 
 # -- guards: what a message needs before its function runs -----------------------------------
@@ -460,7 +460,7 @@ def require_current(panel: CastSurface, identity: Token) -> None:
 
 
 def require_same_cast(panel: CastSurface, identity: Token) -> None:
-    """Refuse a message about another cast; a message about an earlier position of this cast is accepted."""
+    """Refuse a message about another cast; accept a message about an earlier position of this cast."""
     if identity.split(".")[0] != panel.identity().split(".")[0]:
         raise _outdated()
 
@@ -477,18 +477,18 @@ def require_idle(panel: CastSurface) -> None:
 
 
 def apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - it is not changed
-    """Apply typed text before a message is handled; refuse the message if the text is refused."""
+    """Apply unsubmitted text before a message is handled; if the text is refused, the message is not handled."""
     for message in first:
         cast_messages.handle(panel, {**message, "identity": panel.identity()})
 
 
 def _request_of(cast: Cast) -> str:
-    """Return the request without taking a snapshot of the cast."""
+    """Return the request of a cast without taking a snapshot."""
     return cast.runner.session.state.request
 
 
 def _positions(now: Snapshot) -> frozenset[object]:
-    """Return the current positions of a cast and its lanes, each as lane, visit and turn."""
+    """Return the current positions of a cast and its lanes, each as a tuple of lane, step and turn."""
     visits = ((name, now.lane(name).engine.at) for name in ("", *now.lanes))
     return frozenset((name, visit.step, visit.turn) for name, visit in visits if visit is not None)
 
@@ -511,6 +511,6 @@ def _running_lane(now: Snapshot) -> str:
 
 
 def _is_on_branch(past: Snapshot, now: Snapshot) -> bool:
-    """Return True if a past moment is on the current branch of the cast or of a lane."""
+    """Return True if a past snapshot is on the current branch of the cast or of a lane."""
     parts = (part for part in parts_of(now.session) if part.prefix == past.session.prefix)
     return any(len(past.steps) <= len(part.steps) for part in parts)

@@ -1,11 +1,12 @@
-"""The messages of design mode: each is a function of the session and the fields of the message.
+"""The messages of design mode, each of which is a function of the session and the fields of the message.
 
-Such a function, called an act, returns a description of its change, or None. The types of its parameters validate the
-fields, so that an incomplete message is refused without effect. The operations of :mod:`materia_nb.loadout.design` are
-acts too.
+Such a function is called an act. It returns a description of its change, or None. The types of its parameters validate
+the fields, so an incomplete message is refused and has no effect. The operations of :mod:`materia_nb.loadout.design`
+are also acts.
 
-A message names its part and contains the complete typed value, so that a late message cannot change another part. A
-refused value stays in its field, and the reason is shown next to it. This module has no widgets.
+A message names the part that it changes and contains the complete typed value, so a delayed message cannot change
+another part. A refused value stays in its input field, and the reason is shown next to it. This module does not use
+widgets.
 """
 
 from __future__ import annotations
@@ -54,11 +55,12 @@ act: Final = design_messages.message
 
 
 def handle(session: DesignState, kind: str, values: Values) -> str | None:
-    """Handle a message; return a description of the change, or None.
+    """Handle a message, and return a description of the change or None.
 
-    A message is an act, or an operation of :mod:`materia_nb.loadout.design`.
+    The message is an act, or an operation of :mod:`materia_nb.loadout.design`.
 
-    Raises: MateriaError: the message is unknown, a field is missing or has another type, or the change is refused.
+    Raises:
+        MateriaError: the message is unknown, a field is missing or has the wrong type, or the change is refused.
     """
     operation = OPERATIONS.get(kind)
     if operation is None or kind in design_messages.messages:
@@ -79,9 +81,9 @@ def _read_part(value: object, info: ValidationInfo) -> Selection:
 
 
 DesignPart: TypeAlias = Annotated[Any, BeforeValidator(_read_part), WithJsonSchema({})]
-"""Kind and key of a part of the design; validation returns the part."""
+"""Kind and key of a part of the design; validation returns the existing part."""
 FormOwner: TypeAlias = tuple[ShortText, ShortText]
-"""Kind and key of the owner of a field: a part, a materia, or the loadout."""
+"""Kind and key of the object to which a form field belongs: a part of the design, a materia, or the loadout."""
 Ids: TypeAlias = list[ShortText]
 
 
@@ -99,7 +101,7 @@ Positions: TypeAlias = dict[ShortText, tuple[Coordinate, Coordinate]]
 
 @act
 def pick(session: DesignState, part: JSON = None, *, add: StrictBool = False, keep: StrictBool = False) -> None:
-    """Select a part; ``add`` adds a socket to the marked sockets, and ``keep`` leaves the marks unchanged."""
+    """Select a part. With ``add``, a socket joins the marked sockets; with ``keep``, the marks do not change."""
     picked = session.part_named(part)
     if add and picked is not None and picked[0] == "socket":
         if not session.marked and session.selected is not None and session.selected[0] == "socket":
@@ -120,7 +122,7 @@ def mark(session: DesignState, id_: ShortText) -> None:
 
 @act
 def marquee(session: DesignState, ids: Ids) -> None:
-    """Mark the sockets inside the frame that the user has drawn."""
+    """Mark the sockets inside the rectangle that the user has drawn."""
     session.marked = [id_ for id_ in as_object(session.design.document.get("sockets")) if id_ in ids]
     if len(session.marked) == 1:
         session.selected = ("socket", session.marked[0])
@@ -129,7 +131,7 @@ def marquee(session: DesignState, ids: Ids) -> None:
 
 
 def _chosen_sockets(session: DesignState) -> Ids:
-    """Return the marked sockets, or the selected socket, or the members of the selected loop."""
+    """Return the marked sockets, or else the selected socket, or else the members of the selected loop."""
     kind, key = session.selected or (None, "")
     if session.marked or kind == "socket":
         return list(session.marked) or [key]
@@ -150,10 +152,10 @@ def add(
     positions: Positions | None = None,
     source: ShortText | None = None,
 ) -> str | None:
-    """Place a materia in a new socket; if the materia does not exist, offer to create it.
+    """Add a socket with the given materia; if the materia does not exist, offer to create it.
 
-    An edge from the socket ``source``, if any, leads to the new socket. If a position is set, all other sockets keep
-    their positions.
+    If ``source`` is set, an edge from that socket to the new socket is added too. If a position is set, all other
+    sockets keep their positions.
     """
     materia = materia.strip()
     if materia not in session.design.definitions:
@@ -174,7 +176,7 @@ def add(
 
 
 def _offer_to_create(session: DesignState, name: str, message: Values) -> None:
-    """Offer to create a missing materia or to use a similar materia; the choice completes ``message``."""
+    """Offer to create a missing materia or to use a similar one. Either choice completes ``message``."""
     if not name:
         raise design_error("no materia is named", "add", "click a materia in the palette, or type its name")
     closest = close_match(name, session.design.materia)
@@ -189,7 +191,7 @@ def _offer_to_create(session: DesignState, name: str, message: Values) -> None:
 
 @act
 def make(session: DesignState, id_: ShortText, type_: ShortText, then: Values | None = None) -> str:
-    """Define a materia, then repeat the message that needed it."""
+    """Create a materia, then repeat the message that requires it."""
     summary = session.design.make_materia(id_.strip(), type_)
     if then is not None and then.get("kind") in ("add", "set"):
         more = handle(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
@@ -199,14 +201,14 @@ def make(session: DesignState, id_: ShortText, type_: ShortText, then: Values | 
 
 @act
 def move(session: DesignState, id_: ShortText, x: Coordinate, y: Coordinate, positions: Positions | None = None) -> str:
-    """Move a socket to a column and a row; ``positions`` fixes the positions of the other sockets."""
+    """Move a socket to a column and row; ``positions`` fixes the positions of the other sockets."""
     positions = {**(positions or {}), id_: (x, y)}
     return session.design.apply(replace(place_sockets(session.design.document, positions), summary=f"moved {id_}"))
 
 
 @act
 def tidy(session: DesignState) -> str:
-    """Move every card to the position that the layout computes."""
+    """Move all cards to the positions that the layout computes."""
     positions = dict.fromkeys(as_object(as_object(session.design.document.get("layout")).get("sockets")))
     if not positions:
         return "tidied up: all cards are placed automatically"
@@ -222,7 +224,7 @@ def entry(session: DesignState, id_: ShortText) -> str:
 
 @act
 def delete(session: DesignState, of: DesignPart = None) -> str:
-    """Remove a part, or the marked or selected parts."""
+    """Remove the part ``of``, or by default the marked sockets or the selected part."""
     if of is None and session.marked:
         marked, session.marked = session.marked, []
         return session.design.remove_sockets(marked)
@@ -242,7 +244,7 @@ def delete(session: DesignState, of: DesignPart = None) -> str:
 
 @act
 def copy(session: DesignState) -> str:
-    """Copy the chosen sockets."""
+    """Copy the marked or selected sockets."""
     ids = _chosen_sockets(session)
     session.clip = copied_sockets(session.design.document, ids)
     return f"copied {', '.join(ids)}"
@@ -250,7 +252,7 @@ def copy(session: DesignState) -> str:
 
 @act
 def cut(session: DesignState) -> str:
-    """Copy the chosen sockets, and remove them."""
+    """Copy the marked or selected sockets, and remove them."""
     ids = _chosen_sockets(session)
     copy(session)
     session.marked = []
@@ -272,7 +274,7 @@ def paste(session: DesignState) -> str:
 
 @act
 def duplicate(session: DesignState) -> str:
-    """Insert a copy of the chosen sockets without changing the clipboard."""
+    """Insert a copy of the marked or selected sockets without changing the clipboard."""
     clip, session.clip = session.clip, copied_sockets(session.design.document, _chosen_sockets(session))
     try:
         return paste(session)
@@ -291,12 +293,12 @@ _MODELS: Final[Mapping[str, type[Model]]] = {
 }
 _SOURCES: Final[Mapping[str, type[Model]]] = {"consumes": Consumes, "iterator": IteratorFields}
 _ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
-"""Fields of an exit in a loadout, each with the name of its parameter in the operations on exits."""
+"""Names of the fields of an exit, and the corresponding parameters of the operations on exits."""
 
 
 @act
 def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = None) -> str | None:
-    """Set one field of a part; a refused value stays in its field, with the reason."""
+    """Set a field of a part. A refused value stays in its input field, together with the reason."""
     kind, key = of
     if isinstance(value, str) and len(value) > _MAX_TYPED_CHARS:
         problem = "the value is too long"
@@ -389,7 +391,10 @@ def forget(session: DesignState, of: FormOwner, field: ShortText) -> None:
 def connect(
     session: DesignState, from_: ShortText, to: ShortText, when: ShortText | None = None, max_traversals: JSON = None
 ) -> str:
-    """Add an edge between two sockets, or an exit if it leaves a loop over a list and no condition is given."""
+    """Add an edge between two sockets.
+
+    If the connection leaves a loop over a list and no condition or limit is given, an exit is added instead.
+    """
     design, document = session.design, session.design.document
     loop = _loop_left_by(session, from_, to) if when is None and not max_traversals else None
     if loop is not None:
@@ -410,7 +415,7 @@ def connect(
 
 
 def _likely_condition(edges: list[JSON]) -> str:
-    """Return a condition for a new edge that no other edge of the same socket covers."""
+    """Return a condition for a new edge that the other edges of the socket do not cover."""
     used = [as_object(edge).get("when") for edge in edges]
     # Conditional edges go before an edge that always matches, so that edge leaves every condition available.
     left = unmatched_verdicts([when for when in used if is_condition(when) and when != "always"]) if used else []
@@ -418,7 +423,7 @@ def _likely_condition(edges: list[JSON]) -> str:
 
 
 def _loop_left_by(session: DesignState, source: str, to: str) -> str | None:
-    """Return the loop over a list that an edge from ``source`` to ``to`` would leave, skipping the remaining items."""
+    """Return the loop over a list that an edge from ``source`` to ``to`` leaves, skipping its remaining items."""
     socket = session.facts.sockets.get(source)
     loops = () if socket is None else socket.loops
     return next((loop.id for loop in loops if loop.iterates and to not in loop.members), None)
@@ -426,13 +431,13 @@ def _loop_left_by(session: DesignState, source: str, to: str) -> str | None:
 
 @act
 def when(session: DesignState, of: DesignPart, when: ShortText) -> str | None:
-    """Set the condition of an edge or an exit."""
+    """Set the condition of an edge or exit."""
     return set_(session, of, "when" if of[0] == "edge" else "condition", when)
 
 
 @act
 def order(session: DesignState, of: DesignPart, by: Literal[-1, 1]) -> str:
-    """Move an edge or an exit up or down by one."""
+    """Move an edge or exit up or down by one position."""
     owner, index = owner_of(of)
     if index is None:
         raise design_error("only edges and exits have an order", "design", "select an edge or an exit")
@@ -467,10 +472,10 @@ def turn(session: DesignState, of: DesignPart) -> str:
 
 @act
 def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | None = None) -> str | None:
-    """Create a loop of sockets over the work items of the generator whose edge enters the loop.
+    """Create a loop that runs its sockets for each work item of the generator whose edge enters it.
 
     An edge that leaves the loop skips the remaining items, but an exit does not. If edges leave the loop, the user is
-    asked whether to convert the edges to exits.
+    asked whether to convert them to exits.
     """
     members = _chosen_sockets(session) if ids is None else ids
     # A round begins at a socket that an edge from outside leads to.
@@ -509,7 +514,7 @@ def _ask_for_exits(session: DesignState, edges: list[str], message: Values) -> N
 
 @act
 def members(session: DesignState, loop: ShortText, ids: Ids | None = None) -> str:
-    """Set the members of a loop, or make the marked sockets its members."""
+    """Set the members of a loop; by default, the marked sockets become its members."""
     summary = session.design.set_members(loop, session.marked if ids is None else ids)
     session.marked = []
     return summary
@@ -517,7 +522,7 @@ def members(session: DesignState, loop: ShortText, ids: Ids | None = None) -> st
 
 @act
 def source(session: DesignState, loop: ShortText, source: ShortText | None = None) -> str:
-    """Set the source of a loop: the work items of the likely generator, a list, or no source."""
+    """Set the source of a loop: the work items of the likely generator, a list in the state, or no source."""
     likely = session.design.likely_generator(members_of(session.design.document, loop))
     generator = {"from_": likely} if source == "consumes" and likely is not None else {}
     return session.design.set_source(loop, source or None, **generator)

@@ -1,4 +1,4 @@
-"""The panel that edits a loadout on its graph, with a palette, an inspector, a list of problems, undo and save."""
+"""The panel for editing a loadout on its graph, with a palette, an inspector, a list of problems, undo and save."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HEIGHT: Final = 620
 
 
 class DesignFront(FrontWidget):
-    """Palette, inspector, dock and bar of design mode, drawn by the modules in ``front/``."""
+    """The palette, inspector, dock and bar of design mode, which the modules in ``front/`` draw."""
 
     view = Unicode("design").tag(sync=True)
 
@@ -35,12 +35,12 @@ class DesignFront(FrontWidget):
 
 
 class DesignPanel(Panel):
-    """A panel to edit one loadout of a workbench on its graph. The loadout's file is written only by Save.
+    """A panel for editing one loadout of a workbench on its graph. Only Save writes the file of the loadout.
 
     Args:
         bench: the workbench that loads and saves the loadout.
         design: the design to edit; see ``Workbench.design``.
-        height: in pixels.
+        height: the height in pixels.
     """
 
     def __init__(self, bench: Workbench, design: Design, *, height: int = _HEIGHT) -> None:
@@ -62,58 +62,58 @@ class DesignPanel(Panel):
 
     @property
     def design(self) -> Design:
-        """The edited design."""
+        """The design that the panel edits."""
         return self.designer.session.design
 
     @property
     def session(self) -> DesignSession:
-        """The session: selection, marks and the last message."""
+        """The session with the selection, the marked sockets and the last message."""
         return self.designer.session
 
     def on_message(self, content: object) -> None:
-        """Handle a message of the page."""
+        """Handle a message from the page."""
         values = content if isinstance(content, Mapping) else {}
         self.designer.on_message(
             str(values.get("kind")), {str(key): value for key, value in values.items() if key != "kind"}
         )
 
     def draw(self) -> None:
-        """Redraw graph, palette, inspector and dock."""
+        """Update the graph, palette, inspector and dock."""
         content = self.designer.slices()["design"]
         if self.front.design != content:
             self.front.design = content
 
     def say(self, text: str) -> None:
-        """Show one line in the bar; an empty text is ignored, because each message sets its own line."""
+        """Show one line of text in the bar; an empty string is ignored, because each message sets its own line."""
         if text:
             self.session.note = "status", text
             self.later()
 
     def fail(self, error: Exception) -> None:
-        """Show an error under the bar."""
+        """Show an error below the bar."""
         message = error_message(error, self.title)
         self.session.note = "alert", message
         bar = self.front.design.get("bar", {})
         self.front.design = {**self.front.design, "bar": {**bar, "note": {"sign": "alert", "words": message}}}
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the graph and the report of problems as text, and the picture of the graph."""
+        """Return the graph and its problems as text, and a picture of the graph."""
         graph = self.design.graph()
         question = self.session.question
         question_line = "" if question is None else f"{question.text}\n"
         return f"{question_line}{graph_text(graph)}\n{self.design.report}", graph_svg(graph)
 
     def _cast_made(self, cast: Cast) -> None:
-        """Show the cast below the design; later changes of the design do not affect the cast."""
+        """Show the cast below the design. Later changes of the design do not affect the cast."""
         panel = self.own(CastPanel(cast))
         self.view.children = (self.surface, panel.view)
 
 
 def show_design(bench: Workbench, name: str | None = None, *, new: bool = False) -> DesignPanel:
-    """Return the panel that edits a loadout, and close the panels of earlier runs of the same cell.
+    """Create and return a panel for editing a loadout, and close the panels of earlier executions of the same cell.
 
-    Unsaved edits are kept when the cell runs again. The panel offers drafts of earlier kernels, including drafts of
-    loadouts that were never saved.
+    Unsaved edits are kept when the cell is executed again. The panel offers the drafts of earlier kernels, including
+    drafts of loadouts that were never saved.
     """
     design = None if name is None else unsaved_design(bench, name)
     if design is None:

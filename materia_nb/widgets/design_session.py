@@ -1,4 +1,4 @@
-"""Sessions of the designer: open surfaces, unsaved designs, and the messages that explore, save and cast a design."""
+"""Sessions of the designer, the list of open designers, and the messages that explore, save and cast a design."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from materia_nb.widgets.frontend import LongText, ShortText, Token, outdated
 from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
 _UNSAVED_DESIGNS: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
-"""Closed designs with unsaved changes, by the name of the loadout."""
+"""Designs with unsaved changes that are not open in a panel, by the name of the loadout."""
 _OPEN_DESIGNERS: Final[WeakSet[Designer]] = WeakSet()
-"""Open designers, in any panel."""
+"""The designers that are open in any panel."""
 _MAX_EXPLORED_STATES: Final = 8_000
-"""Maximum number of states to explore for the possible outcomes; the limit keeps the user's wait short."""
+"""Maximum number of states explored to find the possible outcomes, which limits how long the user has to wait."""
 _log = logging.getLogger("materia_nb.widgets")
 
 
 class DesignSession(DesignState):
-    """A design with its selection and its last message, changed by the messages of a page."""
+    """A design with its selection and the result of the last message. Messages from a page change it."""
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Handle a message; an error is shown in ``note`` and leaves the design unchanged."""
+        """Handle a message. An error is shown in ``note`` and does not change the design."""
         not_kept, summary = self.design.draft_error, None
         try:
             if kind not in ("answer", "pick", "news"):
@@ -70,15 +70,14 @@ class DesignSession(DesignState):
 
 
 class Designer:
-    """A design on a surface: handles the messages of page and canvas, and keeps the canvas up to date.
+    """A design in a panel: handles the messages of the page and the canvas, and keeps the canvas up to date.
 
-    All surfaces that design the same loadout of a workbench share a session, so that each shows the changes of the
-    others.
+    All panels that edit the same loadout of a workbench share a session, so each panel shows the changes of the others.
 
     Args:
         bench: the workbench that saves and casts the design.
         design: the design to edit; ignored if the loadout already has a session.
-        canvas: the canvas to draw on; None if the owner draws the graph.
+        canvas: the canvas that shows the graph, or None if the owner draws the graph.
     """
 
     def __init__(self, bench: Workbench, design: Design, canvas: GraphPanel | None = None) -> None:
@@ -100,7 +99,7 @@ class Designer:
             self.draw()
 
     def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Handle a message, and redraw all surfaces of this design; never raises."""
+        """Handle a message, and redraw all panels of this design; never raises."""
         self.session.cast_made = self.cast_made
         self.session.on_message(kind, self._with_grid_position(values))
         for designer in _designers_of(self.session):
@@ -109,7 +108,7 @@ class Designer:
             designer.changed()
 
     def _with_grid_position(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Convert pixels of the picture to column and row; the other cards keep their visible positions."""
+        """Convert a point in pixels to a column and row, and fix the current positions of all other cards."""
         if isinstance(then := values.get("then"), Mapping):
             return {**values, "then": self._with_grid_position(then)}
         x, y = values.get("x"), values.get("y")
@@ -125,7 +124,7 @@ class Designer:
         return {"design": design_slice(self.session)}
 
     def draw(self) -> None:
-        """Update the canvas; if the graph cannot be drawn, keep the previous picture."""
+        """Update the canvas; if the graph cannot be drawn, the canvas keeps the previous picture."""
         self._refresh_config()
         canvas, session = self.canvas, self.session
         if canvas is None:
@@ -144,7 +143,7 @@ class Designer:
             self._following = False
 
     def close(self) -> None:
-        """Switch the canvas back to casts, and store unsaved edits for the next designer of the loadout."""
+        """Switch the canvas back to the cast, and store unsaved edits for the next designer of the loadout."""
         design = self.session.design
         _OPEN_DESIGNERS.discard(self)
         if design.changed and not _designers_of(self.session):
@@ -175,7 +174,7 @@ class Designer:
         self.on_message(kind, fields)
 
     def _refresh_config(self) -> None:
-        """Read the materia again; if a file cannot be read, keep the previous materia."""
+        """Read the materia definitions again; if a file cannot be read, keep the previous definitions."""
         try:
             self.session.design.config = self.session.bench.loadouts.config.document
         except MateriaError:
@@ -188,7 +187,7 @@ def _designers_of(session: DesignSession) -> list[Designer]:
 
 
 def unsaved_design(bench: Workbench, name: str) -> Design | None:
-    """Return this kernel's unsaved design of a loadout, from an open or a closed panel; None if there is none."""
+    """Return this kernel's unsaved design of a loadout, whether its panel is open or closed, or None."""
     opened = (designer.session for designer in tuple(_OPEN_DESIGNERS))
     designs = [session.design for session in opened if session.bench is bench and session.design.name == name]
     return next((design for design in designs if design.changed), _UNSAVED_DESIGNS.get(bench, {}).get(name))
@@ -213,19 +212,19 @@ def _session_for(bench: Workbench, design: Design) -> DesignSession:
 
 @act
 def undo(session: DesignState) -> str:
-    """Undo the last step."""
+    """Undo the last change."""
     return f"undone: {session.design.undo()}"
 
 
 @act
 def redo(session: DesignState) -> str:
-    """Apply the last undone step again."""
+    """Redo the last change that was undone."""
     return f"done again: {session.design.redo()}"
 
 
 @act
 def fix(session: DesignState, code: ShortText, source: ShortText) -> str:
-    """Fix a finding of the report."""
+    """Apply the automatic fix for a problem or hint."""
     for problem in (*session.design.report.problems, *session.design.report.hints):
         if (problem.code, problem.source) == (code, source):
             return session.design.fix(problem)
@@ -248,7 +247,7 @@ def explore(session: DesignState) -> str:
 
 @act
 def estimate(session: DesignState) -> None:
-    """Estimate the turns, tokens and cost of a cast, for the line next to the request."""
+    """Estimate the turns, tokens and cost of a cast; the result is shown next to the request."""
     try:
         took = session.bench.estimate(session.design, satisfied=LIKELY, casts=QUICK_CASTS)
         line = f"satisfied {LIKELY}, {took.line}"
@@ -259,7 +258,7 @@ def estimate(session: DesignState) -> None:
 
 @act
 def witness(session: DesignState, outcome: ShortText) -> str:
-    """Show the shortest path to an outcome on the canvas."""
+    """Highlight the shortest path to an outcome on the canvas."""
     if session.explored is None:
         raise design_error("nothing has been explored yet", "what can happen", "press Explore")
     path = session.explored[1].witness(outcome)
@@ -269,7 +268,7 @@ def witness(session: DesignState, outcome: ShortText) -> str:
 
 @act
 def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBool = False) -> str | None:
-    """Save the design to its current file or to another file; ask first if the save would overwrite other changes."""
+    """Save the design to its file or to ``to``; ask for confirmation before overwriting changes made elsewhere."""
     where = None if to is None else to.strip()
     if where in ("", str(session.design.home)):
         where = None
@@ -317,7 +316,7 @@ def reload(session: DesignState) -> str:
 
 
 def _require_shown(session: DesignState, design: Token) -> None:
-    """Refuse to cast a design that has changed, or has been cast, since the page showed it (R70)."""
+    """Refuse to cast a design that has been changed or cast since the page showed it (R70)."""
     if design != session.identity:
         raise outdated("the design has changed since the page showed it", "check the current design, then cast it")
 
@@ -336,7 +335,7 @@ def cast(session: DesignState, request: LongText) -> str:
 def answer(session: DesignState, number: StrictInt = -1, question: StrictInt | None = None) -> str | None:
     """Answer the open question with the choice at index ``number``; any other number dismisses the question.
 
-    If ``question`` is given, it must be the number of the current question.
+    If ``question`` is set, it must be the number of the current question.
     """
     if question is not None and (session.question is None or session.question.number != question):
         refusal = "nothing was done, because the question has changed"

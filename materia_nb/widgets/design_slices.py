@@ -1,6 +1,7 @@
-"""The content of bar, palette and dock in design mode, as JSON; ``design_state.py`` has the inspector's content.
+"""The content of the bar, palette and dock in design mode, as JSON; ``design_state.py`` contains that of the inspector.
 
-Every function is pure. Texts from the loadout are not escaped, because the page inserts them as text, never as markup.
+Every function is pure. Strings from the loadout are not escaped, because the page inserts them as text, never as
+markup.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _LAST_GROUP: Final = "utilities"
 
 
 def design_slice(session: DesignState) -> DesignSlice:
-    """Return the slice ``design``, with all data of design mode for the page."""
+    """Return the slice ``design``, which contains all data of design mode for the page."""
     picked = drawn_selection(session)
     content: DesignSlice = without_surrogates(
         {
@@ -62,7 +63,7 @@ def design_slice(session: DesignState) -> DesignSlice:
 
 
 def drawn_selection(session: DesignState) -> Selection | None:
-    """Return the element of the picture that shows the selected part; None if nothing is selected."""
+    """Return the graph element that shows the selected part, or None if nothing is selected."""
     if session.selected is None:
         return None
     drawn = drawn_parts(session.design.document, session.design.graph())
@@ -73,7 +74,7 @@ def drawn_selection(session: DesignState) -> Selection | None:
 
 
 def _bar_slice(session: DesignState) -> DesignSlice:
-    """Return the content of the bar: name, counts, undo and redo, the file, and the last message."""
+    """Return the content of the bar: the name, the counts, undo and redo, the file, and the last message."""
     design, (sign, note) = session.design, session.note
     question = session.question
     return {
@@ -102,7 +103,7 @@ def _bar_slice(session: DesignState) -> DesignSlice:
 
 
 def _unsaved_changes_text(design: Design) -> str:
-    """Return a sentence about the changes that remain if the kernel dies."""
+    """Return a sentence about the changes that survive if the kernel dies."""
     if not design.changed:
         return "all changes are saved."
     if design.draft_error:
@@ -111,7 +112,7 @@ def _unsaved_changes_text(design: Design) -> str:
 
 
 def _palette_slice(design: Design) -> DesignSlice:
-    """Return every materia under the heading of its group: ungrouped agents first, utilities last."""
+    """Return all materia by group. Ungrouped agents come first, and utilities come last."""
     used = Counter(str(as_object(raw).get("materia")) for raw in as_object(design.document.get("sockets")).values())
     groups: dict[str, list[DesignSlice]] = {}
     for id_, raw in design.definitions.items():
@@ -148,11 +149,11 @@ _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
     ("loop", "exit", "loops.", "exits"),
     ("socket", "edge", "", "edges"),
 )
-"""Each kind of owner, with the kind of its routes, the path prefix of the owner, and its field of routes."""
+"""For each kind of owner: the kind of its edges or exits, its path prefix, and its field of edges or exits."""
 
 
 def dock_slice(session: DesignState) -> DesignSlice:
-    """Return the content of the dock: problems, possible outcomes, and changes."""
+    """Return the content of the dock: problems, possible outcomes and changes."""
     return {
         "problems": findings(session.design, {pick for _, pick in session.parts}),
         "happens": possible_outcomes(session),
@@ -161,7 +162,7 @@ def dock_slice(session: DesignState) -> DesignSlice:
 
 
 def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
-    """Return each problem and hint with its location and, if a button can fix it, the label of the button."""
+    """Return every problem and hint with its location and the label of the button that fixes it, if any."""
     listed = [*design.report.problems, *design.report.hints]
     placed = as_object(design.document.get("sockets"))
     rows = []
@@ -184,7 +185,7 @@ def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
 
 
 def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> Selection | None:
-    """Return the part of the design that a finding concerns; None if the finding concerns the whole design."""
+    """Return the part of the design that a finding concerns, or None if the finding concerns the whole design."""
     source = problem.source.removeprefix("sockets.")
     if source.startswith("materia."):
         sockets = as_object(design.document.get("sockets"))
@@ -207,7 +208,7 @@ def _parse_index(text: str) -> int | None:
 
 
 def _location_text(design: Design, problem: Problem, pick: Selection | None) -> str:
-    """Return the location of a finding in words: materia and socket, the number of the edge, or the path."""
+    """Describe the location of a finding by its materia, socket and edge number, or else by its path."""
     if pick is None or pick[0] == "loop":
         return part(problem.source, 80)
     if pick[0] == "exit":
@@ -224,7 +225,10 @@ def _location_text(design: Design, problem: Problem, pick: Selection | None) -> 
 
 
 def possible_outcomes(session: DesignState) -> DesignSlice | None:
-    """Return the possible outcomes of casts, or None before a search; ``stale`` means that the design has changed."""
+    """Return the possible outcomes of a cast, or None before a search.
+
+    ``stale`` is true if the design has changed since the search.
+    """
     if session.explored is None:
         return None
     at, explored = session.explored
@@ -239,7 +243,7 @@ def possible_outcomes(session: DesignState) -> DesignSlice | None:
 
 
 def _outcome_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
-    """Return one row for each possible end of a cast, with its probability if known."""
+    """Return one row for each possible outcome of a cast, with its probability if it is known."""
     rows = []
     ends = explored.ends_seen
     if "complete" not in ends:
@@ -266,13 +270,21 @@ def _outcome_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Desi
 def _row(
     sign: str, title: str, about: str, *, witness: str | None = None, pick: Selection | None = None
 ) -> DesignSlice:
-    """Return one row: outcome, details, name of the outcome with a shortest path, and the part that a click selects."""
+    """Return a row for the page.
+
+    Args:
+        sign: the name of the row's icon.
+        title: the outcome.
+        about: details about the outcome.
+        witness: the name of the outcome if the page can show a shortest path to it.
+        pick: the part that a click on the row selects.
+    """
     picked = None if pick is None else list(pick)
     return {"sign": sign, "what": title, "about": about, "witness": witness, "pick": picked}
 
 
 def _unreachable_rows(explored: Exploration) -> list[DesignSlice]:
-    """Return one row for each edge, exit and socket that no cast can reach."""
+    """Return one row for each edge, exit and socket that no explored cast reaches."""
     word = "never" if explored.certain else "so far not"
     rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
     for edge_or_exit in explored.not_taken:
@@ -287,7 +299,7 @@ def _unreachable_rows(explored: Exploration) -> list[DesignSlice]:
 
 
 def _changes_slice(design: Design) -> DesignSlice:
-    """Return the editing steps, newest first, and the unsaved changes, in words."""
+    """Return descriptions of the editing steps, newest first, and of the unsaved changes."""
     materia_changes = ({**change, "path": f"/materia{change['path']}"} for change in design.materia_patch())
     patch = [*design.patch(), *materia_changes]
     return {
@@ -299,7 +311,7 @@ def _changes_slice(design: Design) -> DesignSlice:
 
 
 def _patch_text(step: Mapping[str, JSON]) -> DesignSlice:
-    """Return one operation of a JSON Patch in words."""
+    """Return the description of one JSON Patch operation."""
     path = ".".join(pointer_keys(step["path"]))
     verbs = {"add": "new", "remove": "gone", "replace": "changed", "move": "moved", "copy": "copied"}
     about = shorten(compact(step["value"]), 160) if "value" in step else ""

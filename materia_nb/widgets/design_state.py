@@ -1,4 +1,4 @@
-"""The state of a design on a surface (selection, marks, refused values, the open question), and the inspector's slice of it."""
+"""The state of a design in a panel, such as the selection, and the slice of this state for the inspector."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ REQUEST: Final = "[the request]"
 ITEMS: Final = tuple(
     {"title": f"[title of item {number}]", "context": f"[context of item {number}]"} for number in range(1, 6)
 )
-"""Work items for the example prompts before a cast exists."""
+"""Work items for the example prompts that are shown before a cast exists."""
 LIKELY: Final = 0.5
-"""Assumed probability of a satisfied verdict, used to compute the probability of each outcome and the estimate."""
+"""Assumed probability of a satisfied verdict for estimates and for the probability of each outcome."""
 _MAX_STEPS: Final = 200
 _KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
 
@@ -88,7 +88,7 @@ class DesignQuestion:
     Attributes:
         text: the question.
         choices: the label of each button, and the message that the button sends.
-        number: id of the question in this kernel, which an answer repeats.
+        number: the id of the question in this kernel; an answer must repeat it.
     """
 
     text: str
@@ -105,7 +105,7 @@ class RefusedField:
 
 
 class DesignState:
-    """A design with its selection and its last message.
+    """A design with its selection and the result of the last message.
 
     Args:
         bench: the workbench that saves and casts the design.
@@ -136,7 +136,7 @@ class DesignState:
 
     @property
     def parts(self) -> list[tuple[str, Selection]]:
-        """Every part of the design with a unique name."""
+        """All parts of the design, each with a unique name."""
         now, config = self.design.now, self.design.config
         if self._parts is None or self._parts[0] is not now or self._parts[1] is not config:
             self._parts = now, config, parts(self.design.document, self.design.graph())
@@ -144,7 +144,7 @@ class DesignState:
 
     @property
     def identity(self) -> str:
-        """Identity of the shown design, which a cast message must name (R69); it changes after each cast."""
+        """Identity of the current design, which a message must repeat to start a cast (R69); each cast changes it."""
         now, config = self.design.now, self.design.config
         if self._identity is None or self._identity[0] is not now or self._identity[1] is not config:
             digest = json_digest([self.design.name, self.design.document, dict(self.design.definitions)])
@@ -170,13 +170,13 @@ class DesignState:
 
     @property
     def facts(self) -> LoadoutFacts:
-        """The design and its materia, parsed; malformed parts are left out."""
+        """The parsed design and its materia, without malformed parts."""
         return parse_loadout(self.design.name, self.design.document, self.design.definitions)
 
     def part_named(self, name: object) -> Selection | None:
-        """Return the part that the page names by kind and key: a part of the design, or an element of the picture.
+        """Return the part of the design with the kind and key in ``name``, or None if ``name`` is not a kind and key.
 
-        None if no part is named.
+        ``name`` may also refer to an element of the graph.
 
         Raises:
             MateriaError: there is no such part.
@@ -193,7 +193,7 @@ class DesignState:
         raise design_error(problem, "design", "it may have been removed")
 
     def require_part(self, name: object) -> Selection:
-        """Return the part like :meth:`part_named`, but raise MateriaError if no part is named."""
+        """Return the same part as :meth:`part_named`, but raise MateriaError if ``name`` is not a kind and key."""
         selection = self.part_named(name)
         if selection is None:
             raise design_error("the message names no part", "design", "reload the page")
@@ -204,16 +204,16 @@ class DesignState:
         return any((kind, key) == known for _, known in self.parts)
 
     def has_fields(self, kind: str, key: str) -> bool:
-        """Return True if the owner of a form still exists: a part, a materia, or the loadout."""
+        """Return True if the object to which a form field belongs still exists: a part, a materia, or the loadout."""
         if kind == "materia":
             return key in self.design.definitions
         return kind == "loadout" or (kind in _KINDS and self.has_part(kind, key))
 
     def offer_draft(self, *, handed_over: bool = False) -> None:
-        """Ask whether to continue an unsaved draft, if there is one.
+        """Ask the user whether to continue with an unsaved draft, if there is one.
 
         Args:
-            handed_over: offer only a new draft that an agent handed over, and keep an open question.
+            handed_over: True to offer only a new draft that a coding agent has handed over, unless a question is open.
         """
         drafts = self.bench.loadouts.drafts(self.design.name)
         if handed_over:
@@ -241,12 +241,12 @@ _ITEM_VARIABLES: Final = (
 )
 
 _CONDITIONS: Final = [[word, condition.choice] for word, condition in CONDITION_SPECS.items()]
-"""Possible conditions of a new edge: value and label of each choice."""
+"""Possible conditions of an edge: the value and the label of each choice."""
 _NO_MODELS: Final = "No models are listed: no installed provider has an API key."
 
 
 def inspector_slice(session: DesignState) -> DesignSlice:
-    """Return the form of the selection: a socket with its materia, an edge, an exit, a loop, or the loadout."""
+    """Return the form for the selection: a socket with its materia, an edge, an exit, a loop, or the loadout."""
     pick = session.selected
     if len(session.marked) > 1 and pick is None:
         return _marked_form(session)
@@ -380,9 +380,9 @@ def _variables_of(facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:
 
 
 def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
-    """Return the example prompts of a socket's agent: for the first, second and last item, and for returned work.
+    """Return example prompts for the agent of a socket: for the first, second and last item, and for rework.
 
-    For a socket that is not yet reachable, the cast is assumed to begin there.
+    If no example cast visits the socket, the prompt is computed as if the cast began there.
     """
     if not session.design.report.ok:
         return [{"words": "not yet", "about": "Fix the problems listed in the Problems tab first."}]
@@ -405,7 +405,7 @@ def _prompts_at(session: DesignState, socket: str) -> list[DesignSlice]:
 
 
 def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
-    """Return one prompt, part by part, with omitted parts and the reasons."""
+    """Return a prompt, divided into its parts, with a note about each part that is shortened or omitted."""
     return {
         "words": label,
         "about": f"{prompt.characters:,} characters, about {prompt.tokens:,} tokens (one per four characters). "
@@ -425,7 +425,7 @@ def _prompt_slice(label: str, prompt: VisitPrompt) -> DesignSlice:
 
 
 def _edge_rows(document: Object, facts: LoadoutFacts, id_: str) -> list[DesignSlice]:
-    """Return one row for each edge of a socket, in order, and then for each loop exit that starts at the socket."""
+    """Return one row for each edge of a socket, in order, followed by the loop exits that start at the socket."""
     rows = [_edge_row("edge", id_, index, raw) for index, raw in enumerate(edges_of(document, "edge", id_))]
     for loop in facts.loops:
         for index, raw in enumerate(edges_of(document, "exit", loop.id)):
@@ -454,7 +454,7 @@ def _text_of_value(value: JSON) -> str:
 
 
 def _edge_form(session: DesignState, pick: Selection) -> DesignSlice:
-    """Return the form of an edge or an exit."""
+    """Return the form of an edge or exit."""
     kind, document, (owner, index) = pick[0], session.design.document, owner_of(pick)
     if index is None:
         return {

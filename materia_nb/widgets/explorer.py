@@ -1,8 +1,8 @@
-"""The list of all casts of a project, in which casts can be searched, sorted, opened, compared, named and deleted.
+"""The panel with all casts of a project, which the user can search, sort, open, compare, name and delete.
 
-Below the list is a summary of the selected cast: its final output or failure, and its last steps. Because the list may
-be long, the page gets the first rows and requests further rows while the user scrolls. The casts are read in the
-background, latest first.
+A summary of the selected cast is shown below the list: its final output or failure, and its last steps. Because the
+list may be long, the page first receives only some rows, and requests more while the user scrolls. The casts are read
+in the background, latest first.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from materia_nb.cast.project_casts import Casts
 
 FIRST: Final = 60
-"""Number of rows that the page gets initially."""
+"""Number of rows that the page receives initially."""
 _MAX_REQUESTED_ROWS: Final = 400
 _RECORDED: Final = 100
 _READ_DELAY_S: Final = 0.08
-"""Delay before the selected cast is read, in seconds, so that scrolling through the list stays fast."""
+"""Delay before the selected cast is read, in seconds, so that moving through the list stays fast."""
 _LAST_STEPS: Final = 6
 _STATUS_LABELS: Final[Mapping[str, tuple[str, str, str]]] = {
     "waiting": ("wants", "your turn", "it needs an answer, or an agent was interrupted: open the cast for details"),
@@ -62,7 +62,7 @@ class CastsFront(FrontWidget):
 
 
 class Query(NamedTuple):
-    """The filter and the order of the list."""
+    """The filter and sort order of the list."""
 
     text: str = ""
     only: str = "all"
@@ -117,7 +117,7 @@ class CastExplorer(Panel):
     # -- which there are ------------------------------------------------------------------
 
     def read(self) -> None:
-        """Read the list of casts in the background; if a read is in progress, read again afterwards."""
+        """Read the list of casts in the background; if it is already being read, read it again afterwards."""
         if self._reading:
             self._again = True
             return
@@ -125,7 +125,7 @@ class CastExplorer(Panel):
         self._reader = start_thread(self._read, "materia-casts")
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait at most ``timeout`` seconds until the list has been read. Do not call it in a callback."""
+        """Wait at most ``timeout`` seconds until the list has been read. Do not call this method in a callback."""
         while self._reading:
             self._reader.join(timeout)
 
@@ -154,7 +154,7 @@ class CastExplorer(Panel):
         return [list_row(entry, now, self._writer(entry)) for entry in entries]
 
     def _writer(self, entry: CastEntry) -> str | None:
-        """Return who writes to a cast: "" for this kernel, the owner of the lock for another process, or None."""
+        """Return who is writing to a cast: "" for this kernel, the lock's owner for another process, or None."""
         cast = self._casts.open_here(entry.path)
         if cast is not None:
             return "" if cast.runner.busy() else None
@@ -176,7 +176,7 @@ class CastExplorer(Panel):
     # -- what a person does -----------------------------------------------------------------
 
     def on_message(self, content: object) -> None:
-        """Handle a message of the page.
+        """Handle a message from the page.
 
         Raises:
             MateriaError: the message is unknown or malformed (``bad_message``), or the request is refused.
@@ -203,7 +203,7 @@ class CastExplorer(Panel):
 
     @casts_messages.message
     def _select(self, cast: ShortText) -> None:
-        """Select a cast, by its id."""
+        """Select the cast with this id."""
         self._picked = cast
 
     @_about_cast
@@ -213,7 +213,7 @@ class CastExplorer(Panel):
 
     @_about_cast
     def _resume(self, cast: ShortText) -> None:
-        """Show a cast below the list, to continue it."""
+        """Open a cast below the list so that the user can continue it."""
         self._show_below(cast, self._casts.resume(cast))
 
     def _show_below(self, id_: str, cast: Cast) -> None:
@@ -256,7 +256,7 @@ class CastExplorer(Panel):
 
     @_about_cast
     def _label(self, cast: ShortText, text: Annotated[str, Field(max_length=200)]) -> None:
-        """Set the name and tags of a cast from one text; words that begin with ``#`` become tags."""
+        """Set the name and tags of a cast; words that begin with ``#`` become tags."""
         pieces = text.split()
         tags = [word.removeprefix("#") for word in pieces if word.startswith("#") and len(word) > 1]
         name = " ".join(word for word in pieces if not word.startswith("#"))
@@ -265,7 +265,7 @@ class CastExplorer(Panel):
 
     @_about_cast
     def _delete(self, cast: ShortText) -> None:
-        """Delete a cast; the page has asked for confirmation."""
+        """Delete a cast; the page has already asked for confirmation."""
         if self._below is not None and self._below.cast.id == cast:
             opened = self._below.cast
             self._below.runs.refuse_while_busy()
@@ -288,13 +288,13 @@ class CastExplorer(Panel):
 
     @casts_messages.question
     def _rows(self, order: WholeNumber, first: WholeNumber, last: WholeNumber) -> dict[str, Any]:
-        """Return the rows from ``first`` to ``last``, in the sort order with the number ``order``."""
+        """Return the rows from ``first`` to ``last`` if ``order`` is still the number of the current sort order."""
         last = min(last, first + _MAX_REQUESTED_ROWS)
         rows = self._rows_of(self._shown[first:last]) if order == self._order else []
         return {"order": self._order, "first": first, "rows": rows}
 
     def _close_cast(self) -> None:
-        """Close the cast or comparison that is shown below the list."""
+        """Close the cast or comparison below the list."""
         self._compared = []
         if self._below is not None:
             self._below.close()
@@ -304,7 +304,7 @@ class CastExplorer(Panel):
     # -- drawing ------------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show a line of text above the list; an empty text removes the line."""
+        """Show a line of text above the list; an empty string removes the line."""
         self._show_notice({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
@@ -348,7 +348,7 @@ class CastExplorer(Panel):
         }
 
     def _commands_for(self, entry: CastEntry) -> dict[str, Any]:
-        """Return the possible commands on a cast, and the reason if the cast cannot be resumed."""
+        """Return the commands that are possible on a cast, and the reason if the cast cannot be resumed."""
         readable = entry.status != "broken"
         recorded = "another engine recorded the cast: open it, or continue in a fork"
         return {
@@ -374,7 +374,7 @@ class CastExplorer(Panel):
         self.front.glance = {"id": entry.id, "sides": [[block.as_json() for block in side] for side in sides]}
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the list as text."""
+        """Return the list of casts as text."""
         more = len(self._entries) - _RECORDED
         text = blocks_as_text([casts_view(self._entries[:_RECORDED])])
         return text + (f"\n... and {counted(more, 'cast')} more" if more > 0 else ""), None
@@ -392,9 +392,9 @@ def _has_status(entry: CastEntry, only: str) -> bool:
 
 
 def summarize_cast(entry: CastEntry) -> tuple[list[Block], list[Block]]:
-    """Return a summary of a cast: its outcome or status, and its last steps.
+    """Return a summary of a cast: blocks about its outcome or status, and blocks about its last steps.
 
-    Only the end of the journal is read, so that a long cast takes no longer than a short one.
+    Only the end of the journal is read, so the summary of a long cast takes no longer than that of a short cast.
 
     Raises:
         OSError: the journal cannot be read.
@@ -428,7 +428,7 @@ def summarize_cast(entry: CastEntry) -> tuple[list[Block], list[Block]]:
 
 
 def _outcome_text(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str]) -> list[Block]:
-    """Return the outcome of a cast, or the reason why it has stopped, from its last event."""
+    """Return the outcome of a cast, or the reason why it has stopped, based on its last event."""
     who = names.get(str(last.get("socket")), "The cast")
     if entry.status == "complete":
         steps = "" if entry.steps is None else f", after {counted(entry.steps, 'step')}"
@@ -445,7 +445,7 @@ def _outcome_text(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str,
 
 
 def _output_text(entry: CastEntry, output: Mapping[str, Any]) -> str:
-    """Return the verdict and context in the output of a step, or the text of an output without a verdict."""
+    """Return the verdict and context from the output of a step, or the whole output if it has no verdict."""
     text, value = output.get("text"), {}
     try:
         text = text if isinstance(text, str) else RunDir(entry.path).text_of(str(output.get("artifact")))
@@ -471,7 +471,10 @@ def sort_entries(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[C
 
 
 def identity_of(entry: CastEntry, writer: str | None) -> str:
-    """Return the identity of a listed cast (R69); it changes with the journal unless a process writes to the cast."""
+    """Return the identity of a listed cast (R69).
+
+    The identity changes with the journal, except while a process writes to the cast.
+    """
     state = [entry.status, entry.steps, entry.last_event] if writer is None else []
     return json_digest([str(entry.path), state])
 
@@ -481,12 +484,12 @@ def list_row(entry: CastEntry, now: float, writer: str | None = None) -> list[An
 
     Args:
         entry: the cast.
-        now: seconds since the epoch.
-        writer: who writes to the cast: "" for this kernel, the owner of the lock for another process, or None.
+        now: the current time, in seconds since the epoch.
+        writer: who is writing to the cast: "" for this kernel, the owner of the lock for another process, or None.
 
     Returns:
-        Id; colour tone, label and tooltip of the status; name, request, tags and loadout; start in words, with a
-        tooltip; steps; warnings; cost; identity.
+        The id; the colour tone, label and tooltip of the status; the name, request, tags and loadout; a description of
+            the start time and its tooltip; the number of steps; the warnings; the cost; the identity.
     """
     tone, word, more = _STATUS_LABELS[entry.status]
     if writer == "":
@@ -519,5 +522,5 @@ def _cost_of_all(entries: Sequence[CastEntry]) -> str:
 
 
 def show_casts(casts: Casts) -> CastExplorer:
-    """Return the panel of all casts, and close the panels of earlier runs of the same cell."""
+    """Create and return the panel of all casts, and close the panels of earlier executions of the same cell."""
     return show_panel("casts", lambda: CastExplorer(casts))

@@ -1,4 +1,4 @@
-"""The panel content after the end of a cast: a failure with possible actions, or the result with the next actions."""
+"""The inspector's content after a cast has ended: the failure and its remedies, or the result and the next actions."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _MAX_STDERR_CHARS: Final = 4_000
 _MAX_WARNINGS: Final = 8
 _MAX_CONCLUSION_LINES: Final = 20
 _LANE_ACTIONS: Final = ("retry", "retry_turn", "retry_limit", "answer")
-"""Actions that are offered after a lane has failed. All except ``answer`` apply to all failed lanes."""
+"""Actions that are offered after lanes have failed. All except ``answer`` apply to all failed lanes."""
 
 
 def failure_state(now: Snapshot) -> dict[str, Any] | None:
-    """Return the description of a failure and the possible actions; None if the cast did not fail.
+    """Return the description of a failure and the actions that may resolve it; None if the cast has not failed.
 
     Args:
-        now: current snapshot of the cast.
+        now: the current snapshot of the cast.
     """
     failure = now.failure
     if failure is None:
@@ -80,7 +80,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
 
 
 def _doubled_budget(state: CastState) -> str:
-    """Return a budget with which the cast can continue: twice the used amount of the exhausted limit."""
+    """Return a budget that allows the cast to continue: twice the used amount of the exhausted limit."""
     bound = next((bound for bound in BOUNDS if bound.reached(state.usage, state.budget)), BOUNDS[0])
     twice = 2 * (bound.used(state.usage) or 0)
     return str(twice) if bound.of == "tokens" else f"{twice if bound.whole else f'{twice:.2f}'} {bound.unit}"
@@ -122,7 +122,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 
 
 def _failure_details(now: Snapshot) -> list[str]:
-    """Return details of a failure: its step, its work item, and the number of attempts."""
+    """Return the step, the work item and the number of attempts of a failure."""
     record = now.latest
     if lanes_at_work(now.session) is not None:  # the generator's step is not part of the failure
         return ["all steps are kept"]
@@ -159,7 +159,7 @@ def _exit_text(command: dict[str, JSON] | None) -> str:
 
 
 def _process_blocks(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
-    """Return the output of a process, its command, and links to the files in which both are saved."""
+    """Return the output and the command of a process, and the names of the files that contain the output."""
     parts: list[Block] = []
     if command.get("startError"):
         parts.append(Line(str(command["startError"])))
@@ -180,13 +180,13 @@ def _process_blocks(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
 
 
 def check_answer_by_hand(now: Snapshot, text: str) -> list[Issue]:
-    """Check a text as a manual answer for the socket that failed, and return the problems found."""
+    """Validate text as the user's answer for a failed socket, and return the problems."""
     opened = evolve.fold(now.rules, now.session, decide.by_hand(now.rules, now.session, 0))
     return list(outputs.check_answer(now.rules, opened.state, text))
 
 
 def result_blocks(now: Snapshot) -> list[Block]:
-    """Return the result of a complete cast: output, warnings, state changes, time, cost; otherwise empty."""
+    """Return the output, warnings, state changes, time and cost of a complete cast; empty if it is not complete."""
     if now.status != "complete":
         return []
     warnings = now.warnings
@@ -219,7 +219,7 @@ def result_blocks(now: Snapshot) -> list[Block]:
 
 
 def _warning_text(now: Snapshot, warning: CastWarning) -> str:
-    """Return a warning with the name of its socket and the number of its step."""
+    """Return the text of a warning with its socket and step."""
     socket = warning.socket or ""
     about = warning.message.removeprefix(f"{socket} ") if socket else warning.message
     who = f"{now.names.get(socket, socket)} " if about != warning.message else ""
@@ -228,7 +228,7 @@ def _warning_text(now: Snapshot, warning: CastWarning) -> str:
 
 
 def _cost_and_time(now: Snapshot) -> list[tuple[str, str]]:
-    """Return the cost of a cast, and its time, divided into agents, processes and waiting."""
+    """Return rows with the cost of a cast and its time, split into agents, processes and waiting."""
     steps = [*now.steps, *(step for lane in now.lanes.values() for step in lane.now.steps)]
     processes = [step for step in steps if now.graph.sockets[step.socket].is_utility]
     agents = [step for step in steps if not now.graph.sockets[step.socket].is_utility]
@@ -247,7 +247,7 @@ def _cost_and_time(now: Snapshot) -> list[tuple[str, str]]:
 
 
 def next_actions(now: Snapshot) -> list[dict[str, str]]:
-    """Return the possible actions after a complete cast, each as a message of the panel."""
+    """Return the actions that are possible after a complete cast, each with the kind of its page message."""
     if now.status != "complete" or not now.writable:
         return []
     acts = [

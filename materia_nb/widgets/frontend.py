@@ -1,9 +1,10 @@
-"""The front end: the bundle of its modules, the widgets that load it, and the registry of page messages.
+"""The front end: the bundle of its JavaScript modules, the widgets that load it, and the registry of page messages.
 
-The modules are in ``front/``; ``make front`` bundles them, and the package contains the bundle. One widget of the
-kernel holds the packed bundle, and all others refer to that widget, so that a saved notebook contains the bundle once.
+The modules are in ``front/``. ``make front`` bundles them, and the package contains the bundle. One widget per kernel
+holds the compressed bundle, and all other widgets refer to it, so a saved notebook contains the bundle only once.
 
-A message from a page may be outdated, from another version, or hostile, so its fields are validated first.
+A message from a page may be outdated, malicious, or from another version of the package, so its fields are validated
+first.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ _code_lock: Final = threading.Lock()
 
 @functools.cache
 def bundle() -> str:
-    """Return the JavaScript bundle of all views and style sheets; its first line is the digest of the sources."""
+    """Return the JavaScript bundle of all views and style sheets. Its first line contains the digest of the sources."""
     return (_BUNDLE / "front.js").read_text("utf-8")
 
 
 class FrontCode(ui.Widget):
-    """Invisible widget that holds the bundle for all widgets of the kernel, as gzip in base64."""
+    """An invisible widget with the bundle for all widgets of the kernel, compressed with gzip, in base64."""
 
     version = Unicode().tag(sync=True)
     packed = Unicode().tag(sync=True)
@@ -51,12 +52,12 @@ _code_widget: FrontCode | None = None
 
 
 def reference(widget: ui.Widget) -> str:
-    """Return a reference to a widget, which the page resolves to the widget's model."""
+    """Return a reference to a widget, which the page resolves to the model of the widget."""
     return f"IPY_MODEL_{widget.model_id}"
 
 
 def _shared_code() -> FrontCode:
-    """Return the widget with the bundle; create the widget on first use or after it was closed."""
+    """Return the widget with the bundle, which is created on first use or after it was closed."""
     global _code_widget  # noqa: PLW0603 - there is one a kernel
     with _code_lock:
         if _code_widget is None or _code_widget.comm is None:
@@ -67,7 +68,7 @@ def _shared_code() -> FrontCode:
 
 
 class FrontWidget(anywidget.AnyWidget):
-    """A widget that is drawn by a view of the bundle; a subclass sets the name of the view in ``view``."""
+    """A widget that a view of the bundle draws; each subclass sets the name of its view in ``view``."""
 
     _esm = _LOADER
 
@@ -78,18 +79,18 @@ class FrontWidget(anywidget.AnyWidget):
         super().__init__(code=reference(_shared_code()), **traits)
 
     def answer(self, kind: str, token: str, values: Mapping[str, Any]) -> None:
-        """Send the answer to a question of the page; the ``token`` identifies the view that asked the question."""
+        """Send the answer to a question from the page; ``token`` identifies the view that asked the question."""
         self.send(blocks_as_json({"kind": kind, "token": token, **values}))
 
 
 class Front(FrontWidget):
-    """The widget that draws all parts of a panel except the graph; it receives slices of state and sends messages.
+    """The widget that draws all parts of a panel except the graph. It receives slices of state and sends messages.
 
-    A slice is a JSON object. An update sends only the changed slices, in one message.
+    A slice is a JSON object. An update sends only the slices that have changed, in a single message.
 
     Args:
-        slices: names of the slices besides ``surface`` and ``design``.
-        parts: name and position of each part of the panel.
+        slices: the names of the slices in addition to ``surface`` and ``design``.
+        parts: the name and position of each part of the panel.
     """
 
     view = Unicode("shell").tag(sync=True)
@@ -104,7 +105,7 @@ class Front(FrontWidget):
         super().__init__(parts=parts)
 
     def put(self, slices: Mapping[str, Mapping[str, Any]]) -> None:
-        """Send the changed slices to the page."""
+        """Send the slices that have changed to the page."""
         with self.hold_sync():
             for name, value in slices.items():
                 if getattr(self, name) != value:
@@ -112,14 +113,15 @@ class Front(FrontWidget):
 
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif'
-"""Font family that the layout measures. Cytoscape accepts the list only with these quotes."""
+"""Font family that the layout measures. Cytoscape accepts the list only with exactly these quotation marks."""
 
 
 class CanvasFront(FrontWidget):
-    """The widget that draws on the cytoscape canvas, and sends the user's actions on the canvas to the kernel.
+    """The widget that draws on the Cytoscape canvas, and sends the user's actions on the canvas to the kernel.
 
-    ``scene`` has the data that stays the same while a graph is shown, ``look`` has the current look of its elements,
-    and ``flags`` has all other data. ``drawing`` is the :func:`reference` to the widget that draws.
+    ``scene`` contains the data that stays the same while a graph is displayed, ``look`` contains the current appearance
+    of its elements, and ``flags`` contains all other data. ``drawing`` is the :func:`reference` to the Cytoscape
+    widget.
     """
 
     view = Unicode("canvas").tag(sync=True)
@@ -131,13 +133,13 @@ class CanvasFront(FrontWidget):
     flags = Dict().tag(sync=True)
 
     def change(self, changed: Looks) -> None:
-        """Send the new look of some elements; a page that connects later gets all elements."""
+        """Send the new appearance of some elements. A page that connects later receives all elements."""
         self.look.update(changed)  # in place, so that the whole is not sent again
         self.send({"kind": "look", "changed": changed})
 
 
 def bad_message(problem: str, hint: str = "reload the page") -> MateriaError:
-    """Return the error that refuses a message of the page because it cannot be handled."""
+    """Return the error that refuses a page message that cannot be handled."""
     return MateriaError(problem, hint=hint, kind="bad_message")
 
 
@@ -147,19 +149,19 @@ def outdated(problem: str, hint: str) -> MateriaError:
 
 
 LongText: TypeAlias = Annotated[str, Field(max_length=2_000_000)]
-"""A long text, typed by a person or sent back by the page."""
+"""A long string that a person has typed or that the page sends back."""
 ShortText: TypeAlias = Annotated[str, Field(max_length=2_000)]
 """An id, a path, or a line of text."""
 WholeNumber: TypeAlias = Annotated[StrictInt, Field(ge=0, lt=2**53)]
 Token: TypeAlias = Annotated[str, Field(max_length=100)]
-"""Token of a question, or identity of the content that was visible when a person acted."""
+"""Token of a question, or identity of the content that was visible when the user acted."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ItemRow(NamedTuple):
-    """Row of a table of work items: its texts, the index of its original item, and True to repeat the item.
+    """A row of a work item table: its title and context, the index of its original item, and True to repeat the item.
 
-    A text is None if the page has only its beginning and the user has not changed it.
+    A title or context is None if the page has only the beginning of it and the user has not changed it.
     """
 
     title: LongText | None
@@ -175,7 +177,7 @@ class PageMessage:
     """A message that a receiver can handle.
 
     Args:
-        function: called with the receiver and the fields of the message.
+        function: the function that is called with the receiver and the fields of the message.
         guards: functions that are called first, each with the fields in its signature; a guard refuses the message by
             raising an exception.
         is_question: True if the result is sent to the page that asked, with the ``token`` of the message.
@@ -194,7 +196,7 @@ class PageMessage:
 
     @cached_property
     def fields(self) -> TypeAdapter[dict[str, Any]]:
-        """Validator of the fields, made from the signatures of the function and its guards."""
+        """Validator for the fields, derived from the signatures of the function and its guards."""
         types: dict[str, Any] = {"token": Token} if self.is_question else {}
         for function in (*self.guards, self.function):
             hints = get_type_hints(function, include_extras=True)
@@ -208,10 +210,11 @@ class PageMessage:
 
         Args:
             content: the message. Unknown fields are ignored, and so is null in an optional field.
-            receiver: passed to the validators, for example to look up an element of the canvas.
+            receiver: the receiver of the message, which validators use, for example to look up an element of the
+                canvas.
 
         Raises:
-            MateriaError: a field is missing or has another type (``bad_message``).
+            MateriaError: a field is missing or has the wrong type (``bad_message``).
         """
         try:
             return self.fields.validate_python(
@@ -247,7 +250,7 @@ def _call(function: Callable[..., Any], receiver: object, fields: Mapping[str, A
 
 @cache
 def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return the parameters of a function except the receiver, by field name; a trailing underscore is removed."""
+    """Return the parameters of a function except the receiver, by field name, which has no trailing underscore."""
     _, *parameters = signature(function).parameters.values()
     return {parameter.name.strip("_"): parameter for parameter in parameters}
 
@@ -256,7 +259,7 @@ class MessageRegistry:
     """The messages that a receiver can handle, by kind.
 
     Args:
-        name: the name of the TypeScript interface of the messages.
+        name: the name of the TypeScript interface for the messages.
         about: the description of the interface.
     """
 
@@ -265,12 +268,12 @@ class MessageRegistry:
         self.messages: dict[str, PageMessage] = {}
 
     def message(self, function: _Function) -> _Function:
-        """Register a function as a message; its first parameter is the receiver."""
+        """Register a function as a message. Its first parameter is the receiver."""
         self._add(PageMessage(function))
         return function
 
     def question(self, function: _Function) -> _Function:
-        """Register a function as a question; its result, a dict, is sent to the page that asks."""
+        """Register a function as a question. Its result, a dict, is sent to the page that asked."""
         self._add(PageMessage(function, is_question=True))
         return function
 
@@ -287,17 +290,17 @@ class MessageRegistry:
         self.messages[message.kind] = message
 
     def handle(self, receiver: object, content: object) -> Any:
-        """Handle a message of the page.
+        """Handle a message from the page.
 
         Args:
             receiver: the first argument of the message's function.
-            content: the message, unvalidated.
+            content: the message, which need not be valid.
 
         Returns:
-            The answer to a question, which was sent to the page; else None.
+            The answer to a question, which has also been sent to the page; otherwise None.
 
         Raises:
-            MateriaError: there is no such message, or a field is wrong (``bad_message``), or the message is refused.
+            MateriaError: there is no such message, a field is invalid (``bad_message``), or the message is refused.
         """
         values = content if isinstance(content, Mapping) else {}
         kind = values.get("kind")

@@ -1,6 +1,6 @@
-"""The elements of a graph on the canvas, as plain JSON: their positions, and their look at one moment of a cast.
+"""The elements of a graph on the canvas, as JSON: their positions, and their appearance for one state of a cast.
 
-The page replaces placeholders in the pictures by the colours of its theme
+The page replaces the placeholders in the pictures with the colours of its theme
 (:data:`~materia_nb.display.svg.COLOUR_PLACEHOLDERS`).
 """
 
@@ -45,26 +45,24 @@ from materia_nb.loadout.vocabulary import CONDITION_SPECS, Condition
 from materia_nb.widgets.selection import Selection, selection_of
 
 Looks: TypeAlias = dict[str, dict[str, str]]
-"""Look of each element: its ``classes``, its tooltip in ``words``, and its picture in ``svg`` if the element is a
-node."""
+"""Appearance of each element: its ``classes``, its tooltip in ``words`` and, for a node, its picture in ``svg``."""
 
 _Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, str]]]
 
 _SIGN_NAMES: Final = {START_SIGN: "start", END_SIGN: "end"}
 _ANCHOR_DISTANCE: Final = 4.0
-"""Distance of a line's anchor node beyond the tip of the line, in pixels; the distance defines the direction of the
-line."""
+"""Distance of an invisible anchor node from the tip of its line, in pixels; it determines the line's direction."""
 
 
 class GraphElements:
-    """A graph as elements of the canvas.
+    """The nodes and edges that represent a graph on the canvas.
 
     Args:
-        graph: the loadout.
-        placed: the layout of the loadout.
+        graph: the graph of the loadout.
+        placed: the layout of the graph.
 
     Attributes:
-        selections: the selection for each selectable element.
+        selections: the selection that each selectable element represents.
         elements: the element of each selection.
     """
 
@@ -98,7 +96,7 @@ class GraphElements:
         self._drawn = [*self._drawn_elements()]
 
     def data(self) -> dict[str, Any]:
-        """Return the data that stays the same while this graph is shown, such as its size, direction, nodes and edges."""
+        """Return the data that stays the same while this graph is displayed, such as its size, nodes and edges."""
         return {
             "size": [round(value, 1) for value in self.placed.size],
             "corner": [round(self.placed.bounds.x, 1), round(self.placed.bounds.y, 1)],
@@ -122,7 +120,7 @@ class GraphElements:
     # -- what never changes ---------------------------------------------------------
 
     def _id(self, prefix: str, key: str) -> str:
-        """Return a new element id, unique among nodes and edges and safe to send to the page."""
+        """Return a new element id that is unique and can be encoded in UTF-8."""
         sound = key.encode("utf-8", "replace").decode()[:200]
         element_id, number = f"{prefix}:{sound}", 1
         while element_id in self._taken:
@@ -199,9 +197,10 @@ class GraphElements:
     # -- what follows a cast ----------------------------------------------------------
 
     def look(self, marks: Marks) -> Looks:
-        """Return the look of every element at one moment of a cast, by element id.
+        """Return the appearance of every element for one state of a cast, by element id.
 
-        Only elements whose marks have changed are drawn again, because a step changes few of hundreds of elements.
+        Only elements whose marks have changed are drawn again, because a step changes few of possibly hundreds of
+        elements.
         """
         changed = None if self._marks is None else _changed(self._marks, marks)
         for element, keys, draw in self._drawn:
@@ -211,7 +210,7 @@ class GraphElements:
         return dict(self._looks)
 
     def _drawn_elements(self) -> Iterator[_Element]:
-        """Yield every element with the keys of its marks, such as its socket, its loop or the routes of a line."""
+        """Yield every element with the keys of the marks on which its appearance depends."""
         for loop_id, box in self.placed.loops.items():
             members = frozenset((loop_id, *self.graph.loops[loop_id].sockets))
             yield self._ids["l", loop_id], members, partial(self._loop_look, loop_id, box)
@@ -296,7 +295,7 @@ _MARKS_OF_CURRENT_SOCKET: Final = ("waiting", "working", "held")
 
 
 def _changed(before: Marks, now: Marks) -> set[object] | None:
-    """Return the keys of the elements that differ between two marks; None if every element must be redrawn."""
+    """Return the keys of the elements that differ between two marks, or None if every element must be drawn again."""
     keys: set[object] = set()
     for field in fields(Marks):
         was, value = getattr(before, field.name), getattr(now, field.name)
@@ -316,12 +315,12 @@ def _changed(before: Marks, now: Marks) -> set[object] | None:
 
 
 def _condition_class(condition: Condition) -> str:
-    """Return the class name of lines with this condition, for the style sheet."""
+    """Return the style sheet class for lines with this condition."""
     return f"when-{condition}"
 
 
 def drawn_conditions() -> list[dict[str, Any]]:
-    """Return the look of the lines of each condition: class of the elements, colours by role, and dashes."""
+    """Return the appearance of lines for each condition: their class, the roles of their colours, and their dashes."""
     return [
         {
             "class": _condition_class(word),
@@ -335,7 +334,7 @@ def drawn_conditions() -> list[dict[str, Any]]:
 
 
 def _about_socket(socket: Socket, *, entry: bool) -> str:
-    """Return the lines of a card's tooltip that are the same in every cast."""
+    """Return the lines of a card's tooltip that do not depend on the cast."""
     description = socket.materia.raw.get("description")
     lines = [
         f"{part(socket.materia.label)} ({part(socket.id)})",
@@ -347,7 +346,7 @@ def _about_socket(socket: Socket, *, entry: bool) -> str:
 
 
 def _socket_now(socket: Socket, marks: Marks, state: str) -> Iterable[str]:
-    """Return the lines of a card's tooltip that describe the current state of a cast."""
+    """Return the lines of a card's tooltip that describe the current state of the cast."""
     visits = marks.visits.get(socket.id, 0)
     visited = f"visited {TIMES_SIGN}{short_number(visits)}" if visits else ""
     stops = "breakpoint" if socket.id in marks.breakpoints else ""

@@ -1,4 +1,4 @@
-"""The graph of a loadout or cast as a clickable picture, with a list of the selectable parts.
+"""The graph of a loadout or cast as a clickable picture, with a list of its selectable parts.
 
 Only this module uses ipycytoscape, which draws the graph. Our own front end (``front/canvas_widget.js``) receives the
 scene once, and then each set of changes in one message. Sockets and lines are not widgets, so they can be added and
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
 
 _HEIGHT: Final = 420
-"""Default height of a picture that is shown alone, in pixels."""
+"""Default height of a graph that is shown alone, in pixels."""
 _DEFAULT_CANVAS_SIZE: Final = (535.0, 490.0)
-"""Assumed width and height of the canvas, in pixels, until the page reports them."""
+"""Width and height of the canvas, in pixels, that are assumed until the page reports the actual size."""
 _MIN_SOCKETS_TO_FOLD: Final = 30
-"""Minimum number of sockets in a graph for folding its finished loops automatically."""
+"""Minimum number of sockets at which a graph folds its finished loops automatically."""
 Selected: TypeAlias = Callable[[Kind, str], object]
-"""Callback that receives the kind and the id of the selected part."""
+"""Callback that receives the kind and id of the selected part."""
 
 
 class _Cytoscape(cyto.CytoscapeWidget):
     """The widget of ipycytoscape, which also closes the default graph that ipycytoscape creates but never closes.
 
-    The wheel sensitivity is not sent to the page, because cytoscape logs a warning for every value.
+    The wheel sensitivity is not sent to the page, because Cytoscape logs a warning for every value.
     """
 
     wheel_sensitivity = None
@@ -61,7 +61,7 @@ class _Cytoscape(cyto.CytoscapeWidget):
 
 
 class _Moment(NamedTuple):
-    """A cast at one moment, with flags for a past moment and for a running step."""
+    """A snapshot of a cast, with flags for a past snapshot and for a running step."""
 
     snapshot: Snapshot
     past: bool
@@ -69,7 +69,7 @@ class _Moment(NamedTuple):
 
 
 class Gesture(NamedTuple):
-    """An action on the canvas other than selecting: the kind of its message and the fields."""
+    """A user action on the canvas other than selecting, with the kind and the fields of its message."""
 
     kind: str
     fields: dict[str, Any]
@@ -79,7 +79,7 @@ canvas_messages: Final = MessageRegistry("ToCanvas", "Messages to the picture of
 
 
 def _gesture(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a message that is validated by its signature and passed on to the owner of the canvas."""
+    """Register a message whose signature validates it and which is passed on to the owner of the canvas."""
 
     @wraps(function)
     def hand_on(panel: GraphPanel, **fields: Any) -> None:
@@ -107,27 +107,26 @@ def _read_target(element: str, info: ValidationInfo) -> str:
 
 
 END_ELEMENT: Final = "s:end"
-"""The canvas element for the end of the cast."""
+"""Id of the canvas element for the end of the cast."""
 CanvasElement: TypeAlias = Annotated[Any, BeforeValidator(_read_element), WithJsonSchema({"type": "string"})]
-"""An element of the canvas; validation returns the selection that it shows, or None."""
+"""Id of an element of the canvas; validation returns the selection that the element represents, or None."""
 SocketElement: TypeAlias = Annotated[ShortText, AfterValidator(_read_socket)]
-"""The element of a socket; validation returns the socket's id."""
+"""Id of the canvas element of a socket; validation returns the id of the socket."""
 TargetElement: TypeAlias = Annotated[ShortText, AfterValidator(_read_target)]
-"""The element of a socket or of the end."""
+"""Id of the canvas element of a socket or of the end; validation returns the id of the socket, or ``end``."""
 Pixels: TypeAlias = Annotated[float, Field(strict=True, ge=-1e6, le=1e6)]
 
 
 class GraphPanel(Panel):
-    """The live picture of a cast's graph, or the picture of a loadout without a cast.
+    """The live graph of a cast, or the graph of a loadout without a cast.
 
-    A click, or the list in the picture, selects a socket, an edge, an exit or a loop, and calls the callbacks given to
-    :meth:`on_select`.
+    The user selects a socket, an edge, an exit or a loop by a click or in the list of parts. Each selection calls the
+    callbacks that were passed to :meth:`on_select`.
 
     Args:
         source: the cast to follow, or a graph.
-        height: height of a picture that is shown alone, in pixels; 0 fills the container.
-        follows: True if the picture is redrawn after each change of the cast; otherwise the owner calls
-            :meth:`show_moment`.
+        height: the height of a graph that is shown alone, in pixels; 0 fills the container.
+        follows: True to redraw the graph after each change of the cast; otherwise the owner calls :meth:`show_moment`.
     """
 
     def __init__(self, source: Cast | Graph, *, height: int = _HEIGHT, follows: bool = True) -> None:
@@ -192,10 +191,10 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _laid_out(self) -> GraphElements:
-        """Return the layout of the graph for the available area, in the user's direction if one is set.
+        """Return the layout of the graph for the available area, in the direction that the user has set, if any.
 
         In design mode, existing cards keep their positions, and a new card is placed next to its predecessor. The level
-        of detail stays the same once all cards have a position or show only their names.
+        of detail stays the same once all cards have a position, or once the cards show only their names.
         """
         directions: tuple[Direction, ...] = (self._direction,) if self._direction else ("right", "down")
         if len(self.graph.sockets) < 2 and self._area[0] < 1.5 * self._area[1]:
@@ -218,42 +217,43 @@ class GraphPanel(Panel):
         return GraphElements(self.graph, placed)
 
     def tidy(self) -> None:
-        """Discard the card positions set in the designer, so that the layout places the cards."""
+        """Discard the card positions that were set in the designer so that the layout places all cards."""
         self._positions = {}
         self._rebuild_scene(fresh=True)
 
     # -- for code ---------------------------------------------------------------------
 
     def on_select(self, callback: Selected) -> Callable[[], None]:
-        """Call ``callback(kind, id)`` after each selection; return a function that unsubscribes."""
+        """Call ``callback(kind, id)`` after each selection, and return a function that unsubscribes it."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
 
     def on_gesture(self, callback: Callable[[Gesture], object]) -> Callable[[], None]:
-        """Call ``callback`` for each :class:`Gesture`; return a function that unsubscribes.
+        """Call ``callback`` for each :class:`Gesture`, and return a function that unsubscribes it.
 
-        The kinds of gestures are the functions in this module that are decorated with ``_gesture``.
+        The functions in this module that are decorated with ``_gesture`` define the kinds of gestures.
         """
         self._gestures.append(callback)
         return lambda: self._gestures.remove(callback) if callback in self._gestures else None
 
     @property
     def mode(self) -> str:
-        """``cast`` to follow a cast, or ``design`` to let the user drag and connect sockets."""
+        """``cast`` to show a cast, or ``design`` to let the user drag and connect sockets."""
         return self._mode
 
     @mode.setter
     def mode(self, mode: str) -> None:
+        """``cast`` to show a cast, or ``design`` to let the user drag and connect sockets."""
         self._mode, self._positions = ("design" if mode == "design" else "cast"), {}
         self._direction, self._level, self._edits = None, None, 0
         self._rebuild_scene(fresh=True)
 
     def select(self, kind: Kind, key: str) -> None:
-        """Select a part as a click does, and clear the marks of sockets.
+        """Select a part as a click does, and clear the marked sockets.
 
         Args:
             kind: ``socket``, ``edge``, ``exit`` or ``loop``.
-            key: the id of a socket or loop, ``loop-exit:<loop>:<route>``, or ``edge:<place>:<socket>``.
+            key: the id of a socket or loop, ``edge:<place>:<socket>`` or ``loop-exit:<loop>:<route>``.
 
         Raises:
             MateriaError: there is no such part (``unknown_part``).
@@ -270,27 +270,27 @@ class GraphPanel(Panel):
             callback(kind, key)
 
     def mark(self, pick: Selection | None) -> None:
-        """Highlight a part as selected without calling the callbacks; a missing part clears the selection."""
+        """Highlight a part as selected without calling the callbacks; None clears the selection."""
         self.selected = pick
         self.refresh()
 
     def mark_sockets(self, ids: Iterable[str]) -> None:
-        """Mark several sockets, as if the user had drawn a frame around them."""
+        """Mark several sockets, as if the user had drawn a rectangle around them."""
         self._marked = tuple(ids)
         self.refresh()
 
     def show_marks(self, marks: Marks | None) -> None:
-        """Show marks instead of the state of the cast; None shows the state again."""
+        """Show these marks instead of the state of the cast; None shows the state of the cast again."""
         self._shown_marks = marks
         self.refresh()
 
     def show_moment(self, snapshot: Snapshot, selected: Selection | None, *, past: bool, working: bool) -> None:
-        """Show a moment of a cast; called by an owner that shows the same moment around the graph.
+        """Show a snapshot of a cast; an owner that shows the same snapshot around the graph calls this method.
 
         Args:
-            snapshot: the cast at that moment.
+            snapshot: the snapshot of the cast.
             selected: the selected part; a part that does not exist clears the selection.
-            past: True if the moment is past.
+            past: True if the snapshot is past.
             working: True while a step is running.
         """
         self._led, self.selected = _Moment(snapshot, past=past, working=working), selected
@@ -300,7 +300,7 @@ class GraphPanel(Panel):
             self.refresh()
 
     def replace(self, graph: Graph) -> None:
-        """Show another graph, without changing zoom, position and direction."""
+        """Show another graph without changing zoom, position and direction."""
         self.graph = graph
         self._edits += 1
         if self.selected not in self._parts():
@@ -310,28 +310,28 @@ class GraphPanel(Panel):
         self._rebuild_scene(scene, fresh=self._mode == "design" and scene.placed.level != before)
 
     def turn(self, direction: Direction) -> None:
-        """Set the direction of the flow, ``right`` or ``down``."""
+        """Set the direction in which the graph flows, ``right`` or ``down``."""
         self._direction = direction
         self._rebuild_scene(fresh=True)
 
     def fold(self, loop: str) -> None:
-        """Fold a loop into one card, or unfold it; the loop is then no longer folded automatically."""
+        """Fold a loop into one card, or unfold it; it is then no longer folded automatically."""
         self._folded ^= {loop} & self.graph.loops.keys()
         self._unfolded |= {loop}
         self._rebuild_scene(fresh=False)
 
     @property
     def grid_positions(self) -> dict[str, GridPosition]:
-        """Current positions of the cards, as columns and rows of a loadout's layout."""
+        """Current positions of the cards, as columns and rows of the loadout's layout."""
         return self._scene.placed.grid_positions()
 
     def grid_position(self, x: float, y: float) -> GridPosition:
-        """Convert a point in the picture to column and row of a loadout's layout."""
+        """Convert a point in the picture to a column and row of the loadout's layout."""
         return self._scene.placed.grid_position(x, y)
 
     @property
     def marks(self) -> Marks:
-        """The marks that are shown on the graph now."""
+        """The marks that the graph shows now."""
         return self._marks_at(self._moment())
 
     def _marks_at(self, moment: _Moment | None) -> Marks:
@@ -343,32 +343,32 @@ class GraphPanel(Panel):
         return replace(marks, working=True) if moment.working else marks
 
     def _moment(self) -> _Moment | None:
-        """Return the moment to draw: the moment set by the owner, else the present; None if there is no cast."""
+        """Return the snapshot to draw: the owner's snapshot, or else the current one; None without a cast."""
         if self._led is not None or self.cast is None:
             return self._led
         working = runs_of(self.cast).busy_for(self)
         return _Moment(self.cast.now, past=False, working=working)
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the graph at the shown moment, as text and as a static picture."""
+        """Return the graph in its displayed state, as text and as a static picture."""
         marks = self.marks
         return graph_text(self.graph, marks), graph_svg(self.graph, marks)
 
     # -- what a person does ---------------------------------------------------------------
 
     def on_message(self, content: object) -> None:
-        """Handle a message of the page.
+        """Handle a message from the page.
 
         Raises:
-            MateriaError: the message is unknown or malformed, or names a missing part (``bad_message``).
+            MateriaError: the message is unknown or malformed, or refers to a missing part (``bad_message``).
         """
         canvas_messages.handle(self, content)
 
     def selection_at(self, element: object) -> Selection | None:
-        """Return the selection that an element of the canvas shows; None if it cannot be selected or no longer exists.
+        """Return the selection that a canvas element represents; None if it cannot be selected or no longer exists.
 
         Raises:
-            MateriaError: the name of the element is not a text (``bad_message``).
+            MateriaError: the id of the element is not a string (``bad_message``).
         """
         if not isinstance(element, str | None):
             raise bad_message("The page sent a message in which the name of an element is not a text.")
@@ -398,13 +398,13 @@ class GraphPanel(Panel):
 
     @canvas_messages.question
     def _svg(self, theme: Literal["light", "dark"]) -> dict[str, Any]:
-        """Return the picture as SVG."""
+        """Return the graph as SVG in the colours of a theme."""
         return {"svg": graph_svg(self.graph, self.marks, placed=self._scene.placed, colours=THEMES[theme])}
 
     # -- gestures: what the canvas hands on ------------------------------------------------
 
     def hand_on(self, gesture: Gesture) -> None:
-        """Pass a gesture on to the callbacks given to :meth:`on_gesture`."""
+        """Pass a gesture on to the callbacks of :meth:`on_gesture`."""
         if gesture.kind == "ground":
             self.selected = None
         elif gesture.kind == "marquee":
@@ -423,19 +423,19 @@ class GraphPanel(Panel):
 
     @_gesture
     def _break(self, element: CanvasElement, *, after: StrictBool = False) -> None:
-        """Set or remove a breakpoint at a part; with ``after``, the cast stops after the socket."""
+        """Set or remove a breakpoint at a part; with ``after``, the cast stops after the socket, not before it."""
 
     @_gesture
     def _connect(self, from_: SocketElement, to: TargetElement) -> None:
-        """Draw an edge."""
+        """Add an edge between two sockets, or from a socket to the end."""
 
     @_gesture
     def _when(self, of: CanvasElement, when: Condition) -> None:
-        """Change the condition of an edge or an exit."""
+        """Change the condition of an edge or exit."""
 
     @_gesture
     def _order(self, of: CanvasElement, by: Literal[-1, 1]) -> None:
-        """Move an edge or an exit up or down by one."""
+        """Move an edge or exit up or down by one position."""
 
     @_gesture
     def _move(self, id_: SocketElement, x: Pixels, y: Pixels) -> None:
@@ -443,7 +443,7 @@ class GraphPanel(Panel):
 
     @_gesture
     def _marquee(self, ids: list[SocketElement]) -> None:
-        """Mark sockets."""
+        """Mark the sockets inside the rectangle that the user has drawn."""
 
     @_gesture
     def _delete(self, ids: list[SocketElement] = [], of: CanvasElement = None) -> None:  # noqa: B006 - only declared
@@ -451,15 +451,15 @@ class GraphPanel(Panel):
 
     @_gesture
     def _add(self, materia: Annotated[str, Field(max_length=300)], x: Pixels, y: Pixels) -> None:
-        """Place a materia."""
+        """Add a socket with the given materia at a point in the picture, in pixels."""
 
     @_gesture
     def _undo(self) -> None:
-        """Revert the last change of the design."""
+        """Undo the last change of the design."""
 
     @_gesture
     def _redo(self) -> None:
-        """Apply the last reverted change again."""
+        """Redo the last change that was undone."""
 
     @_gesture
     def _copy(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
@@ -467,7 +467,7 @@ class GraphPanel(Panel):
 
     @_gesture
     def _cut(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
-        """Copy sockets and remove them."""
+        """Copy sockets to the clipboard, and remove them."""
 
     @_gesture
     def _paste(self) -> None:
@@ -475,10 +475,10 @@ class GraphPanel(Panel):
 
     @_gesture
     def _duplicate(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
-        """Insert a copy of sockets."""
+        """Insert copies of sockets without changing the clipboard."""
 
     def _resize(self, wide: float, high: float) -> None:
-        """Set the size of the area; compute the layout again if the new size changes the picture."""
+        """Set the size of the canvas; send a new scene if the layout for the new size differs."""
         if not 0 < high < 1e5 > wide > 0 or (self._mode == "design" and self._edits > 1):
             return
         if self._mode == "design":  # the room that it begins with; from then on nothing moves
@@ -505,7 +505,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _show_scene(self, *, fresh: bool) -> None:
-        """Send a new scene to the page; ``fresh`` also resets zoom and position to show the whole graph."""
+        """Send the scene to the page; with ``fresh``, also reset zoom and position to show the whole graph."""
         self._shown += 1
         elements = self._scene.elements
         listed = [
@@ -542,7 +542,7 @@ class GraphPanel(Panel):
             self.front.flags = flags
 
     def _fold_finished(self, marks: Marks) -> None:
-        """Fold finished loops of a large graph, except loops that the user has folded or unfolded."""
+        """Fold the finished loops of a large graph, except loops that the user has folded or unfolded."""
         if len(self.graph.sockets) < _MIN_SOCKETS_TO_FOLD:
             return
         finished = {
@@ -557,7 +557,7 @@ class GraphPanel(Panel):
             self._show_scene(fresh=False)
 
     def _status_lines(self, moment: _Moment | None) -> tuple[str, ...]:
-        """Return the status of the cast in words."""
+        """Return a description of the status of the cast, line by line."""
         if moment is None:
             return (self.title,)
         then = ("as it was",) if moment.past else ()

@@ -1,4 +1,4 @@
-"""The inspector of a cast: its tabs for the selection, and the content of the open tab."""
+"""The inspector of a cast: the tabs for the selected element, and the content of the open tab."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KINDS: Final = ("socket", "edge", "exit", "loop", "item", "step")
 
 
 class Element(NamedTuple):
-    """A selected part of a cast."""
+    """The selected element of a cast."""
 
     kind: Literal["socket", "edge", "exit", "loop", "item", "step"]
     id: str
@@ -72,7 +72,7 @@ def _is_there(cast: Snapshot, kind: str, key: str) -> bool:
 
 
 def possible_breakpoints(cast: Snapshot, element: Element) -> list[Breakpoint]:
-    """Return the possible breakpoints of an element, the simplest first; items and loops have no breakpoints."""
+    """Return the possible breakpoints at an element, simplest first; items and loops cannot have breakpoints."""
     if element.kind == "socket":
         is_agent = not cast.graph.sockets[element.id].is_utility
         of_agents: tuple[BreakKind, ...] = ("refused", "not_satisfied", "empty_answer") if is_agent else ()
@@ -139,7 +139,7 @@ def step_blocks(name: str, cast: Snapshot, step: StepRecord | None) -> list[Bloc
 
 
 def _item_blocks(step: StepRecord) -> list[Block]:
-    """Return the work item of a step as blocks; empty if the step had no item."""
+    """Return the work item of a step as blocks; empty if the step had no work item."""
     item = step.at.item
     if item is None:
         return []
@@ -153,7 +153,7 @@ def _item_blocks(step: StepRecord) -> list[Block]:
 
 
 def prompt_content(title: str, prompt: Prompt, key: str, *, edit: bool) -> dict[str, Any]:
-    """Return the content of a prompt tab; editable text is returned unchanged, other text is made safe to display."""
+    """Return the content of the Prompt tab; editable text is unchanged, all other text is escaped."""
     names = [part.name for part in prompt.parts]
     first = names.index("task") if "task" in names else 0
     layers = [
@@ -198,15 +198,15 @@ def inspector_state(
     busy: bool,
     only: str = "",
 ) -> dict[str, Any]:
-    """Return the title, the tabs and the content of the open tab.
+    """Return the title and tabs of the inspector, and the content of the open tab.
 
     Args:
-        now: current snapshot of the cast.
-        selected: the selected element; None selects the current position of the cast.
-        past: the past moment that the user views; None for the present.
-        tab: the tab that was opened last; the first tab opens if the selection has no such tab.
+        now: the current snapshot of the cast.
+        selected: the selected element, or None for the current position of the cast.
+        past: the past snapshot that the user is viewing, or None for the present.
+        tab: the tab that was opened last; if the selection has no such tab, its first tab opens.
         busy: True while a step is running.
-        only: the only tab to show, always for the present; by default all tabs are shown.
+        only: the name of the only tab to show; by default all tabs are shown.
     """
     if past is not None:
         tabs = _Tabs(past, past.latest, now, None, busy=busy, present=False)
@@ -253,7 +253,7 @@ def _state(names: Sequence[str], tab: str, title: dict[str, Any], tabs: _Tabs) -
 
 @dataclass(frozen=True, slots=True)
 class _Tabs:
-    """The selected element and step, and the content of each tab about them."""
+    """The content of each tab about the selected element and step."""
 
     snapshot: Snapshot
     record: StepRecord | None
@@ -265,7 +265,7 @@ class _Tabs:
     is_current: bool = False
 
     def content(self, name: str) -> dict[str, Any]:
-        """Return the content of any tab except the state tab."""
+        """Return the content of any tab except the State tab."""
         if name in ("answer", "prompt"):
             return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
@@ -304,7 +304,7 @@ class _Tabs:
         return prompt_content(title, record.prompt, f"{cast.id} step {record.number}", edit=False)
 
     def _preview(self, socket: str, *, edit: bool) -> dict[str, Any]:
-        """Return the prompt that an agent would receive if its socket were entered now, or why no prompt exists."""
+        """Return the prompt that the socket's agent would receive if the cast entered it now, or why there is none."""
         cast = self.snapshot
         if cast.graph.sockets[socket].is_utility:
             return blocks_content([Line(_NO_PROMPT, "quiet")])
@@ -317,7 +317,10 @@ class _Tabs:
         return prompt_content(title, prompt, f"{cast.id} {len(cast.steps)} {socket}", edit=edit)
 
     def tree(self) -> dict[str, Any]:
-        """Return the content of the state tab as plain data instead of widgets, because the state may contain thousands of values."""
+        """Return the content of the State tab as plain data rather than widgets.
+
+        The state may contain thousands of values, and that many widgets would be slow.
+        """
         snapshot = self.snapshot
         return {
             "is": "state",
@@ -387,7 +390,7 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
 
 
 def _breakpoint_rows(cast: Snapshot, element: Element) -> list[list[Any]]:
-    """Return the possible breakpoints of an element, each as label, JSON, and True if it is set."""
+    """Return the possible breakpoints of an element, each with its label, its JSON, and True if it is set."""
     existing = {stop.every_time: stop for stop in cast.breakpoints}
     return [
         [existing.get(possible, possible).words(cast.graph, cast.names), possible.as_json(), possible in existing]

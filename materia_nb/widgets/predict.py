@@ -1,4 +1,4 @@
-"""The panel in which a learner predicts the next socket of a cast, with the graph and one button per target."""
+"""The panel in which a learner predicts the next socket of a cast from the graph and one button per possible target."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ question_messages: Final = MessageRegistry("ToQuestion", "Messages to the pictur
 
 
 class PredictPicture(FrontWidget):
-    """An SVG of the graph whose sockets can be clicked.
+    """An SVG image of the graph with clickable sockets.
 
     Args:
         targets: the sockets that the learner can choose as a guess.
-        guess: called with the socket that was clicked and the number of the step that the page showed.
+        guess: a function that is called with the clicked socket and the number of the step that the page showed.
     """
 
     view = Unicode("predict").tag(sync=True)
@@ -66,24 +66,24 @@ _MAX_GUESSES: Final = 2
 
 
 class PredictPanel(Panel):
-    """A question, the graph, and a button for each possible target of the next step; a click is a guess.
+    """A question about the next step of a cast, with the graph and a button for each possible target.
 
-    A click on a socket in the picture is also a guess. After a wrong guess the panel explains the mistake; after the
-    second wrong guess it also shows the answer. A button then asks about the following step, so that the learner can
-    follow a whole route.
+    A click on a button, or on a socket in the picture, is a guess. After a wrong guess the panel explains the mistake;
+    after the second wrong guess it also reveals the answer. A button then moves on to the following step, so that the
+    learner can predict a whole route.
 
-    The question is about the cast at the time when the panel was made. A guess only changes the question's own copy of
-    the cast, so that repeated guesses are harmless.
+    The question is about the state of the cast at the time the panel was created. Guesses change only the question's
+    own copy of the cast, so repeated guesses are harmless.
 
     Args:
-        cast: the cast whose route is predicted.
-        name: name under which guesses are stored; see :class:`materia_nb.lessons.Question`.
+        cast: the cast whose route the learner predicts.
+        name: the name under which guesses are stored; see :class:`materia_nb.lessons.Question`.
 
     Attributes:
-        question: the current question; None if there is no next step to predict.
-        answer: result of the latest guess; None before the first guess.
-        sure: True if the learner is sure of the next guess; None until the learner has chosen.
-        picture: the graph, in which sockets can be clicked.
+        question: the current question, or None if there is no next step to predict.
+        answer: the result of the latest guess, or None before the first guess.
+        sure: a toggle for the learner's confidence in the next guess; its value is None until the learner has chosen.
+        picture: the graph with clickable sockets.
     """
 
     def __init__(self, cast: Cast, name: str = "") -> None:
@@ -123,7 +123,7 @@ class PredictPanel(Panel):
         self.refresh()
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return the question, the possible targets, and the picture of the graph."""
+        """Return the question and the possible targets as text, and the picture of the graph."""
         state_lines = self.question.state_lines if self.question else ()
         verdict = "" if self.answer is None else repr(self.answer)
         lines = [*state_lines, self._asked, " | ".join(self.buttons), verdict]
@@ -132,7 +132,7 @@ class PredictPanel(Panel):
     # -- what a person does -----------------------------------------------------------
 
     def _make_buttons(self) -> None:
-        """Create the buttons of a step. The previous buttons stay open, so that a late click is refused."""
+        """Create the buttons for a step. The previous buttons stay open so that a late click can be refused."""
         if self.question is None:
             return
         self._close_earlier_buttons()
@@ -175,9 +175,9 @@ class PredictPanel(Panel):
     # -- drawing ------------------------------------------------------------------------
 
     def draw(self) -> None:
-        """Show the graph, the question, and the result of the latest guess.
+        """Update the graph, the question, and the result of the latest guess.
 
-        The buttons are never disabled, because a disabled button loses the keyboard focus.
+        Buttons are never disabled, because a disabled button loses the keyboard focus.
         """
         self.picture.number = self.question.number if self.question else 0
         self.picture.svg = self._svg()
@@ -193,7 +193,7 @@ class PredictPanel(Panel):
         self.next.layout.display = None if has_next_step else "none"
 
     def _button_look(self, target: str) -> tuple[str, str]:
-        """Return style and icon of a button: marked as the revealed answer, or as a wrong guess."""
+        """Return the style and icon of a button, which mark the revealed answer and a wrong guess."""
         answer = self.answer
         if answer is not None and answer.is_revealed and target == answer.outcome:
             return "success", "check"
@@ -228,5 +228,5 @@ def _next_question(cast: Cast, name: str) -> tuple[Question | None, str]:
 
 
 def show(cast: Cast, name: str = "") -> PredictPanel:
-    """Return the panel, and close the panels of earlier runs of the same cell."""
+    """Create and return the panel, and close the panels of earlier executions of the same cell."""
     return show_panel("predict", lambda: PredictPanel(cast, name))

@@ -1,8 +1,8 @@
-"""Selections in a graph or a design: the parts that can be selected, their names in lists, and their descriptions.
+"""Selections in a graph or a design: the selectable parts, their names in lists, and their descriptions.
 
-A part is a :data:`Selection` whose key contains its position in the document: ``edge:<place>:<socket>`` or
-``exit:<place>:<loop>``. The key of the legacy field ``exit`` is ``exit:old:<loop>``. A description is made of blocks
-(:mod:`materia_nb.display.blocks`): the definition of the part, its current state, and its last use.
+A part of a design is a :data:`Selection` whose key contains its position in the document: ``edge:<place>:<socket>`` or
+``exit:<place>:<loop>``. The key of the legacy field ``exit`` is ``exit:old:<loop>``. A description consists of blocks
+(:mod:`materia_nb.display.blocks`) with the definition of the part, its current state and its last use.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
 
 Selection: TypeAlias = tuple[Kind, str]
-"""The selected part: a socket or loop and its id, an exit and its ``edge_id``, or an edge and its key.
+"""Kind and key of the selected part; the key is the id of a socket or loop, or the key of an edge or exit.
 
 The key of an edge is ``edge:<place>:<socket>``; the key of an implied line to the end is ``implied:<socket>``.
 """
@@ -59,20 +59,20 @@ _LIST_INDENT: Final = "\N{NO-BREAK SPACE}" * 4
 
 
 def selection_of(link: Link) -> Selection | None:
-    """Return the selection that names a line; None for the line from the start, which cannot be selected."""
+    """Return the selection for a line, or None for the line from the start, which cannot be selected."""
     if link.kind == "start":
         return None
     return ("exit" if link.kind == "exit" else "edge", link.key)
 
 
 def link_title(link: Link) -> str:
-    """Return the condition and target of a line, without its source."""
+    """Return the condition and target of a line, but not its source."""
     label = "no edges" if link.kind == "implied" else link_label(link) or link.condition
     return f"{label} → {part(link.to)}"
 
 
 def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
-    """List all selectable parts with unique names: sockets with their outgoing lines, and loops."""
+    """Return all selectable parts with unique names: sockets with their outgoing lines, and loops."""
     out: dict[str, list[Link]] = {}
     for link in links(graph):
         out.setdefault(link.source, []).append(link)
@@ -94,7 +94,7 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
 
 
 def numbered(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
-    """Append a number to names that occur more than once, because lists identify entries by name."""
+    """Append a number to repeated names, because lists identify their entries by name."""
     counts: Counter[str] = Counter()
     unique = []
     for title, selection in named:
@@ -107,14 +107,14 @@ OLD: Final = "old"
 
 
 def edge_selection(kind: Kind, owner: str, index: int | str) -> Selection:
-    """Return the selection that names an edge of a socket or an exit of a loop."""
+    """Return the selection for an edge of a socket or an exit of a loop."""
     return kind, f"{kind}:{index}:{owner}"
 
 
 def owner_of(pick: Selection) -> tuple[str, int | None]:
-    """Return the socket of an edge or the loop of an exit, and the index (None for the legacy field ``exit``).
+    """Return the socket of an edge or the loop of an exit, and its index, which is None for the legacy field ``exit``.
 
-    For a socket or a loop, return its own id and None.
+    For a socket or loop, return its own id and None.
     """
     if pick[0] in ("socket", "loop"):
         return pick[1], None
@@ -123,28 +123,28 @@ def owner_of(pick: Selection) -> tuple[str, int | None]:
 
 
 ENDS: Final[dict[Kind, tuple[str, str]]] = {"edge": ("when", "to"), "exit": ("condition", "targetSocketId")}
-"""Names of the fields for condition and target, of an edge and of an exit route."""
+"""Names of the fields with the condition and the target, for edges and for exits."""
 
 
 def written(document: Object, kind: Kind, id_: str) -> Object:
-    """Return a socket or loop as written in the loadout; an empty object if it cannot be read."""
+    """Return the JSON object of a socket or loop in the loadout, or an empty object if it is missing or malformed."""
     return as_object(as_object(document.get(f"{kind}s")).get(id_))
 
 
 def edges_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
-    """Return the edges of a socket, or the exit routes of a loop, as written in the loadout."""
+    """Return the edges of a socket, or the exits of a loop, as written in the loadout."""
     if kind == "edge":
         return as_list(written(document, "socket", owner).get("edges"))
     return as_list(written(document, "loop", owner).get("exits"))
 
 
 def members_of(document: Object, loop: str) -> list[str]:
-    """Return the socket ids of a loop; values that are not text are left out."""
+    """Return the ids of the sockets in a loop; values that are not strings are omitted."""
     return [member for member in as_list(written(document, "loop", loop).get("sockets")) if isinstance(member, str)]
 
 
 def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
-    """List every part with a unique name: sockets with their edges, loops with their exits."""
+    """Return all parts of a design with unique names: sockets with their edges, and loops with their exits."""
     named: list[tuple[str, Selection]] = []
     for id_, raw in as_object(document.get("sockets")).items():
         socket = graph.sockets.get(id_)
@@ -168,7 +168,7 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
 
 
 def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
-    """Return the part of the design that each selectable element of the picture shows."""
+    """Return the part of the design that each selectable element of the graph represents."""
     drawn: dict[Selection, Selection] = {("socket", id_): ("socket", id_) for id_ in graph.sockets}
     drawn |= {("loop", id_): ("loop", id_) for id_ in graph.loops}
     routes = [(loop.id, route) for loop in graph.loops.values() for route in loop.routes]
@@ -204,15 +204,15 @@ def _way(raw: JSON, kind: Kind) -> str:
 
 
 _MAX_HANDOFFS: Final = 3
-"""Maximum number of a socket's latest handoffs that are shown."""
+"""Maximum number of handoffs shown for a socket, latest first."""
 
 
 class Inspector:
     """Describes the parts of a graph, and their state in a cast if there is one.
 
     Args:
-        graph: the graph with the parts.
-        cast: the cast that runs the graph, if any.
+        graph: the graph that contains the parts.
+        cast: the cast that runs the graph, or None.
     """
 
     def __init__(self, graph: Graph, cast: Snapshot | None = None) -> None:
@@ -304,11 +304,11 @@ class Inspector:
         return [FactTable([row for row in rows if row[1]]), *self._last_time(link)]
 
     def _times_taken(self, link: Link) -> int:
-        """Return the number of times that a line was taken, from the decisions of all steps."""
+        """Return how many times the cast has taken a line, based on the decisions of all steps."""
         return sum(_took_line(decision, link) for _, decision in self._decisions_at(link))
 
     def _decisions_at(self, link: Link) -> list[tuple[StepRecord, Decision]]:
-        """Return the steps that left the line's socket, with their decisions."""
+        """Return the steps that left the source of a line, with their decisions."""
         steps = self.cast.steps if self.cast is not None else ()
         return [(step, step.decision) for step in steps if step.socket == link.source and step.decision is not None]
 
@@ -332,7 +332,7 @@ class Inspector:
         )
 
     def _last_time(self, link: Link) -> list[Block]:
-        """Return blocks that say whether the last decision of the socket took the line, and why."""
+        """Return blocks that explain whether the last decision of the line's source took the line, and why."""
         if self.cast is None:
             return []
         decided = self._decisions_at(link)
@@ -394,7 +394,6 @@ def _command(socket: Socket) -> list[Block]:
 
 
 def _took_line(decision: Decision, link: Link) -> bool:
-    """Return True if the decision took this line."""
     if link.kind == "implied":
         return decision.by == "implied end"
     chosen = decision.chosen

@@ -1,4 +1,4 @@
-"""Content of the panels about the state: an editable tree, differences of two states, watched paths, and work items."""
+"""The content of the panels about the state: an editable tree, differences, watched paths, and work items."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_NODES: Final = 4_000
 
 
 def aliases(state: _CastData) -> dict[str, list[str]]:
-    """For each value with several names in the state, return its other names, keyed by its first name."""
+    """Return the other names of each value that has several names in the state, by its first name."""
     aliases_by_name: dict[str, list[str]] = {}
     for name in (name for name, value in state.items() if isinstance(value, dict) and value):
         first = next((name_ for name_ in aliases_by_name if same(state[name_], state[name])), None)
@@ -44,7 +44,10 @@ _CastData = dict[str, JSON]
 
 
 def state_nodes(data: _CastData) -> list[dict[str, Any]]:
-    """Return the state as tree nodes (name, path, kind, value or children); nodes above a limit are only counted."""
+    """Return the state as tree nodes (name, path, kind, and value or children).
+
+    Beyond the limits on size and depth, nodes are only counted.
+    """
     left = [_MAX_NODES]
     aliases_by_name = aliases(data)
     folded = {name for others in aliases_by_name.values() for name in others}
@@ -77,7 +80,7 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
 
 
 def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
-    """Return the differences between two states as a tree; an item with several names is shown once."""
+    """Return the differences between two states as a tree; an item that has several names is shown once."""
     folded = {name for data in (before, after) for others in aliases(data).values() for name in others}
     kept_before, kept_after = (
         {name: value for name, value in data.items() if name not in folded} for data in (before, after)
@@ -88,7 +91,7 @@ def diff_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
 
 
 def limit_blocks(cast: Snapshot) -> list[Block]:
-    """Return the cast's cursors, budgets and limits, each with the used amount."""
+    """Return the cursors, budgets and limits of the cast, each with the amount used so far."""
     now = cast.engine
     rows = [(f"cursor {name}", str(index), "") for name, index in now.cursors.items()]
     rows += [
@@ -104,12 +107,12 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
 _MAX_PATHS: Final = 20
 """Maximum number of watched paths."""
 _MAX_CHANGES: Final = 40
-"""Maximum number of shown changes per path, latest first."""
+"""Maximum number of changes shown for each path, latest first."""
 _MAX_VALUE_CHARS: Final = 200
 
 
 class WatchList:
-    """The watched paths of a panel. The changes of each path are cached, so that each step is examined once."""
+    """The watched state paths of a panel. The changes at each path are cached, so each step is examined only once."""
 
     def __init__(self) -> None:
         self._paths: dict[str, None] = {}
@@ -117,7 +120,7 @@ class WatchList:
         """For each path: the examined steps, and the indexes of the steps that changed its value."""
 
     def paths(self, now: Snapshot) -> list[str]:
-        """Return the paths chosen in this panel, then the paths with a breakpoint."""
+        """Return the paths that the user has chosen in this panel, followed by the paths with a breakpoint."""
         return list(dict.fromkeys([*self._paths, *now.breakpoints.paths]))
 
     def follow(self, path: str, *, on: bool) -> None:
@@ -141,7 +144,7 @@ class WatchList:
         self._paths[path] = None
 
     def state(self, now: Snapshot, moment: Snapshot, line: int | None) -> dict[str, Any]:
-        """Return the value of each path at a moment, and its changes, latest first."""
+        """Return the value at each path in a snapshot, and the changes at the path, latest first."""
         stops = now.breakpoints.paths
         return {
             "watched": [
@@ -190,14 +193,14 @@ _MIN_CHARS: Final = 80
 
 
 class ItemTexts:
-    """Cache of the texts of the work items for the page, and of the digest of their list."""
+    """A cache of the titles and contexts of the work items for the page, and of the digest of their list."""
 
     def __init__(self) -> None:
         self._list: JSON = None
         self._made: tuple[list[list[str | int]], str] = [], json_digest([])
 
     def of(self, cast: Snapshot) -> tuple[list[list[str | int]], str]:
-        """Return the texts and the digest. Lists in a state never change, so the cache compares lists by identity."""
+        """Return the titles and contexts, and the digest; lists in a state never change, so identity is compared."""
         items = cast.state.get(WORK_ITEMS)
         if items is not self._list:
             items_ = cast.work_items
@@ -211,9 +214,9 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
     """Return the work items and the progress of the cast.
 
     Args:
-        cast: the cast with the items.
-        item_texts: cached texts of earlier calls, which are reused while the list stays the same.
-        busy: True while a step is running; the items then cannot be changed.
+        cast: the current snapshot of the cast.
+        item_texts: a cache of the item texts, which is reused while the list stays the same.
+        busy: True while a step is running; the items cannot be edited then.
     """
     (rows, digest), standings = item_texts.of(cast), cast.standings
     at, count = cast.engine.at, len(cast.work_items)
@@ -235,13 +238,13 @@ def items_state(cast: Snapshot, item_texts: ItemTexts, *, busy: bool) -> dict[st
 
 
 def _shortened(texts: list[str], limit: int) -> list[str | int]:
-    """Return texts cut to ``limit`` characters and, if any was cut, the full length of each (0 if not cut)."""
+    """Return the texts cut to ``limit`` characters and, if any was cut, the full length of each (0 if not cut)."""
     cut = [len(text) if len(text) > limit else 0 for text in texts]
     return [*(text[:limit] for text in texts), *(cut if any(cut) else ())]
 
 
 def json_digest(value: JSON) -> str:
-    """Return a digest of a value, for example to identify the list of items on which edits are based."""
+    """Return a digest of a value, for example to identify the list of items on which an edit is based."""
     return sha256(compact(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -249,9 +252,9 @@ _ITEM_FIELDS: Final = ("title", "context")
 
 
 def texts(item: JSON) -> list[str]:
-    """Return the title and the context of a work item as editable text.
+    """Return the title and context of a work item as editable text.
 
-    An item that is not an object becomes its JSON text and an empty context.
+    For an item that is not an object, return its JSON text and an empty context.
     """
     if not isinstance(item, dict):
         return [as_text(item), ""]
@@ -259,20 +262,20 @@ def texts(item: JSON) -> list[str]:
 
 
 EditedItems: TypeAlias = tuple[list[JSON], list[int | None] | None]
-"""The items of a table's rows, and the index of each item in the previous list; None if unknown."""
+"""The items of an edited table, and the index of each item in the previous list, or None if it is unknown."""
 
 
 def edited_items(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[JSON] | None) -> EditedItems:
-    """Return the items that the rows of a table represent, and the previous index of each item.
+    """Return the items that the rows of an edited table represent, and the previous index of each item.
 
     Args:
-        rows: the rows of the table; an unchanged text that the page has only in part is None.
-        items: the items of the cast.
-        read: the items from which the rows were read, None if unknown; the indices are valid only if they equal
+        rows: the rows of the table; a title or context is None if the page has only part of it and it is unchanged.
+        items: the current items of the cast.
+        read: the items that the user edited, or None if they are unknown; the indices are returned only if they equal
             ``items``.
 
     Raises:
-        MateriaError: an omitted text is unknown (``outdated``).
+        MateriaError: the complete text of a row is no longer available (``outdated``).
     """
     new_items: list[JSON] = []
     origins: list[int | None] = []
@@ -307,7 +310,10 @@ def preview_edit(
     repeat: Sequence[int],
     abandon: bool,
 ) -> tuple[list[str], list[int] | None]:
-    """Return the effects of an edited list in words, and the resulting order of its rows (None if it is refused)."""
+    """Return a description of the effects of an edited list, and the resulting order of its rows.
+
+    The order is None if the edit is refused.
+    """
     known = origins_of(cast.work_items, items) if origins is None else origins
     edits = {WORK_ITEMS: ListEdit(tuple(known), tuple(repeat), abandon)}
     items = [frozen(item) for item in items]  # frozen once, so that each item can be found by its identity
@@ -320,7 +326,7 @@ def preview_edit(
 
 
 def _current_index(cast: Snapshot, standings: Sequence[Standing]) -> int | None:
-    """Return the index of the current item, or else of the next item; None if no item is current or next."""
+    """Return the index of the current item, or else of the next item, or None if there is neither."""
     if WORKED_ON in standings:
         return standings.index(WORKED_ON)
     item = cast.upcoming_item

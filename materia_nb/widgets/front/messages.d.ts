@@ -10,51 +10,51 @@ export type Send<Messages> = <Kind extends keyof Messages & string>(
 export interface ToCast {
   /** Run one socket. */
   step: { first?: Array<Record<string, unknown>> };
-  /** Run until the cast stops. */
+  /** Run the cast until it stops. */
   run: { first?: Array<Record<string, unknown>> };
-  /** Run until a socket is the next to run; with ``end``, run to the end of the cast. */
+  /** Run the cast until the given socket is next; with ``end``, run to the end of the cast. */
   run_to: { first?: Array<Record<string, unknown>>; socket: string };
-  /** Run to the end of the current work item. */
+  /** Run the cast to the end of the current work item. */
   run_item: { first?: Array<Record<string, unknown>> };
   /** Run the failed socket again. */
   retry: { first?: Array<Record<string, unknown>> };
-  /** Repeat the turn that failed. */
+  /** Repeat the failed turn. */
   retry_turn: { first?: Array<Record<string, unknown>> };
   /** Extend the exceeded limit once, and continue the cast. */
   retry_limit: { first?: Array<Record<string, unknown>> };
-  /** Undo the answer that led to an exceeded limit, and ask for a new answer. */
+  /** Undo the answer that exceeded a limit, and ask for a new answer. */
   ask_again: { first?: Array<Record<string, unknown>>; discard_edits?: boolean };
-  /** Apply the workbench's changes to the materia of the failed socket, and run the socket again. */
+  /** Apply the workbench's changed definition to the materia of the failed socket, and run the socket again. */
   apply_changes: { first?: Array<Record<string, unknown>> };
-  /** Allow access to the folders outside the project that the cast requested, and run the socket again. */
+  /** Allow access to the folders outside the project that the cast requested, and run the failed socket again. */
   allow_folder: { first?: Array<Record<string, unknown>> };
-  /** Pin a text as the answer of the failed socket, and continue. */
+  /** Pin the text as the answer of the failed socket, and continue the cast. */
   pin_text: { first?: Array<Record<string, unknown>>; socket: string; text: string };
-  /** Answer instead of the agent or process that failed. */
+  /** Answer for the agent or process that failed. */
   by_hand: { text: string };
-  /** Skip the socket that failed, or its whole work item, and continue; the note is the reason. */
+  /** Skip the failed socket or its whole work item, and continue the cast; the note gives the reason. */
   skip: { note: string; item?: boolean };
-  /** Set the maximum tokens or cost of the cast; an empty text removes the budget. */
+  /** Set the token or cost budget of the cast; an empty string removes the budget. */
   budget: { budget: string };
-  /** Change the budget that stopped the cast, and continue. */
+  /** Replace the exhausted budget, and continue the cast. */
   raise_budget: { first?: Array<Record<string, unknown>>; budget: string };
-  /** Stop the run immediately if the running step can be interrupted, otherwise after the step. */
+  /** Stop the run: immediately if the running step can be interrupted, otherwise after the step. */
   pause: {};
-  /** Continue without waiting for a function that does not return. */
+  /** Continue the cast without waiting for a function that has not returned. */
   leave: {};
-  /** Abort the cast after the running step. */
+  /** Abort the cast when the running step has ended. */
   abort: {};
-  /** Set a breakpoint, or remove it. */
+  /** Set a breakpoint, or remove it if it is set. */
   break: { breakpoint: unknown };
-  /** Make a breakpoint stop only at its n-th hit or under a condition; an empty text removes the restriction. */
+  /** Restrict a breakpoint to its n-th hit or to a condition; an empty string removes the restriction. */
   break_where: { breakpoint: unknown; text: string };
   /** Remove all breakpoints. */
   clear_breaks: {};
-  /** Add or remove a breakpoint on changes of the value at a path of the state. */
+  /** Add or remove a breakpoint on changes of the value at a state path. */
   watch: { path: string };
-  /** Show or hide the value at a path of the state, and its changes, in the Watch tab. */
+  /** Show the value at a state path and its changes in the Watch tab, or hide them. */
   follow: { path: string; on?: boolean };
-  /** Show a part in the inspector; null shows the current position of the cast. */
+  /** Show an element in the inspector; null shows the current position of the cast. */
   select: { element: { kind: string; id: string } | null };
   /** Open a tab of the inspector. */
   tab: { tab: string };
@@ -62,67 +62,67 @@ export interface ToCast {
   dock: { dock: string };
   /** Show the cast as it was after a step of the cast or of a lane. */
   look: { step: number; lane?: string };
-  /** Show the cast as it was after the step in a timeline row, counted from 1; row 0 shows the start. */
+  /** Show the cast as it was after the step in a timeline row. Rows are counted from 1, and row 0 is the start. */
   row: { row: number };
-  /** Show the current state of the cast instead of a past moment. */
+  /** Return from a past step to the current state of the cast. */
   now: {};
   /** Show the steps of an abandoned branch; null shows the steps of the current branch. */
   line: { line: number | null };
-  /** Show a lane in the inspector, where its questions can be answered; an empty name shows the cast itself. */
+  /** Show a lane in the inspector so that its questions can be answered; an empty name shows the cast itself. */
   lane: { lane: string };
-  /** Change the height of the surface, in pixels. */
+  /** Change the height of the panel by a number of pixels. */
   height: { by: number };
   /** Close the notice above the graph. */
   dismiss: {};
-  /** Show the original cast, or a fork of it. */
+  /** Show the original cast or a fork of it. */
   show_cast: { cast: number };
   /** Switch between the cast and the designer. */
   mode: { mode: "cast" | "design" };
-  /** Answer instead of the agent. */
+  /** Answer the current question in place of the agent. */
   reply: { text: string };
   /** Answer *satisfied* or *not satisfied*, with a reason. */
   verdict: { satisfied: boolean; reason: string };
-  /** Answer a generator with a table of work items. */
+  /** Answer for a generator with a table of work items. */
   items_answer: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; reason: string; satisfied?: boolean | null };
   /** Ask the agent to revise its draft. */
   refine: { first?: Array<Record<string, unknown>>; text: string };
-  /** Accept the draft, and ask for the final result. */
+  /** Accept the draft, and request the final result. */
   finalize: { first?: Array<Record<string, unknown>> };
-  /** Answer the question of the agent that holds the cast. */
+  /** Answer the question for which an agent has put the cast on hold. */
   answer: { first?: Array<Record<string, unknown>>; text: string };
-  /** Decide instead of the agent that holds the cast: set the verdict, or choose the next socket. */
+  /** Decide for the agent that has put the cast on hold: set the verdict, or choose the next socket. */
   decide: { satisfied?: boolean | null; target?: string | null };
-  /** Approve the waiting tool calls; with ``always``, also approve later calls of the same tools. */
+  /** Approve the pending tool calls; with ``always``, also approve later calls of the same tools. */
   allow: { first?: Array<Record<string, unknown>>; always?: boolean };
-  /** Deny the tool calls that wait for approval. */
+  /** Deny the pending tool calls. */
   deny: { first?: Array<Record<string, unknown>>; reason: string };
   /** Stop approving the calls of a tool automatically. */
   disallow: { tool: string };
   /** Enter the next socket without running it. */
   enter: {};
-  /** Change layers of the prompt, for this turn only. */
+  /** Change layers of the prompt for this turn only. */
   edit_prompt: { layers: Record<string, string> };
   /** Correct the output of the last step, and choose the next socket again. */
   edit_output: { text: string; discard_edits?: boolean };
-  /** Set a value of the state; the text is parsed as JSON unless ``as_text`` is true. */
+  /** Set a state value. The text is parsed as JSON unless ``as_text`` is true. */
   set_value: { path: string; text: string; as_text?: boolean };
   /** Remove a value from the state. */
   remove_value: { path: string };
-  /** Replace the list of work items; ``base`` is the digest of the list from which the rows were read. */
+  /** Replace the list of work items; ``base`` is the digest of the list that the user edited. */
   items: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Revert the last edit. */
   undo: {};
-  /** Go back to the state after an earlier step; ``files`` also restores the project files from that time. */
+  /** Go back to the state after an earlier step; with ``files``, also restore the project files of that time. */
   back: { step: number; files?: boolean; discard_edits?: boolean };
-  /** Start another cast from a step, or from the current state of the cast. */
+  /** Fork the cast from a step, or from its current state. */
   fork: { step?: number | null };
-  /** Start the same cast again, from the beginning. */
+  /** Start a new cast with the same request, loadout and agents. */
   again: {};
-  /** Compare two steps, or two casts. */
+  /** Compare two steps or two casts. */
   compare: { socket?: string | null; row?: number | null; other?: number | null; cast?: string | null };
   /** Save the cast as a web page. */
   page: {};
-  /** Save the cast as a test of its loadout, in the project. */
+  /** Save the cast in the project as a test of its loadout. */
   keep_test: {};
   /** Set the name of the cast. */
   label: { text: string };
@@ -130,21 +130,21 @@ export interface ToCast {
   pin: { socket: string };
   /** Return the timeline rows from ``first`` to ``last``. */
   rows: { token: string; first: number; last: number };
-  /** Return the numbers of the rows of the timeline whose steps contain a text. */
+  /** Return the numbers of the timeline rows whose steps contain a search text. */
   find: { token: string; text: string };
-  /** Return the id and a description of each cast that this cast can be compared with. */
+  /** Return the id and a description of every cast that can be compared with this cast. */
   casts: { token: string };
-  /** Check a typed text as an answer, a correction or a value of the state; return the problems found. */
+  /** Validate typed text as an answer, a correction or a state value, and return the problems. */
   check: { token: string; purpose: "reply" | "by_hand" | "correction" | "value"; text: string };
-  /** Return the problems of an edited list of work items, and the effects of applying the list. */
+  /** Return the problems of an edited list of work items, and the effects of applying it. */
   check_items: { token: string; rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
-  /** Return the whole title and context of a work item; ``base`` is the digest of its list. */
+  /** Return the complete title and context of a work item; ``base`` is the digest of its list. */
   item_texts: { token: string; base: string; index: number };
-  /** Return the complete last output, for correction in the page. */
+  /** Return the complete last output so that the page can edit it. */
   last_output: { token: string };
-  /** Return the complete value at a path of the state. */
+  /** Return the complete value at a state path. */
   value: { token: string; path: Array<string> };
-  /** Return the changes of the state from the end of one step to the end of another step. */
+  /** Return how the state changed between the end of step ``a`` and the end of step ``b``. */
   diff: { token: string; a: number; b: number };
 }
 
@@ -154,25 +154,25 @@ export interface ToCasts {
   look: { text?: string; only?: "all" | "waits" | "failed" | "tagged"; by?: "state" | "request" | "loadout" | "when" | "steps" | "cost"; down?: boolean };
   /** Read the list of casts again. */
   refresh: {};
-  /** Select a cast, by its id. */
+  /** Select the cast with this id. */
   select: { cast: string };
   /** Show a cast below the list, read-only. */
   open: { cast: string };
-  /** Show a cast below the list, to continue it. */
+  /** Open a cast below the list so that the user can continue it. */
   resume: { cast: string };
   /** Fork a cast at its current state, and show the fork below the list. */
   fork: { cast: string };
   /** Show the differences between two casts below the list. */
   compare: { a: string; b: string; identities: [string, string] };
-  /** Set the name and tags of a cast from one text; words that begin with ``#`` become tags. */
+  /** Set the name and tags of a cast; words that begin with ``#`` become tags. */
   label: { cast: string; text: string };
-  /** Delete a cast; the page has asked for confirmation. */
+  /** Delete a cast; the page has already asked for confirmation. */
   delete: { cast: string };
   /** Close the cast or comparison below the list. */
   shut: {};
   /** Close the notice above the list. */
   dismiss: {};
-  /** Return the rows from ``first`` to ``last``, in the sort order with the number ``order``. */
+  /** Return the rows from ``first`` to ``last`` if ``order`` is still the number of the current sort order. */
   rows: { token: string; order: number; first: number; last: number };
 }
 
@@ -186,39 +186,39 @@ export interface ToCanvas {
   turn: {};
   /** Fold a loop into one card, or unfold it. */
   fold: { element: string };
-  /** Return the picture as SVG. */
+  /** Return the graph as SVG in the colours of a theme. */
   svg: { token: string; theme: "light" | "dark" };
   /** Report a click on the background. */
   ground: {};
   /** Open a part in the inspector. */
   open: { element: string };
-  /** Set or remove a breakpoint at a part; with ``after``, the cast stops after the socket. */
+  /** Set or remove a breakpoint at a part; with ``after``, the cast stops after the socket, not before it. */
   break: { element: string; after?: boolean };
-  /** Draw an edge. */
+  /** Add an edge between two sockets, or from a socket to the end. */
   connect: { from: string; to: string };
-  /** Change the condition of an edge or an exit. */
+  /** Change the condition of an edge or exit. */
   when: { of: string; when: "always" | "satisfied" | "not_satisfied" | "failed" };
-  /** Move an edge or an exit up or down by one. */
+  /** Move an edge or exit up or down by one position. */
   order: { of: string; by: -1 | 1 };
   /** Move the centre of a socket to a point in the picture, in pixels. */
   move: { id: string; x: number; y: number };
-  /** Mark sockets. */
+  /** Mark the sockets inside the rectangle that the user has drawn. */
   marquee: { ids: Array<string> };
   /** Remove the marked sockets, or a part. */
   delete: { ids?: Array<string>; of?: string };
-  /** Place a materia. */
+  /** Add a socket with the given materia at a point in the picture, in pixels. */
   add: { materia: string; x: number; y: number };
-  /** Revert the last change of the design. */
+  /** Undo the last change of the design. */
   undo: {};
-  /** Apply the last reverted change again. */
+  /** Redo the last change that was undone. */
   redo: {};
   /** Copy sockets to the clipboard. */
   copy: { ids?: Array<string> };
-  /** Copy sockets and remove them. */
+  /** Copy sockets to the clipboard, and remove them. */
   cut: { ids?: Array<string> };
   /** Insert the copied sockets. */
   paste: {};
-  /** Insert a copy of sockets. */
+  /** Insert copies of sockets without changing the clipboard. */
   duplicate: { ids?: Array<string> };
 }
 
@@ -230,7 +230,7 @@ export interface ToQuestion {
 
 /** Messages to the designer of a loadout. */
 export interface ToDesign {
-  /** Place a materia in a new socket; if the materia does not exist, offer to create it. */
+  /** Add a socket with the given materia; if the materia does not exist, offer to create it. */
   add: { materia: string; x?: number | null; y?: number | null; positions?: Record<string, [number, number]> | null; source?: string | null };
   /** Add an edge from a socket to another socket or to the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
@@ -246,25 +246,25 @@ export interface ToDesign {
   change_edge: { source: string; index: unknown; when?: string | null; to?: string | null };
   /** Change an exit; None leaves a value unchanged */
   change_exit: { loop: string; index: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
-  /** Add an edge between two sockets, or an exit if it leaves a loop over a list and no condition is given. */
+  /** Add an edge between two sockets. */
   connect: { from: string; to: string; when?: string | null; max_traversals?: unknown };
-  /** Copy the chosen sockets. */
+  /** Copy the marked or selected sockets. */
   copy: {};
-  /** Copy the chosen sockets, and remove them. */
+  /** Copy the marked or selected sockets, and remove them. */
   cut: {};
-  /** Remove a part, or the marked or selected parts. */
+  /** Remove the part ``of``, or by default the marked sockets or the selected part. */
   delete: { of?: unknown };
   /** Delete a loop and its exits; its sockets and their edges stay */
   delete_loop: { id: string };
   /** Continue with a draft, or discard it. */
   draft: { file: string; discard?: boolean };
-  /** Insert a copy of the chosen sockets without changing the clipboard. */
+  /** Insert a copy of the marked or selected sockets without changing the clipboard. */
   duplicate: {};
   /** Turn an edge into an exit, which is taken only when the list of the loop is exhausted */
   edge_to_exit: { socket: string; index: unknown; loop: string };
   /** Set the entry socket of the loadout. */
   entry: { id: string };
-  /** Estimate the turns, tokens and cost of a cast, for the line next to the request. */
+  /** Estimate the turns, tokens and cost of a cast; the result is shown next to the request. */
   estimate: {};
   /** Add an exit to a loop. */
   exit: { loop: string; from: string; when: string; to: string };
@@ -272,15 +272,15 @@ export interface ToDesign {
   exit_to_edge: { loop: string; index: unknown };
   /** Explore all possible runs of the design. */
   explore: {};
-  /** Fix a finding of the report. */
+  /** Apply the automatic fix for a problem or hint. */
   fix: { code: string; source: string };
   /** Discard a refused value. */
   forget: { of: [string, string]; field: string };
   /** Set the maximum number of traversals of an edge (R18); None removes the limit */
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
-  /** Create a loop of sockets over the work items of the generator whose edge enters the loop. */
+  /** Create a loop that runs its sockets for each work item of the generator whose edge enters it. */
   loop: { ids?: Array<string> | null; exits?: boolean | null };
-  /** Define a materia, then repeat the message that needed it. */
+  /** Create a materia, then repeat the message that requires it. */
   make: { id: string; type: string; then?: Record<string, unknown> | null };
   /** Create a loop region from sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
@@ -288,11 +288,11 @@ export interface ToDesign {
   make_materia: { id: string; kind: string };
   /** Mark a socket, or remove its mark. */
   mark: { id: string };
-  /** Mark the sockets inside the frame that the user has drawn. */
+  /** Mark the sockets inside the rectangle that the user has drawn. */
   marquee: { ids: Array<string> };
-  /** Set the members of a loop, or make the marked sockets its members. */
+  /** Set the members of a loop; by default, the marked sockets become its members. */
   members: { loop: string; ids?: Array<string> | null };
-  /** Move a socket to a column and a row; ``positions`` fixes the positions of the other sockets. */
+  /** Move a socket to a column and row; ``positions`` fixes the positions of the other sockets. */
   move: { id: string; x: number; y: number; positions?: Record<string, [number, number]> | null };
   /** Move an edge to another position in its socket */
   move_edge: { source: string; index: unknown; to: unknown };
@@ -300,17 +300,17 @@ export interface ToDesign {
   move_exit: { loop: string; index: unknown; to: unknown };
   /** Offer a draft that a coding agent has handed over since the design was opened. */
   news: {};
-  /** Move an edge or an exit up or down by one. */
+  /** Move an edge or exit up or down by one position. */
   order: { of: unknown; by: -1 | 1 };
   /** Insert the copied sockets. */
   paste: {};
-  /** Select a part; ``add`` adds a socket to the marked sockets, and ``keep`` leaves the marks unchanged. */
+  /** Select a part. With ``add``, a socket joins the marked sockets; with ``keep``, the marks do not change. */
   pick: { part?: unknown; add?: boolean; keep?: boolean };
   /** Set the position of a socket in the drawing, as column and row, or remove it with None */
   place_socket: { id: string; position: unknown };
   /** Set the positions of several sockets, as one step */
   place_sockets: { positions: unknown };
-  /** Apply the last undone step again. */
+  /** Redo the last change that was undone. */
   redo: {};
   /** Reload the design from disk. */
   reload: {};
@@ -326,9 +326,9 @@ export interface ToDesign {
   rename_loop: { old: string; new: string };
   /** Rename a socket, and change every reference to it in the entry, edges, loops, exits and layout */
   rename_socket: { old: string; new: string };
-  /** Save the design to its current file or to another file; ask first if the save would overwrite other changes. */
+  /** Save the design to its file or to ``to``; ask for confirmation before overwriting changes made elsewhere. */
   save: { to?: string | null; anyway?: boolean };
-  /** Set one field of a part; a refused value stays in its field, with the reason. */
+  /** Set a field of a part. A refused value stays in its input field, together with the reason. */
   set: { of: [string, string]; field: string; value?: unknown };
   /** Set the socket where a cast starts */
   set_entry: { id: string };
@@ -344,16 +344,16 @@ export interface ToDesign {
   set_socket: { id: string; field: string; value: unknown };
   /** Set the list that a loop processes. Omitted fields keep their values; the other kind of source is removed */
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
-  /** Set the source of a loop: the work items of the likely generator, a list, or no source. */
+  /** Set the source of a loop: the work items of the likely generator, a list in the state, or no source. */
   source: { loop: string; source?: string | null };
-  /** Move every card to the position that the layout computes. */
+  /** Move all cards to the positions that the layout computes. */
   tidy: {};
   /** Convert an edge to an exit, or an exit to an edge. */
   turn: { of: unknown };
-  /** Undo the last step. */
+  /** Undo the last change. */
   undo: {};
-  /** Set the condition of an edge or an exit. */
+  /** Set the condition of an edge or exit. */
   when: { of: unknown; when: string };
-  /** Show the shortest path to an outcome on the canvas. */
+  /** Highlight the shortest path to an outcome on the canvas. */
   witness: { outcome: string };
 }
