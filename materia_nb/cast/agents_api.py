@@ -1,4 +1,4 @@
-"""The agents and pins that a workbench uses for new casts."""
+"""The agents and pinned answers of a workbench, which new casts use (``wb.agents``)."""
 
 from __future__ import annotations
 
@@ -40,9 +40,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class BenchPin(NamedTuple):
-    """A pin for new casts.
+    """A pinned answer for new casts.
 
-    It applies to a socket in casts of ``loadout``, or to a materia in all casts if ``loadout`` is None.
+    Attributes:
+        chosen: the pinned answer.
+        loadout: the name of the only loadout whose casts use the pin of a socket; None for the pin of a materia, which
+            applies to all loadouts.
     """
 
     chosen: Chosen
@@ -50,14 +53,14 @@ class BenchPin(NamedTuple):
 
 
 class Agents(AgentTable):
-    """The agents of a workbench by name, and its pins: ``wb.agents``.
+    """The agents of a workbench by name, together with its pinned answers.
 
     Args:
         loadouts: the loadouts whose sockets and materia can have agents.
-        casts: returns the casts of the project, for recorded answers and the current cast.
+        casts: a function that returns the casts of the project, which provide recorded answers and the current cast.
 
     Attributes:
-        pins: the pins of new casts, by socket or materia.
+        pins: the pinned answers for new casts, by socket or materia.
     """
 
     def __init__(self, loadouts: Loadouts, casts: Callable[[], Casts]) -> None:
@@ -69,7 +72,7 @@ class Agents(AgentTable):
     # -- agents ---------------------------------------------------------------------
 
     def decorator(self, name: str) -> Callable[[_Function], _Function]:
-        """Return a decorator for the function that answers a socket or materia."""
+        """Return a decorator that sets a function as the agent of a socket or materia."""
         self.needs(name)
 
         def decorate(function: _Function) -> _Function:
@@ -81,7 +84,8 @@ class Agents(AgentTable):
     def set(self, name: str, agent: AgentLike) -> Agent:
         """Set the agent of a socket or materia.
 
-        An agent can also be the text ``recorded:`` followed by the id of a cast or the path of a recording.
+        Besides the usual kinds of agents, a string such as ``recorded:ID`` selects the recorded answers of a cast or of
+        a recording file.
         """
         return super().set(name, self._answerer(agent))
 
@@ -89,11 +93,11 @@ class Agents(AgentTable):
         """Return an agent that repeats the answers of an earlier cast.
 
         Args:
-            reference: the file of a recording (``cast.export.recording``), or any reference to a cast that ``wb.open``
-                accepts.
+            reference: the path of a file written by ``cast.export.recording``, or a reference to a cast as in
+                ``wb.open``.
 
         Raises:
-            MateriaError: there is no such file or cast, or it is not a recording (``bad_recording``).
+            MateriaError: the file or cast does not exist, or the file is not a recording (``bad_recording``).
         """
         if (recording := self._recording(reference)) is not None:
             return recording
@@ -101,19 +105,19 @@ class Agents(AgentTable):
         return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
 
     def _recording(self, reference: str | Path) -> RecordedAgent | None:
-        """Return the recording in a file, or None if the reference is neither a file nor a ``.json`` path."""
+        """Read a recording; return None if the reference is neither an existing file nor a path that ends with ``.json``."""
         path = self._loadouts.project / expanded(reference)
         is_file = os.path.isfile(path)  # noqa: PTH113 - False also for an invalid path
         return read_recording(path) if path.suffix == ".json" or is_file else None
 
     def _answerer(self, agent: AgentLike) -> AgentLike:
-        """Convert a ``recorded:`` text to a recorded agent; return any other value unchanged."""
+        """Return the recorded agent for a string that starts with ``recorded:``; return any other agent unchanged."""
         if isinstance(agent, str) and agent.startswith(_RECORDED):
             return self.recorded(agent.removeprefix(_RECORDED))
         return agent
 
     def knows(self, name: str) -> bool:
-        """Return True if a materia or socket with this name exists."""
+        """Return True if ``name`` is ``*`` or the name of a materia or socket."""
         try:
             self.needs(name)
         except MateriaError:
@@ -121,7 +125,7 @@ class Agents(AgentTable):
         return True
 
     def needs(self, name: str) -> None:
-        """Raise MateriaError (``unknown_materia``) unless ``name`` is ``*`` or names a materia or socket."""
+        """Raise MateriaError (``unknown_materia``) unless ``name`` is ``*`` or the name of a materia or socket."""
         if name == "*":
             return
         document = self._loadouts.config.document
@@ -135,9 +139,12 @@ class Agents(AgentTable):
             raise unknown(name, {*materia, *sockets})
 
     def require_agent(self, name: str) -> None:
-        """Raise MateriaError if ``name`` is unknown (``unknown_materia``) or does not have an agent (``not_an_agent``).
+        """Check that a materia or socket can have an agent.
 
-        A socket is looked up in the chosen loadout, otherwise in the current cast.
+        A socket is looked up in the selected loadout, or else in the current cast.
+
+        Raises:
+            MateriaError: the name is unknown (``unknown_materia``), or belongs to a utility (``not_an_agent``).
         """
         self.needs(name)
         materia = as_object(self._loadouts.config.document.get("materia"))
@@ -158,19 +165,20 @@ class Agents(AgentTable):
     def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
         """Pin a socket or materia to an answer, in the current cast and in later casts (R40).
 
-        A pinned utility starts no process. A socket is pinned in its loadout only, a materia in all loadouts::
+        If a utility is pinned, no process is started. The pin of a socket applies only to its loadout; the pin of a
+        materia applies to all loadouts::
 
             wb.pin("Detect-VCS", {"state": {"vcs": "git"}})
-            wb.pin("Socket-3")  # its latest output in the current cast
+            wb.pin("Socket-3")  # pin its latest output in the current cast
 
         Args:
-            name: a socket of the current cast or of the chosen loadout, or a materia.
-            to: the answer, as for ``cast.pins.add``. ``"recorded:"`` followed by a cast or the path of a recording uses
-                the recorded answer of each visit.
-            visit: the visit whose output to use.
+            name: the id of a socket in the current cast or in the selected loadout, or the id of a materia.
+            to: the answer, as for ``cast.pins.add``; also a string such as ``recorded:ID``, which uses the answer that
+                was recorded for each visit in a cast or in a recording file.
+            visit: the number of the visit whose output to use; by default the latest visit.
 
         Raises:
-            MateriaError: as ``cast.pins.add``.
+            MateriaError: the pin is refused, as for ``cast.pins.add``.
         """
         last = self._casts().last
         cast = last if last is not None and name in names_of(last.graph) else None
@@ -186,7 +194,7 @@ class Agents(AgentTable):
         return chosen.pin
 
     def unpin(self, name: str) -> None:
-        """Remove a pin from the current cast and from later casts.
+        """Remove a pin from the current cast, and from later casts.
 
         Raises:
             MateriaError: the socket or materia is not pinned (``not_pinned``).
@@ -199,7 +207,7 @@ class Agents(AgentTable):
         self.pins.pop(name, None)
 
     def _answer_of(self, to: object) -> object:
-        """Convert a ``recorded:`` text to its cast or recording; return any other value unchanged."""
+        """Return the cast or recording for a string that starts with ``recorded:``; return any other value unchanged."""
         if not isinstance(to, str) or not to.startswith(_RECORDED):
             return to
         reference = to.removeprefix(_RECORDED)
@@ -212,7 +220,7 @@ class Agents(AgentTable):
         agents: Mapping[str, AgentLike] | None = None,
         pins: Mapping[str, object] | None = None,
     ) -> Prepared:
-        """Copy the scripts of a loadout to the profile, and return everything that a new cast needs except the request."""
+        """Copy the scripts of a loadout to the profile, and return all settings that a new cast needs besides its request."""
         table = self.table(graph, agents)
         graph = in_their_form(graph, table)
         copy_scripts(graph)
@@ -221,7 +229,7 @@ class Agents(AgentTable):
     # -- agents and pins of a new cast -------------------------------------------------------
 
     def table(self, graph: Graph, agents: Mapping[str, AgentLike] | None = None) -> AgentTable:
-        """Return the agents of a cast: the agents of the workbench, overridden by ``agents``.
+        """Return the agents of a new cast: the agents of the workbench, overridden by ``agents``.
 
         Raises:
             MateriaError: a name is unknown, or an agent is set for a utility (``not_an_agent``).
@@ -237,14 +245,20 @@ class Agents(AgentTable):
     def table_of_link(self, composition: Composition, graph: Graph) -> AgentTable:
         """Return the agents of a cast that links several loadouts.
 
-        ``graph`` is the resolved composition. Raises as :meth:`table`. The composition renames sockets, but each socket
-        keeps its agent.
+        The composition renames sockets, but each socket keeps the agent that is set for its original name.
+
+        Args:
+            composition: the linked loadouts and the new names of their sockets.
+            graph: the resolved composition.
+
+        Raises:
+            MateriaError: an agent is set for a utility (``not_an_agent``).
         """
         renamed = {new: old for table in composition.sockets for old, new in table.items()} | dict(composition.copies)
         return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, Chosen]:
-        """Return the pins of a cast: the pins of the workbench, overridden by ``pins``."""
+        """Return the pinned answers of a new cast: those of the workbench, overridden by ``pins``."""
         known = names_of(graph)
         chosen_pins = {
             key: pin.chosen for key, pin in self.pins.items() if key in known and pin.loadout in (None, graph.name)
@@ -256,9 +270,9 @@ class Agents(AgentTable):
 
 
 def in_their_form(graph: Graph, table: AgentTable) -> Graph:
-    """Return the loadout with the model's prompt form set for each socket without ``promptForm`` (R50).
+    """Set the prompt format of each socket that has no ``promptForm`` to the format that its model prefers (R50).
 
-    The forms are added to the config document too, so that a resumed cast writes the same prompts.
+    The formats are also added to the config document, so that a resumed cast writes the same prompts.
     """
     forms: dict[str, PromptForm] = {}
     for id_, socket in graph.sockets.items():
@@ -277,9 +291,12 @@ def in_their_form(graph: Graph, table: AgentTable) -> Graph:
 
 
 def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
-    """Return the agents unchanged; raise MateriaError (``not_an_agent``) if a utility has an agent or a reply.
+    """Check that no utility has an agent or a scripted answer, and return the agents.
 
     Only names of materia are checked, because the name of a socket may belong to another loadout.
+
+    Raises:
+        MateriaError: a utility has an agent (``not_an_agent``).
     """
     utilities = {socket.materia.id for socket in graph.sockets.values() if socket.is_utility}
     names = {line.name for line in agents.describe() if line.name is not None}

@@ -1,4 +1,4 @@
-"""Ask for several answers to the same turn, from different agents or prompts, without changing the cast."""
+"""Trial answers to a turn: ask different agents or prompts for several answers without changing the cast."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
     from materia_nb.engine.rules import Rules
 
 Wording = str | Mapping[str, str]
-"""A replacement for the materia's prompt, with the same variables; or new texts of prompt layers, by layer name."""
+"""Replacement for the prompt of a materia, with the same variables; or a mapping of layer names to new text."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One answer to a turn, and the socket that would follow it.
+    """A trial answer to a turn, with the socket that would follow it.
 
     Attributes:
         number: the number of the attempt, from 1.
         agent: the name of the agent or model.
         wording: the number of the replacement prompt, from 1; 0 for the unchanged prompt.
-        text: the answer, or None.
-        valid: True if the cast would accept it.
-        issues: the reasons why the cast would refuse it.
-        satisfied: the verdict of the answer, or None.
-        to: the socket that would come next, ``end``, or None if the cast would not continue yet.
-        leads: ``to`` as text, with the item; or a description of the outcome if the cast would not continue.
-        usage: the tokens and the cost.
-        turns: the number of turns; 2 if the agent writes the handoff in a separate turn.
+        text: the answer, or None if there is no answer.
+        valid: True if the cast would accept the answer.
+        issues: the reasons why the cast would refuse the answer.
+        satisfied: the verdict in the answer, or None.
+        to: the id of the socket that would follow, ``end``, or None if the cast would not continue yet.
+        leads: ``to`` and the work item for display, or the outcome if the cast would not continue.
+        usage: the tokens and the cost of the attempt.
+        turns: the number of turns, which is 2 if the agent writes the handoff in a separate turn.
         calls: the number of tool calls.
         seconds: the duration in seconds.
         error: the reason why there is no answer, or None.
@@ -82,7 +82,7 @@ class Attempt:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """The cells of the attempt's row in the table of attempts."""
+        """The cells of the attempt in the table of attempts."""
         return (
             str(self.number),
             self.agent,
@@ -97,16 +97,16 @@ class Attempt:
 
 
 class Trial(Runner):
-    """A runner that asks one turn and keeps the results in memory only.
+    """A runner that runs a single turn and keeps its results in memory.
 
     Attributes:
-        done: functions that repeat the trial's commands in the real cast when its answer is used.
+        done: functions that repeat the commands of the trial in the real cast if its answer is used.
         failed: the reason why the agent could not answer, or None.
-        wrote: the commits of the files before and after the turn, if the cast stores file snapshots.
+        wrote: the commits of the file snapshots before and after the turn; None if the cast does not store snapshots.
     """
 
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
-        """Start from a session of the cast; tools that change something require approval."""
+        """Create a trial that starts from ``session``; tools with side effects require approval again."""
         super().__init__(
             runner.files,
             runner.rules,
@@ -122,12 +122,15 @@ class Trial(Runner):
 
     @property
     def base(self) -> Path:
-        """The working directory of the agent: a copy of the files if the cast stores file snapshots."""
+        """The working directory of the agent, which is a copy of the files if the cast stores file snapshots."""
         return self._own_folder or super().base
 
     @contextmanager
     def in_own_folder(self, number: int) -> Iterator[None]:
-        """Copy the files, if the cast stores file snapshots, so that attempts do not see each other's changes."""
+        """Work in a copy of the files, so that attempts do not see each other's changes.
+
+        There is no copy if the cast does not store file snapshots.
+        """
         start_commit = self.session.files
         if start_commit is None:
             yield
@@ -146,16 +149,16 @@ class Trial(Runner):
             shutil.rmtree(folder, ignore_errors=True)
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Run a command in memory, and store a function that repeats it on the runner of the cast."""
+        """Run a command in memory, and remember it so that it can be repeated in the real cast."""
         super().run_command(command, *arguments)
         self.done.append(lambda runner, _: runner.run_command(command, *arguments))
 
     def keep(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
-        """Replace the session with the result of the events, without writing to disk."""
+        """Apply events to the session in memory, without writing them to disk."""
         self.session = fold(self.rules, self.session, events)
 
     def handle_reply(self, reply: Answer) -> None:
-        """Handle an answer without asking for a repair if it is refused."""
+        """Apply an answer to the trial, but do not ask for a repair if the answer is refused."""
         worked = self.worked
         super().handle_reply(reply)
 
@@ -169,23 +172,31 @@ class Trial(Runner):
             self.stop.set()
 
     def write_side_files(self, visit: Visit, before: CastState) -> None:
-        """Do nothing, since an attempt writes no files."""
+        """Do nothing, because an attempt writes no files."""
 
     def write_derived(self) -> None:
-        """Do nothing, since an attempt writes no files."""
+        """Do nothing, because an attempt writes no files."""
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
         super()._fail(kind, message, hint)
         self.failed = redacted(message)
 
     def pin_of(self, socket: str) -> str | None:  # noqa: ARG002
-        """Return None: an attempt asks the agent even if the socket is pinned."""
+        """Return None, so that the agent is called even if the socket is pinned."""
         return None
 
     def attempt(
         self, before: Session, number: int, agent_name: str | None, wording: int, texts: Mapping[str, str]
     ) -> Attempt:
-        """Ask once for an answer to the waiting turn of ``before``; ``texts`` replace some prompt layers."""
+        """Ask the agent for one answer to the waiting turn.
+
+        Args:
+            before: the session in which the turn is waiting.
+            number: the number of the attempt, from 1.
+            agent_name: the name to display for the agent; None to use the name of the model or agent.
+            wording: the number of the replacement prompt, from 1; 0 for the unchanged prompt.
+            texts: the replacement text of prompt layers, by layer name.
+        """
         visit = decide.waiting(before)
         agent: Agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
         for layer, text in texts.items():
@@ -224,7 +235,7 @@ class Trial(Runner):
         )
 
     def _next_place(self) -> tuple[str | None, str]:
-        """Return the next socket after the answer (or ``end``, or None) and its description."""
+        """Return the id of the socket that would follow the answer (``end``, or None), and a description for display."""
         state = self.session.state
         if state.status == "ready":
             state = fold(self.rules, self.session, decide.enter(self.rules, self.session, now())).state
@@ -253,16 +264,16 @@ def _asked_text(session: Session) -> str:
 
 _COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost", "took")
 _MAX_OPEN: Final = 6
-"""Maximum number of answers that are shown without collapsing them."""
+"""Maximum number of attempts for which the answers are displayed expanded."""
 _FIELDS: Final = (
     *("number", "agent", "wording", "valid", "satisfied", "leads", "turns", "calls", "input", "output"),
     *("tokens", "cost", "seconds", "text", "error"),
 )
-"""The columns of ``attempts.frame()``."""
+"""Columns of the data frame that ``attempts.frame()`` returns."""
 
 
 class Attempts(Shown, Sequence[Attempt]):
-    """Answers to one turn, side by side, displayed as a table; created by ``cast.attempt``."""
+    """The trial answers to one turn, displayed as a table; created by ``cast.attempt``."""
 
     def __init__(
         self,
@@ -272,10 +283,10 @@ class Attempts(Shown, Sequence[Attempt]):
         agents: Sequence[object] | None,
         prompts: Sequence[Wording | None] | None,
     ) -> None:
-        """Prepare the attempts; :meth:`ask` runs them.
+        """Prepare the attempts without running them; for the arguments see ``Cast.attempt``.
 
         Raises:
-            MateriaError: the turn cannot be attempted.
+            MateriaError: no turn of an agent is waiting, or ``n`` is less than 1 (``usage``).
         """
         if n < 1:
             raise MateriaError("At least one attempt is needed.", hint="set n to 1 or more", kind="usage")
@@ -297,7 +308,7 @@ class Attempts(Shown, Sequence[Attempt]):
         self._results: dict[int, tuple[Attempt, Trial]] = {}
 
     def ask(self, at_once: int) -> None:
-        """Run the attempts, ``at_once`` in parallel; an interrupt keeps the finished attempts."""
+        """Run the attempts, ``at_once`` of them in parallel; if interrupted, keep those that have finished."""
         if at_once < 1:
             raise MateriaError(
                 "At least one agent must be asked at a time.", hint="set at_once to 1 or more", kind="usage"
@@ -327,12 +338,12 @@ class Attempts(Shown, Sequence[Attempt]):
 
     @property
     def socket(self) -> str:
-        """The socket that was asked."""
+        """The id of the socket whose turn is attempted."""
         return decide.waiting(self._asked).socket
 
     @property
     def usage(self) -> Usage:
-        """Total tokens and cost of all attempts."""
+        """The total tokens and cost of all attempts."""
         return reduce(Usage.plus, (attempt.usage for attempt in self), Usage())
 
     def _blocks(self) -> list[Block]:
@@ -360,13 +371,13 @@ class Attempts(Shown, Sequence[Attempt]):
                 yield f"{attempt.number} has no answer: {attempt.error}"
 
     def take(self, number: int) -> StepRecord:
-        """Use an attempt as the answer of the turn, and return the step.
+        """Use an attempt as the answer of the turn, and return the resulting step.
 
-        The journal records the answer with the agent, wording, tool calls, notes and tokens of the attempt. The usage
-        of the other attempts is not added to the cast.
+        The journal records the answer with the agent, prompt wording, tool calls, notes and tokens of the attempt. The
+        usage of the other attempts is not added to the cast.
 
         Raises:
-            MateriaError: there is no such attempt (``no_attempt``), it has no acceptable answer (``refused``), or the
+            MateriaError: the attempt does not exist (``no_attempt``), its answer would be refused (``refused``), or the
                 cast no longer waits for an answer to the same prompt (``gone_on``).
         """
         attempt, trial = self._result(number)
@@ -410,7 +421,7 @@ class Attempts(Shown, Sequence[Attempt]):
         """Pin the socket to the answer of an attempt, from the next turn on (R40).
 
         Raises:
-            MateriaError: there is no such attempt (``no_attempt``), or it has no answer (``refused``).
+            MateriaError: the attempt does not exist (``no_attempt``) or has no answer (``refused``).
         """
         attempt, _ = self._result(number)
         if attempt.text is None:
@@ -436,7 +447,7 @@ class Attempts(Shown, Sequence[Attempt]):
         return self._all[number - 1]
 
     def frame(self) -> Any:
-        """Return the attempts as a pandas data frame, one per row, with their tokens and cost.
+        """Return the attempts as a pandas data frame, with one row per attempt.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -450,7 +461,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
     """Return the session of the cast at the turn that the attempts will answer.
 
     Raises:
-        MateriaError: the next turn does not belong to an agent, or the cast is at another socket.
+        MateriaError: the next turn does not belong to an agent, the cast is at another socket, or a step is running.
     """
     refuse_recorded(runner.problems, runner.files.path)
     graph = runner.rules.graph
@@ -487,14 +498,14 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
 
 
 def entered(rules: Rules, session: Session) -> Session | None:
-    """Return the session after entry into its next socket, or None if that socket does not wait for an answer."""
+    """Return the session after entering the next socket, or None if the cast does not wait for an answer there."""
     if session.state.status == "ready":
         session = fold(rules, session, decide.enter(rules, session, now()))
     return session if session.state.status == "waiting" else None
 
 
 def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
-    """Return the texts of the prompt layers that a wording replaces, by layer name."""
+    """Return the replacement text of each prompt layer that ``wording`` changes, by layer name."""
     if wording is None:
         return {}
     if session.wish is not None:
@@ -510,6 +521,6 @@ def _layers(session: Session, wording: Wording | None) -> dict[str, str]:
 
 
 def _table(value: object) -> tuple[AgentTable, str]:
-    """Return the name of an agent, and an agent table with only this agent; a text is the name of a model."""
+    """Return an agent table that contains only the agent ``value``, and the name of the agent."""
     agent = agent_from(value)
     return AgentTable(agent), value if isinstance(value, str) else name_of(agent)

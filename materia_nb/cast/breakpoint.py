@@ -1,4 +1,4 @@
-"""One breakpoint: its fields, its description, the test whether a cast has reached it, and its file format."""
+"""A single breakpoint: its fields, its description, the test whether a cast has reached it, and its file format."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes
 
 OutputKind: TypeAlias = Literal["after", "refused", "not_satisfied", "same_again", "empty_answer"]
-"""An event in the output of a socket that makes a breakpoint stop a run."""
+"""A property of a socket's output at which a breakpoint stops a run."""
 OUTPUT_KINDS: Final[tuple[OutputKind, ...]] = get_args(OutputKind)
 BreakKind: TypeAlias = Literal["before", "edge", "changed", "every", OutputKind]
-"""The event that makes a breakpoint stop a run."""
+"""The kind of event at which a breakpoint stops a run."""
 _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("before", "after"), frozenset({"socket"})),
     **dict.fromkeys(("refused", "not_satisfied", "same_again", "empty_answer"), frozenset[str]()),
@@ -41,7 +41,10 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def amount_of(text: str) -> tuple[float, Any]:
-    """Split an amount such as ``20000 tokens`` or ``2.5usd`` into number and unit; 0 and the text without a number."""
+    """Split an amount such as ``20000 tokens`` or ``2.5usd`` into the number and the unit.
+
+    If the string does not start with a number, return 0 and the whole string.
+    """
     match = re.fullmatch(r"([\d_.]+)\s*([a-z]+)", text.strip().lower())
     try:
         number, unit = (float(match[1]), match[2]) if match else (0.0, text)
@@ -51,7 +54,11 @@ def amount_of(text: str) -> tuple[float, Any]:
 
 
 def path_segments(path: str) -> list[str]:
-    """Return the segments of a dotted path; raises MateriaError (``bad_path``) if it is empty."""
+    """Return the segments of a dotted path.
+
+    Raises:
+        MateriaError: the path is empty (``bad_path``).
+    """
     segments = split_path(path.strip())
     if not segments:
         raise MateriaError("The path is empty.", hint="give a path such as plan.approved", kind="bad_path")
@@ -59,30 +66,29 @@ def path_segments(path: str) -> list[str]:
 
 
 FILE: Final = "breakpoints.json"
-"""Name of the file with the breakpoints of a project, next to its casts."""
+"""Name of the file that stores breakpoints, either next to the casts of a project or in the run directory of a cast."""
 _MAX_BYTES: Final = 1_000_000
 _MAX_BREAKPOINTS: Final = 200
-"""Maximum number of breakpoints read for a loadout; a limit is needed because every step tests all of them."""
+"""Maximum number of breakpoints read for a loadout; the number is limited because each step tests all of them."""
 _MAX_TEXT: Final = 1_000
-"""Maximum length of a text field, in characters."""
+"""Maximum length of a string field, in characters."""
 
 
 class Breakpoint(NamedTuple):
-    """An event that stops runs. A breakpoint does not belong to one cast.
+    """An event that stops runs. A breakpoint does not belong to a particular cast.
 
     Attributes:
-        kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, ``not_satisfied``, the
-            ``same_again`` or an ``empty_answer`` (R64), when a step has ``changed`` the value at a path of the state, or after
-            the step that uses up another ``amount`` of a unit: ``every``.
-        socket: the socket; None for ``changed``, and for an output of any socket.
-        edge: the number of an edge of the socket, from 1, or a target socket or ``end`` for every edge that leads to it.
-        path: the dotted path in the state that is watched.
-        nth: stop only the n-th time in a cast; every time if None.
-        amount: the amount of ``unit`` that may be used between two stops; only the usage of ``socket`` if ``socket`` is
-            set.
-        unit: the unit that is counted. Usage that was not reported does not count (R56).
-        lane: stop only in the lane of this name; in every lane, and outside of lanes, if None.
-        where: stop only if this condition holds, such as ``state.score < 3``; see ``condition_of``.
+        kind: the event: ``before`` or ``after`` a socket; when an ``edge`` of the socket is taken; when an output is
+            ``refused``, ``not_satisfied``, the ``same_again`` as an earlier output, or an ``empty_answer`` (R64); when
+            a step has ``changed`` a value in the state; or after ``every`` further ``amount`` that the cast uses.
+        socket: the id of the socket; None for ``changed``, and None to stop at the outputs of any socket.
+        edge: the number of an edge of the socket, from 1; or the id of a socket, or ``end``, for every edge to it.
+        path: the dotted path of the watched value in the state.
+        nth: the occurrence in a cast at which to stop, such as 3 for only the third time; None to stop every time.
+        amount: the amount of ``unit`` that can be used between two stops, by ``socket`` alone if it is set.
+        unit: the unit of ``amount``. Usage that agents did not report is not counted (R56).
+        lane: the name of the only lane in which to stop; None to stop in every lane and outside lanes.
+        where: a condition that must hold, such as ``state.score < 3``, see :func:`condition_of`; None for no condition.
     """
 
     kind: BreakKind
@@ -97,15 +103,15 @@ class Breakpoint(NamedTuple):
 
     @property
     def every_time(self) -> Breakpoint:
-        """The breakpoint without ``nth`` and ``where``, so that it stops every time."""
+        """This breakpoint with ``nth`` and ``where`` removed, so that it stops at every occurrence."""
         return self._replace(nth=None, where=None)
 
     def words(self, graph: Graph | None = None, names: Mapping[str, str] | None = None) -> str:
-        """Return a description, such as ``before Socket-3`` or ``Socket-4 → Socket-2 (edge 2), 3rd time``.
+        """Return a description such as ``before Socket-3`` or ``Socket-4 → Socket-2 (edge 2), 3rd time``.
 
         Args:
-            graph: the loadout, for the target of an edge that is given by its number.
-            names: names to use instead of the ids of sockets.
+            graph: the loadout, which is needed to describe the target of an edge that is identified by its number.
+            names: the display names of sockets by id; by default, the ids are used.
         """
         names = names or {}
         socket = names.get(self.socket or "") or (part(self.socket, 60) if self.socket else "any socket")
@@ -134,18 +140,24 @@ class Breakpoint(NamedTuple):
         return socket.edges[self.edge - 1].to if socket is not None and 1 <= self.edge <= len(socket.edges) else None
 
     def marks(self, source: str, edge_index: int | None, target: str) -> bool:
-        """Return True if the breakpoint is set on an edge; ``edge_index`` is None for the exit of a loop."""
+        """Return True if this breakpoint is set on an edge.
+
+        Args:
+            source: the id of the socket at which the edge starts.
+            edge_index: the index of the edge in the list of the socket, or None for an exit of a loop.
+            target: the id of the socket to which the edge leads, or ``end``.
+        """
         if self.kind != "edge" or self.socket != source:
             return False
         return self.edge == target or (edge_index is not None and self.edge == edge_index + 1)
 
     def hit(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
-        """Return True if a cast has reached the breakpoint between two steps, or before the repair of a refused output.
+        """Return True if a cast has reached the breakpoint between two steps or before the repair of a refused output.
 
         Args:
-            rules: the rules of the cast.
+            rules: the rules that the engine applies to the cast.
             session: the session of the cast.
-            upcoming: the socket that comes next.
+            upcoming: the id of the socket that runs next, or None if there is none.
         """
         if not self._is_at(rules, session, upcoming):
             return False
@@ -172,7 +184,7 @@ class Breakpoint(NamedTuple):
         return is_here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
 
     def _passed(self, session: Session, last: StepRecord) -> bool:
-        """Return True if the last step and the lanes joined before it used up another ``amount``."""
+        """Return True if the latest step, with the lanes that joined before it, used up another ``amount``."""
         after = self._used_by(step for step, _ in every_step(session))
         joined = (streams for streams in session.streams if streams.step == last.number - 1)
         lanes = (step for streams in joined for lane in streams.lanes.values() for step in lane.session.steps)
@@ -197,7 +209,7 @@ class Breakpoint(NamedTuple):
         return self.socket in (None, step.socket)
 
     def _times(self, rules: Rules, step: StepRecord) -> int:
-        """Return the number of times that a step reached the breakpoint."""
+        """Return how often a step reached the breakpoint."""
         if not self._is_about(step):
             return 0
         times = 1
@@ -223,20 +235,20 @@ class Breakpoint(NamedTuple):
         return chosen is not None and chosen.place is not None and chosen.place + 1 == self.edge
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the fields that have a value, in the format of the file and the panel."""
+        """Return the fields that are not None, in the format of the breakpoint file and of the panel."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class BreakpointSet:
-    """An immutable set of breakpoints. Iterating yields each :class:`Breakpoint`."""
+    """An immutable set of breakpoints. Iterating over it yields each :class:`Breakpoint`."""
 
     def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
-        """Create a set of ``breakpoints`` in the given order."""
+        """Create a set that contains ``breakpoints`` in the same order."""
         self._all: Sequence[Breakpoint] = tuple(breakpoints)
 
     @property
     def paths(self) -> list[str]:
-        """The watched paths of the state."""
+        """The dotted paths of all watched values in the state."""
         return [breakpoint_.path for breakpoint_ in self if breakpoint_.path is not None]
 
     def __iter__(self) -> Iterator[Breakpoint]:
@@ -254,16 +266,16 @@ def _is_refused(turn: TurnRecord) -> bool:
 
 
 def ordinal(number: int) -> str:
-    """Return an ordinal number: 1st, 2nd, 11th."""
+    """Return the English ordinal of a number, such as ``1st``, ``2nd`` or ``11th``."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
 def breakpoint_of(value: object) -> Breakpoint:
-    """Return a breakpoint from the JSON made by :meth:`Breakpoint.as_json`.
+    """Return the breakpoint that a JSON object describes; the inverse of :meth:`Breakpoint.as_json`.
 
     Raises:
-        MateriaError: ``value`` is not a breakpoint (``bad_breakpoint``).
+        MateriaError: the value does not describe a breakpoint (``bad_breakpoint``).
     """
     row: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     needs, fields = _NEEDS.get(str(row.get("kind"))), set(row) - {"kind", "nth", "lane", "where"}
@@ -308,7 +320,7 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 
 
 def _facts_of(session: Session) -> StateFacts:
-    """Return the values of a session that a condition can use, by name."""
+    """Return the variables that a condition can use, by name."""
     last = session.steps.latest
     data = dict(session.state.data)
     return {
@@ -322,15 +334,15 @@ def _facts_of(session: Session) -> StateFacts:
 
 @lru_cache(maxsize=256)
 def condition_of(text: str) -> Callable[[StateFacts], bool]:
-    """Compile a condition to a function that tests a session.
+    """Compile a condition to a function that tests whether it holds for the variables of a session.
 
-    A condition consists of comparisons, ``in``, ``and``, ``or``, ``not`` and ``len`` over the values of
-    :func:`_facts_of`, such as ``state.score < 3``, ``item.title == "Draft"``, ``"TODO" in output``,
-    ``visits["Socket-3"] > 1 and not state.done``. A missing value is null, and a comparison of values that cannot be
-    compared is false.
+    A condition can use ``state``, ``item``, ``output``, ``steps`` and ``visits``, and combine them with comparisons,
+    ``in``, ``and``, ``or``, ``not`` and ``len``. Examples are ``state.score < 3``, ``item.title == "Draft"``, ``"TODO"
+    in output`` and ``visits["Socket-3"] > 1 and not state.done``. A missing value is null. A comparison is false if the
+    types of its values cannot be compared.
 
     Raises:
-        MateriaError: the text is not a condition (``bad_condition``).
+        MateriaError: the string is not a valid condition (``bad_condition``).
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -355,7 +367,7 @@ def _is_condition(text: str) -> bool:
 
 
 def _value_of(node: ast.expr, facts: StateFacts) -> Any:  # noqa: C901, PLR0911 - one case for each kind of expression
-    """Return the value of an expression.
+    """Evaluate an expression of a condition.
 
     Raises:
         ValueError: the expression is not allowed in a condition.
@@ -409,7 +421,11 @@ def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
 
 
 def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
-    """Read the breakpoints of a loadout from a file; also return a sentence about unreadable parts, if any."""
+    """Read the breakpoints of a loadout from a file.
+
+    Returns:
+        The breakpoints, and a sentence about entries that could not be read, or "" if all could be read.
+    """
     try:
         saved = _read_file(path).get(loadout, [])
     except MateriaError as error:
@@ -430,7 +446,7 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
 
 
 def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint]) -> None:
-    """Write the breakpoints of a loadout to a file without changing other loadouts; replace a damaged file.
+    """Write the breakpoints of a loadout to a file, and keep those of other loadouts; overwrite a damaged file.
 
     Raises:
         MateriaError: the file cannot be written (``disk``).
@@ -448,7 +464,7 @@ def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint
 
 
 def _read_file(path: Path) -> dict[str, JSON]:
-    """Return the breakpoints in a file, by loadout; empty if there is no file."""
+    """Return the JSON value stored for each loadout in a breakpoint file; empty if the file does not exist."""
     with disk(path, "read the breakpoints"):
         try:
             content = read_plain(path, _MAX_BYTES)

@@ -1,6 +1,7 @@
-"""Test cases made from casts: files with a loadout, answers and the expected route, end and state.
+"""Test cases for loadouts: files with a loadout, recorded answers, and the expected route, end and final state.
 
-A second kind of case lists every possible visit of a loadout. Checking a case calls no agent and starts no process.
+A second type of test case lists every possible visit of a loadout. Checking a test case does not call agents or start
+processes.
 """
 
 from __future__ import annotations
@@ -33,23 +34,28 @@ SUFFIX: Final = ".materia-case.json"
 _CASE: Final = OwnFormat("case", CASE_FORMAT, "write a test case with cast.export.test(path)")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _BOUNDS: Final = [bound for bound in BOUNDS if bound.of != "seconds"]
-"""The limits that a case stores; time limits are omitted, since recorded answers take no time."""
+"""Budget limits that a test case stores; time limits are omitted because replayed answers take no time."""
 _MAX_VALUE: Final = 80
 _MAX_CHANGES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case read from a file."""
+    """A test case that was read from a file.
+
+    Attributes:
+        fields: the JSON fields of the file.
+        path: the path of the file.
+    """
 
     fields: Mapping[str, Any]
     path: Path
 
     def check(self) -> list[str]:
-        """Return a line for each unmet expectation.
+        """Run the test case and return a line for each expectation that is not met.
 
         Raises:
-            MateriaError: the loadout has problems, the config file to test does not exist, or the case is damaged
+            MateriaError: the loadout has problems, the config file to test does not exist, or the test case is damaged
                 (``bad_case``).
         """
         try:
@@ -83,7 +89,7 @@ class Case:
         return failures
 
     def _ways(self, graph: Graph) -> list[str]:
-        """Return a line for each visit that is newly possible or no longer possible."""
+        """Return a line for each visit that has become possible or is no longer possible."""
         expected = self.fields["ways"]
         moves = Exploration(graph, expected["items"]).moves
         missing = [f"This is no longer possible: {move}" for move in expected["moves"] if move not in moves]
@@ -131,17 +137,17 @@ def _visits(session: Session) -> list[JSON]:
 def case_of(
     rules: Rules, session: Session, document: Mapping[str, JSON], follows: str | None = None
 ) -> dict[str, JSON]:
-    """Convert a cast to a test case.
+    """Create the JSON document of a test case from a cast.
 
     Args:
-        rules: the rules of the cast.
+        rules: the rules that the engine applies to the cast.
         session: the session of the cast.
-        document: its config.
-        follows: the config file to test, relative to the case; the config of the cast if left out. The file must have a
-            loadout of the same name.
+        document: the config of the cast.
+        follows: the path, relative to the test case, of the config file to test, which must contain a loadout with the
+            same name; by default the config of the cast is tested.
 
     Raises:
-        MateriaError: a replay of the answers does not have the same route and state (``no_test``).
+        MateriaError: a replay of the answers takes another route or has another final state (``no_test``).
     """
     if session.state.extra:
         raise _no_test("a limit was raised")
@@ -180,10 +186,10 @@ def case_of(
 
 
 def ways_case(explored: Exploration, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
-    """Return a test case with all possible visits of a loadout; for the arguments see :func:`case_of`.
+    """Create a test case that lists all possible visits of a loadout; for the arguments see :func:`case_of`.
 
     Raises:
-        MateriaError: the search was cut off (``not_explored``).
+        MateriaError: the exploration was cut off, so some visits are unknown (``not_explored``).
     """
     case: dict[str, JSON] = {
         "format": CASE_FORMAT,
@@ -199,7 +205,7 @@ def ways_case(explored: Exploration, document: Mapping[str, JSON], follows: str 
 
 
 def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
-    """Write a case to a file with the suffix ``.materia-case.json``, and return its path.
+    """Write a test case to a file, and return the path, whose suffix is always ``.materia-case.json``.
 
     Raises:
         DiskError: the file cannot be written.
@@ -210,7 +216,7 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
 
 
 def write_export(path: Path, kind: str, text: str) -> Path:
-    """Write a file, creating missing parent directories, and return its path."""
+    """Write ``text`` to a file, create missing parent directories, and return the path; ``kind`` names the file in errors."""
     with disk(path, f"write the {kind}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode("utf-8", "replace"))
@@ -218,7 +224,7 @@ def write_export(path: Path, kind: str, text: str) -> Path:
 
 
 def relative_to(folder: Path, follows: str | Path | None) -> str | None:
-    """Return the path of a config file relative to the folder of a case; None if there is no config file."""
+    """Return the path of a config file relative to the directory of a test case, or None if there is no config file."""
     return None if follows is None else os.path.relpath(Path(follows).absolute(), folder.absolute())
 
 
@@ -242,10 +248,10 @@ def _turn_as_json(turn: TurnRecord) -> JSON:
 
 
 def read_case(path: Path) -> Case:
-    """Read a case.
+    """Read a test case from a file.
 
     Raises:
-        MateriaError: the file cannot be read (``no_case``), or is not a case (``bad_case``).
+        MateriaError: the file cannot be read (``no_case``), or is not a test case (``bad_case``).
     """
     fields = _CASE.read(path)
     missing = [name for name in _FIELDS if name not in fields]

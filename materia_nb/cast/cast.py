@@ -1,6 +1,6 @@
-"""One cast, with methods to inspect, continue, change and fork it.
+"""A cast, with methods to inspect, continue, edit and fork it.
 
-A cast stops only between steps. Waiting for a person ends the call, and the next call continues.
+A cast only stops between steps. If it has to wait for a person, the call returns, and the next call continues.
 """
 
 from __future__ import annotations
@@ -45,21 +45,23 @@ if TYPE_CHECKING:
 
 
 class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
-    """One run of a loadout, created by ``Workbench.cast`` or ``Workbench.open``. ``with`` and ``async with`` close it.
+    """One run of a loadout, created by ``Workbench.cast`` or ``Workbench.open``.
+
+    A cast can be used in ``with`` and ``async with`` statements, which close it.
 
     Attributes:
-        runner: the runner of the cast; panels use it to see whether a step is running.
+        runner: the runner of the cast, which the panel uses to check whether a step is running.
     """
 
     def __init__(self, runner: Runner) -> None:
-        """Create the user interface of the cast that ``runner`` runs."""
+        """Create the public interface of the cast that ``runner`` runs."""
         self.runner = runner
         runner.followers.follow(self)
         if not isinstance(runner.stops, CastBreakpoints):
             runner.stops = CastBreakpoints(runner)
 
     def close(self) -> None:
-        """Release the journal and the lock. The cast can still be inspected."""
+        """Release the journal and the lock of the cast. The cast can still be inspected."""
         with self.runner.lock():
             self.runner.close()
 
@@ -75,48 +77,48 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def edit(self) -> Edits:
-        """The methods that edit the cast between steps: ``cast.edit.items(...)``, ``cast.edit.set("plan.approved", True)``."""
+        """Methods that edit the cast between two steps, such as ``cast.edit.set("plan.approved", True)``."""
         return Edits(self.runner)
 
     @property
     def approvals(self) -> Approvals:
-        """Requests that a person must approve: ``cast.approvals.approve()``, ``cast.approvals.allow("bash")``."""
+        """Requests that wait for a person's approval, for example for ``cast.approvals.approve()``."""
         return Approvals(self.runner)
 
     @property
     def breakpoints(self) -> CastBreakpoints:
-        """The breakpoints: ``cast.breakpoints.add("Socket-3", kind="after")``, ``cast.breakpoints.watch("plan.approved")``."""
+        """The breakpoints of the cast, for example for ``cast.breakpoints.add("Socket-3", kind="after")``."""
         stops = self.runner.stops
         assert isinstance(stops, CastBreakpoints)  # noqa: S101 - see __init__
         return stops
 
     @property
     def pins(self) -> Pins:
-        """The pinned answers (R40): ``cast.pins.add("Socket-3", "done")``, ``cast.pins.remove(...)``."""
+        """The pinned answers of the cast (R40), for example for ``cast.pins.add("Socket-3", "done")``."""
         return Pins(self.runner)
 
     @property
     def export(self) -> Exports:
-        """Methods that export the cast as a page, a recording or a test: ``cast.export.page("cast.html")``."""
+        """Methods that export the cast as a page, a recording or a test, such as ``cast.export.page("cast.html")``."""
         return Exports(self.runner)
 
     @property
     def labels(self) -> Labels:
-        """The labels of the cast and its steps: ``cast.labels.add(3, note="too long")``, ``cast.labels.of(3)``."""
+        """The labels of the cast and its steps, for example for ``cast.labels.add(3, note="too long")``."""
         return Labels(self.runner)
 
     def show(self, panel: str | None = None, *, height: int | None = None) -> Any:
-        """Show the cast, or one of its panels, as a widget.
+        """Display the cast, or one of its panels, as a widget.
 
-        Panels are for example ``graph``, ``items``, ``state`` and ``timeline``. Showing the cast again in the same cell
-        closes the earlier widget.
+        The panels include ``graph``, ``items``, ``state`` and ``timeline``. Displaying the cast again in the same cell
+        closes the previous widget.
 
         Args:
-            panel: the name of one panel; all panels if left out.
-            height: the height in pixels; 560 for all panels if left out.
+            panel: the name of the panel to display; by default all panels.
+            height: the height in pixels; by default 560 for all panels, or the height of the single panel.
 
         Raises:
-            MateriaError: there is no such panel (``unknown_panel``).
+            MateriaError: the panel does not exist (``unknown_panel``).
         """
         panels = lookup("panels of a cast")
         if panel is None:
@@ -125,31 +127,34 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def agents(self) -> AgentTable:
-        """The agents of the cast; for example, ``cast.agents.set("Write", function)`` sets one."""
+        """The agents of the cast, for example for ``cast.agents.set("Write", function)``."""
         return self.runner.agents
 
     # -- inspecting ---------------------------------------------------------------------
 
     @property
     def now(self) -> Snapshot:
-        """A snapshot of the cast at this moment, with its prompt, requests, usage and warnings.
+        """A snapshot of the cast in its current state, with its prompt, requests, usage and warnings.
 
         A snapshot never changes.
         """
         return self.runner.snapshot()
 
     def at(self, number: int, branch: int | None = None) -> Snapshot:
-        """Return a snapshot of the cast after a step; ``branch`` is the number of an abandoned branch."""
+        """Return a snapshot of the cast after step ``number`` (0 for the start).
+
+        With ``branch``, the step is looked up in the abandoned branch with this number.
+        """
         return self.now.at(number, branch)
 
     @property
     def id(self) -> str:
-        """Id of the cast, also the name of its run directory."""
+        """The id of the cast, which is also the name of its run directory."""
         return self.runner.files.path.name
 
     @property
     def run_dir(self) -> Path:
-        """Directory with the journal and the other files of the cast."""
+        """The directory that contains the journal and the other files of the cast."""
         return self.runner.files.path
 
     @property
@@ -164,22 +169,22 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def status(self) -> Status:
-        """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
+        """The status of the cast: ``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
         return self._session.state.status
 
     @property
     def state(self) -> Mapping[str, JSON]:
-        """The JSON state that the sockets share."""
+        """The JSON state that all sockets share."""
         return self._session.state.data
 
     @property
     def steps(self) -> StepList:
-        """The completed steps in order, shown as a table; ``steps[-1]`` is the latest. See :class:`StepList`."""
+        """The completed steps in order, displayed as a table; ``steps[-1]`` is the latest step. See :class:`StepList`."""
         return steps_of(self._session, self.graph)
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
-        """The visits in order, each with its socket, visit number, item key and item label."""
+        """The visits in order, each as a tuple of the socket, the visit number, the item key and the item label."""
         return self.now.route
 
     @property
@@ -191,32 +196,32 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         """Explain why the cast continued at the socket that followed a step.
 
         Args:
-            step: a step number; the latest if left out.
-            lane: the current or most recent lane that contains the step, if any.
+            step: the number of the step; by default the latest step.
+            lane: the name of the current or most recent lane that contains the step; by default the cast itself.
 
         Raises:
-            MateriaError: there is no such step (``no_step``) or lane (``unknown_lane``).
+            MateriaError: the step (``no_step``) or the lane (``unknown_lane``) does not exist.
         """
         return self.now.lane(lane).why(step)
 
     @property
     def follow(self) -> Followers:
-        """Call functions while the cast runs: ``cast.follow.changes(function)``, ``cast.follow.events(CastEnd, function)``."""
+        """Methods that register callbacks for a running cast, such as ``cast.follow.changes(function)``."""
         return self.runner.followers
 
     def usage(self, *by: str) -> SpentView:
-        """Return tokens, cost and time by socket (the default), materia, item, or a combination.
+        """Return the tokens, cost and time used, grouped by socket, materia, work item, or a combination of them.
 
-        Abandoned steps are included. The result is shown as a table with a total. Iterating yields the rows, and
-        ``frame()`` returns a pandas data frame::
+        The usage of abandoned steps is included. The result is displayed as a table with a total. Iterating over it
+        yields the rows, and ``frame()`` returns a pandas data frame::
 
             cast.usage("socket", "item")
 
         Args:
-            by: socket, materia or item; socket if left out.
+            by: the groups, each ``socket``, ``materia`` or ``item``; by default ``socket``.
 
         Raises:
-            MateriaError: a name in ``by`` is unknown (``unknown_group``).
+            MateriaError: a group does not exist (``unknown_group``).
         """
         from materia_nb.cast.views.tables import SpentView
         from materia_nb.insight.estimate import usage_by
@@ -232,16 +237,16 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return FilesView(self.now)
 
     def blame(self, path: str) -> BlameView:
-        """List the changes of a state value, latest first, each with its step, answer and rule.
+        """List the changes of a value in the state, latest first, each with its step, answer and rule.
 
-        The result is shown as a table; iterating yields each change with its ``step``, ``rule`` and ``source``.
+        The result is displayed as a table; iterating over it yields each change with its ``step``, ``rule`` and
+        ``source``.
 
         Args:
-            path: a dotted path into the state, such as workItems.0.title.
+            path: the dotted path of the value, such as ``workItems.0.title``.
 
         Raises:
-            MateriaError: the path is empty (``bad_path``), or the cast is shown from its records only
-                (``not_castable``).
+            MateriaError: the path is empty (``bad_path``), or this engine cannot cast the loadout (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import BlameView
         from materia_nb.insight.values import blame_value
@@ -251,17 +256,17 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return BlameView(path, blame_value(self._session, path))
 
     def replay(self, loadout: object) -> ReplayView[Cast]:
-        """Replay the recorded answers in another loadout and return the route. No agent or process runs.
+        """Replay the recorded answers of the cast in another loadout, without running agents or processes.
 
         The result is true if the route differs. Its attributes are ``route``, ``first`` (the first difference and its
-        reason), ``needs`` (the missing answer) and ``asked_otherwise`` (the steps whose prompt differs).
+        reason), ``needs`` (the answer that was not recorded) and ``asked_otherwise`` (the steps whose prompt differs).
 
         Args:
-            loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadouts.show(name)``), or a config as a mapping.
+            loadout: a graph (``wb.graph(name)``), the result of ``wb.loadouts.show(name)``, or a config as a mapping.
 
         Raises:
-            MateriaError: ``loadout`` is not a loadout or has problems, or the cast is shown from its records only
-                (``not_castable``).
+            MateriaError: the loadout has problems or is of another type (``bad_loadout``), or this engine cannot cast
+                the recorded loadout (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import ReplayView
         from materia_nb.insight.replay import replay_answers
@@ -271,7 +276,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return ReplayView(replay_answers(self.now.side, rules), self._cast_of_replay)
 
     def __repr__(self) -> str:
-        """Return the status without ids and times, so that stored notebook outputs can be compared."""
+        """Return the status without ids and times, so that stored outputs of notebooks can be compared."""
         from materia_nb.cast.views.status import status_text
 
         return status_text(self.now)
@@ -286,11 +291,14 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def step(self, *, ask: bool = True) -> StepRecord | None:
         """Run one socket and return its step, or None if the cast ended because no socket was left.
 
-        At a socket for a person, the cast waits for the answer. An interrupted socket also waits, and the next step
-        runs it again.
+        If the socket belongs to a person, the cast waits for the answer. If the socket is interrupted, the cast also
+        waits, and the next step runs the socket again.
 
         Args:
-            ask: False to only enter the socket, so that its prompt can be read and edited before its agent is asked.
+            ask: False to only enter the socket, so that its prompt can be read and edited before its agent is called.
+
+        Raises:
+            MateriaError: the cast has ended or is on hold.
         """
         with self.runner.lock():
             self.runner.begin()
@@ -306,17 +314,18 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return self.steps[-1] if self.runner.session.state.waiting_at else None
 
     def run(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
-        """Run steps until the cast is over or must stop, and return the reason.
+        """Run steps until the cast ends or must stop, and return the reason.
 
-        A run stops before the socket ``until`` and before breakpoints, except at the socket where the run starts. A
-        breakpoint on a refused output stops before the repair turn.
+        The run stops before the socket ``until`` and before breakpoints, except at the socket where the run starts. A
+        breakpoint for refused outputs stops the run before the repair turn.
 
         Args:
-            until: a socket to stop before (``end`` for the end), or a condition that is tested before each step.
-            steps: the maximum number of steps.
+            until: the socket to stop before (``end`` to stop before the cast completes), or a function that is called
+                with the cast before each step and returns True to stop; by default the run does not stop early.
+            steps: the maximum number of steps; unlimited by default.
 
         Raises:
-            MateriaError: the cast is over. If the cast failed, the error is its failure.
+            MateriaError: the cast has already ended or is on hold. If it failed, the error describes the failure.
         """
         with contextlib.closing(self._running(until, steps, unattended=not callable(until))) as running:
             while True:
@@ -327,17 +336,17 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                     return pause
 
     async def arun(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
-        """Do the same as :meth:`run` without blocking the event loop of the caller; coroutine agents run on this loop.
+        """Run steps like :meth:`run` without blocking the caller's event loop, on which coroutine agents also run.
 
         Cancelling the call stops the cast like an interrupt, and the cast can be continued. A function that is not a
-        coroutine cannot be stopped: the cast abandons it and discards its answer.
+        coroutine cannot be stopped, so the cast abandons it and discards its answer.
         """
         return await run_in_thread(partial(self.run, until, steps=steps), self.runner.stop)
 
     async def astream(
         self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
     ) -> AsyncIterator[StepRecord]:
-        """Do the same as :meth:`arun`, but yield each completed step; the next step starts when the caller requests it.
+        """Run steps like :meth:`arun`, and yield each completed step; the next step starts when the caller requests it.
 
         While the caller handles a step of a lane, running agents and processes of other lanes continue, but no new ones
         start.
@@ -352,7 +361,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def _running(
         self, until: str | Callable[[Cast], bool] | None, steps: int | None, *, unattended: bool = False
     ) -> Generator[StepRecord, None, Pause]:
-        """Yield each step of a run and return the reason why it stopped. The derived files are written last.
+        """Yield each step of a run, write the derived files, and return the reason why the run stopped.
 
         ``unattended`` is True if the caller does nothing between two steps.
         """
@@ -394,7 +403,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return pause
 
     def _through_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
-        """Yield each step of the lanes, without holding the lock of the cast between two steps."""
+        """Yield each step of the lanes; the lock of the cast is released between two steps."""
         lane_steps = self.runner.advance_lanes(breaks, once=once)
         try:
             while True:
@@ -412,9 +421,9 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def _pause(
         self, until: str | Callable[[Cast], bool] | None, steps: int | None, steps_taken: int, *, broken_off: bool
     ) -> Pause | None:
-        """Return the reason why a run stops now, or None.
+        """Return the reason why a run must stop now, or None if it can continue.
 
-        ``broken_off`` is True at a breakpoint before a repair turn.
+        ``broken_off`` is True if a breakpoint before a repair turn was reached.
         """
         status = self.status
         if status in OVER:
@@ -434,25 +443,26 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return "until" if reached else None
 
     def reply(self, answer: str | Mapping[str, JSON], *, lane: str | None = None) -> StepRecord:
-        """Answer the socket that waits for a person, a question of an agent, or the socket that failed.
+        """Answer the socket that waits for a person, the question of an agent, or the socket that failed.
 
-        An object is converted to the handoff format of the socket. An agent that holds the cast receives the text in
-        the same conversation. If a cast failed or was aborted within a visit, the text replaces the missing answer of
-        the agent, or the missing stdout of the utility (R6-R10). The journal, ``why`` and the timeline show that a
-        person answered.
+        An object is converted to the handoff format of the socket. If an agent has put the cast on hold, it receives a
+        string in the same conversation. If the cast failed or was aborted during a visit, the answer replaces the
+        missing answer of the agent or the missing stdout of the utility (R6-R10). The journal, ``why`` and the timeline
+        show that a person answered.
 
-        An answer that breaks the rules of the handoff is refused with all its issues: nothing is recorded, no repair turn
+        An answer that violates the handoff rules is refused with all of its issues: nothing is recorded, no repair turn
         is used up, and the socket keeps waiting (R42).
 
         Args:
-            answer: text or a value; in a notebook also a $variable.
-            lane: the lane, if lanes are running or stopped; may be left out if only one lane failed or waits for a
-                person.
+            answer: a string or a JSON object; in a notebook also a ``$variable``.
+            lane: the name of the lane that waits or has stopped; by default the only lane that failed or waits for a
+                person, if lanes are running.
 
         Raises:
-            ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; ``issues`` has the details.
-            MateriaError: no agent waits for an answer (``not_waiting``, ``not_an_agent``), there is no such running
-                lane (``unknown_lane``), or the cast stopped after a complete answer (``nothing_owed``).
+            ~materia_nb.handoff.checks.RefusedAnswer: the answer violates the handoff rules; ``issues`` lists the
+                details.
+            MateriaError: no agent waits for an answer (``not_waiting``, ``not_an_agent``), the lane is not running
+                (``unknown_lane``), or the cast stopped after a complete answer (``nothing_owed``).
         """
         if lane is None and self.status == "held" and isinstance(answer, str):
             return self.approvals.answer(answer)
@@ -472,7 +482,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return work.session.steps[-1]
 
     def _reply_in(self, work: Work, answer: str | Mapping[str, JSON]) -> None:
-        """Handle a person's answer for the waiting visit, or for the visit at which the cast or the lane stopped."""
+        """Apply a person's answer to the waiting visit, or to the visit at which the cast or the lane stopped."""
         state = work.session.state
         stopped = self.failure is not None or state.failure is not None
         visit = state.at if stopped else decide.waiting(work.session)
@@ -488,23 +498,23 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             work.handle_reply(reply)
 
     def refine(self, message: str) -> StepRecord:
-        """Ask a multi-turn agent to change its draft, in the conversation of this visit.
+        """Ask a multi-turn agent to change its draft, in the conversation of the current visit.
 
         Args:
-            message: the requested change.
+            message: a description of the requested change.
         """
         return self._record(decide.refine, clean(message))
 
     def accept(self, decision: str | None = None, *, lane: str | None = None) -> StepRecord:
-        """Accept an agent's draft and ask for its final result, or accept the output with which an agent holds the cast.
+        """Accept an agent's draft and ask for its final result, or accept an output that put the cast on hold.
 
         Args:
-            decision: the verdict (``satisfied`` or ``not_satisfied``) on an output that holds the cast, or a socket to
-                continue at; the verdict of the output if left out.
-            lane: the held lane, if there are several.
+            decision: the verdict on the output that put the cast on hold (``satisfied`` or ``not_satisfied``), or the
+                socket at which to continue; by default the verdict in the output.
+            lane: the name of the lane on hold, which is required if there are several.
 
         Raises:
-            MateriaError: there is no draft, or nothing is held (``not_held``), or there is no such socket.
+            MateriaError: there is no draft and the cast is not on hold (``not_held``), or the socket does not exist.
         """
         if decision is lane is None and self.status != "held" and not self.runner.lanes_at_work:
             return self._record(decide.finalize)
@@ -522,14 +532,17 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         self.runner.stop.set()
 
     def abort(self, reason: str = "stopped by the person", *, leave: bool = False) -> None:
-        """Abort the cast at its current socket; retry continues it.
+        """Abort the cast at its current socket; ``retry`` continues it.
 
-        A step that runs in another thread is stopped first.
+        A step that is running in another thread is stopped first.
 
         Args:
-            reason: the reason, for the journal.
-            leave: abandon a function that does not return, and discard its answer. Only an interrupt of the kernel ends
-                a function in the main thread.
+            reason: the reason to record in the journal.
+            leave: True to abandon a running function that does not return, and to discard its answer. A function in the
+                main thread can only be ended by interrupting the kernel.
+
+        Raises:
+            MateriaError: the cast has already ended (``over``).
         """
         if leave:
             self.runner.stop.leave()
@@ -543,16 +556,16 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             self.runner.write_derived()
 
     def retry(self, *, turn: bool = False, limit: bool = False) -> StepRecord | None:
-        """Continue where a cast failed or was aborted: run the socket again, from its first prompt.
+        """Continue a cast that failed or was aborted, by running its socket again from the first prompt.
 
         Args:
-            turn: repeat only the interrupted turn, with the same prompt, conversation and completed tool calls.
-            limit: raise the limit that stopped the cast once, and continue.
+            turn: True to repeat only the interrupted turn, with the same prompt, conversation and completed tool calls.
+            limit: True to raise the limit that stopped the cast once, and to continue.
 
         Raises:
-            MateriaError: the cast has not stopped (``not_stopped``), there is nothing to run or ask again
-                (``nothing_to_send``, ``nothing_owed``), a limit stopped it after an answer (``at_limit``), or both options
-                are given (``usage``).
+            MateriaError: the cast has not stopped (``not_stopped``), no socket or turn can be run again
+                (``nothing_to_send``, ``nothing_owed``), a limit stopped the cast after an answer (``at_limit``), or
+                both options are set (``usage``).
         """
         if turn and limit:
             raise MateriaError("Choose either the turn or the limit for a retry, not both.", kind="usage")
@@ -575,17 +588,17 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return self.steps[-1] if self.steps else None
 
     def skip(self, note: str, *, item: bool = False) -> StepRecord:
-        """Continue a failed cast without the socket where it failed, or without the whole work item.
+        """Continue a failed cast without an output of the socket at which it failed, or without the whole work item.
 
         The state does not change, and the cast follows the first ``always`` edge (R3). The journal stores the note.
 
         Args:
-            note: the reason, shown by ``why``.
-            item: skip the whole work item and start the next one (R46).
+            note: the reason, which ``why`` displays.
+            item: True to skip the whole work item and start the next one (R46).
 
         Raises:
             MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), the last socket had
-                already answered (``nothing_owed``), or the cast has no current work item (``no_item``).
+                already answered (``nothing_owed``), or there is no current work item (``no_item``).
         """
         with self.runner.lock():
             self.runner.begin()
@@ -595,20 +608,19 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
             return self.steps[-1]
 
     def back(self, step: int, *, files: bool = False, discard_edits: bool = False) -> None:
-        """Continue from an earlier step.
+        """Go back to an earlier step, so that the cast continues from there.
 
-        Later steps become an abandoned branch, and your later edits are applied again.
-
-        Project files do not change unless ``files`` is set.
+        Later steps become an abandoned branch, and your later edits are applied again. The project's files do not
+        change unless ``files`` is set.
 
         Args:
-            step: the step to continue from; 0 is the start.
-            files: whether to restore the saved project files of that step too; the current files are saved first.
-            discard_edits: whether to continue without the edits made after that step.
+            step: the number of the step to continue from; 0 for the start of the cast.
+            files: True to also restore the project's files as saved after that step; the current files are saved first.
+            discard_edits: True to discard the edits that were made after that step.
 
         Raises:
-            MateriaError: there is no such step (``no_step``), its files were not saved (``not_kept``), a file without a
-                saved copy would be overwritten (``in_the_way``), an edit does not fit the earlier state
+            MateriaError: the step does not exist (``no_step``), its files were not saved (``not_kept``), a file that
+                has no saved copy would be overwritten (``in_the_way``), an edit cannot be applied to the earlier state
                 (``edits_lost``), or the cast did not continue from that step (``back``). Nothing is changed in these
                 cases.
         """
@@ -623,21 +635,21 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         self.runner.write_now()
 
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
-        """Start another cast from a step, in its own directory; this cast does not change (R55).
+        """Start another cast from a step, in a run directory of its own; this cast does not change (R55).
 
-        A read-only cast can be forked too, also while another program runs it. A cast of the reference engine is
+        A read-only cast can be forked too, even while another program runs it. A cast of the reference engine is
         replayed in its own loadout up to the step.
 
-        The new cast has copies of the agents, pins and breakpoints; later changes in one cast do not affect the other
-        cast (R47).
+        The new cast has copies of the agents, pins and breakpoints, so later changes in one cast do not affect the
+        other (R47).
 
         Args:
-            step: the step after which the fork starts, without later edits; 0 is the start. If left out, the fork has
-                the current state with all edits.
-            root: the parent of the new run directory; by default, the same as for this cast.
+            step: the number of the step after which the fork starts, without later edits; 0 for the start of the cast.
+                By default, the fork starts from the current state with all edits.
+            root: the parent directory of the new run directory; by default the parent directory of this cast.
 
         Raises:
-            MateriaError: there is no such step (``no_step``), or the cast did not continue from it (``back``).
+            MateriaError: the step does not exist (``no_step``), or the cast did not continue from it (``back``).
         """
         number = self.steps.at(step).number if step else step
         if self.runner.reading is not None and not self.runner.reading.ours:
@@ -651,7 +663,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self._resume_like_this(runner_factory.replay_directory(self.runner, replay))
 
     def _resume_like_this(self, path: Path) -> Cast:
-        """Resume a cast with the agents, breakpoints and pinned functions of this cast."""
+        """Resume the cast at ``path`` with the agents, breakpoints and pinned functions of this cast."""
         runner = runner_factory.resume_like(self.runner, path)
         try:
             cast = Cast(runner)
@@ -671,28 +683,30 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         *,
         at_once: int = 1,
     ) -> Attempts:
-        """Ask for several answers to the waiting or next turn, and compare the answers side by side.
+        """Ask for several answers to the waiting or next turn, and compare them side by side.
 
-        The cast does not change: nothing is written to the journal, the usage is not added, and tools that change
-        something wait for approval. ``take`` uses an attempt as the answer::
+        The cast does not change: nothing is written to the journal, the usage is not added, and tools with side effects
+        wait for approval. To use one of the attempts as the answer, call ``take``::
 
             tried = cast.attempt("Socket-3", n=2, agents=["openai:gpt-5-mini", "anthropic:claude-haiku-4-5"])
             tried.take(3)  # or tried.pin(3)
 
         Args:
-            socket: the waiting or next socket; a different socket is an error.
-            n: the number of attempts for each agent and prompt.
-            agents: the agents, each as for ``Workbench.agent``; the agent of the socket if left out.
-            prompts: other prompts of the materia, with the same variables, or texts of prompt layers by name; None is
-                the unchanged prompt, which is also the default.
-            at_once: the number of attempts that run at the same time, in threads.
+            socket: the id of the waiting or next socket, as a check; another socket is an error.
+            n: the number of attempts for each combination of agent and prompt.
+            agents: the agents to ask, in the same formats as for ``Workbench.agent``; by default the agent of the
+                socket.
+            prompts: the prompts to use: a string that replaces the prompt of the materia and may use the same
+                variables, a mapping that replaces prompt layers by name, or None for the unchanged prompt, which is the
+                default.
+            at_once: the number of attempts that run in parallel, in threads.
 
         Returns:
-            The attempts, shown as a table. ``cast.now.attempts`` has the latest ones, also after an interrupt.
+            The attempts, displayed as a table. ``cast.now.attempts`` also returns them, even after an interrupt. If an
+            agent fails, its attempt has no answer.
 
         Raises:
-            MateriaError: the socket has no waiting turn of an agent (``not_waiting``, ``not_an_agent``). If an agent
-                fails, the result is an attempt without an answer.
+            MateriaError: no turn of an agent is waiting at the socket (``not_waiting``, ``not_an_agent``).
         """
         self.runner.attempts = attempts = Attempts(self.runner, socket, n, agents, prompts)
         attempts.ask(at_once)
@@ -700,17 +714,17 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
 
 def open_cast(path: Path, agents: AgentTable | None = None) -> Cast:
-    """Open a run directory read-only, see :func:`materia_nb.cast.runner_factory.open_runner`."""
+    """Open a run directory read-only; see :func:`materia_nb.cast.runner_factory.open_runner`."""
     return Cast(runner_factory.open_runner(path, agents))
 
 
 def resume_cast(
     path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = (), sync: bool = False
 ) -> Cast:
-    """Open a run directory to continue the cast, see :func:`materia_nb.cast.runner_factory.resume_runner`."""
+    """Open a run directory in order to continue its cast; see :func:`materia_nb.cast.runner_factory.resume_runner`."""
     return Cast(runner_factory.resume_runner(path, agents, utilities=utilities, sync=sync))
 
 
 def start_cast(plan: runner_factory.Plan, request: str, agents: AgentTable | None = None) -> Cast:
-    """Start a cast, see :func:`materia_nb.cast.runner_factory.start_runner`."""
+    """Start a cast; see :func:`materia_nb.cast.runner_factory.start_runner`."""
     return Cast(runner_factory.start_runner(plan, request, agents))

@@ -1,4 +1,4 @@
-"""Editable breakpoints of loadouts and casts, stored in files."""
+"""Editable breakpoints of a loadout or a cast, which are stored in files."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.loadout.graph import END, Graph, Socket
 
 Pause: TypeAlias = Literal["complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"]
-"""The reason why a run stopped."""
+"""Reason why a run stopped."""
 
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
-"""Reason why a run stops, by status; only statuses in which a cast does not continue by itself are included."""
+"""Reasons why a run stops, by the status of the cast; only statuses in which a cast cannot continue by itself."""
 BreakpointEdit: TypeAlias = Callable[[Sequence[Breakpoint]], Iterable[Breakpoint]]
-"""A function that maps the stored breakpoints to the new breakpoints."""
+"""A function that receives the stored breakpoints and returns the breakpoints that replace them."""
 
 
 class Breakpoints:
-    """The breakpoints of a loadout in a workbench, or of one cast, with the file that stores them.
+    """The breakpoints of a loadout or of a single cast, together with the file that stores them.
 
     Attributes:
         breakpoints: the breakpoints, in the order in which they were added.
-        problem: the reason why the breakpoints could not be read or stored; empty after the reason was reported.
+        problem: the reason why the breakpoints could not be read or stored; "" if there was none or it was reported.
     """
 
     def __init__(self, path: Path | None = None, loadout: str = "") -> None:
-        """Read the breakpoints of a loadout from the file at ``path``; start without breakpoints if there is no path."""
+        """Read the breakpoints of the named loadout from the file at ``path``; if there is no path, start with none."""
         self._path, self._loadout = path, loadout
         self.breakpoints, self.problem = ([], "") if path is None else read_breakpoints(path, loadout)
         self._refused = False
 
     def replace(self, breakpoints: Iterable[Breakpoint]) -> None:
-        """Set all breakpoints, and store them if they changed."""
+        """Replace all breakpoints, and write them to the file if they have changed."""
         before, self.breakpoints = self.breakpoints, list(breakpoints)
         if self._path is None or self.breakpoints == before:
             return
@@ -60,10 +60,10 @@ class Breakpoints:
 
 
 class EditableBreakpoints(BreakpointSet, ABC):
-    """A set of :class:`~materia_nb.cast.breakpoint.Breakpoint` that can be changed."""
+    """A set of breakpoints that can be changed; see :class:`~materia_nb.cast.breakpoint.Breakpoint`."""
 
     def __init__(self, graph: Graph) -> None:
-        """Create editable breakpoints for casts of ``graph``."""
+        """Create a set of editable breakpoints for casts of ``graph``."""
         self._graph = graph
 
     def add(
@@ -76,7 +76,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         nth: int | None = None,
         lane: str | None = None,
     ) -> None:
-        """Make runs stop before a socket, or at another event of the socket.
+        """Add a breakpoint that stops runs before a socket, when an edge is taken, or at a kind of output.
 
         Examples::
 
@@ -88,20 +88,23 @@ class EditableBreakpoints(BreakpointSet, ABC):
             cast.breakpoints.add("Socket-4", "steps > 20", kind="not_satisfied")
 
         Args:
-            socket: the socket; may be left out for events of outputs, which then apply to any socket.
-            condition: stop only if this condition holds, such as ``state.score < 3``; see ``condition_of`` in
-                ``materia_nb.cast.breakpoint``. To stop at a function of the cast, use ``cast.run(until=function)``.
-            kind: stop ``after`` the socket; or when its output is ``refused``, before the repair turn; when it is
-                ``not_satisfied``; when it is the ``same_again`` as for an earlier visit with the same item (R64); or
-                when it is an ``empty_answer``: an accepted repair with much less content than the refused output (R64).
-            edge: stop when this edge of the socket is taken: its number, from 1, or a target socket or ``end``.
-                A loop that is skipped because its list is empty takes no edge.
-            nth: stop only the n-th time in a cast, or in each lane; the condition does not affect the count.
-            lane: stop only in the lane of this name.
+            socket: the id of the socket; with ``kind``, by default any socket.
+            condition: a condition that must hold, such as ``state.score < 3``; see ``condition_of`` in
+                ``materia_nb.cast.breakpoint``. To stop when a Python function returns True, use
+                ``cast.run(until=function)``.
+            kind: the kind of output to stop at, instead of stopping before the socket: ``after`` for any output;
+                ``refused`` for an output that needs a repair turn; ``not_satisfied``; ``same_again`` for an output that
+                repeats an earlier one for the same item (R64); ``empty_answer`` for an accepted repair with much less
+                content than the refused output (R64).
+            edge: the edge to stop at when it is taken: its number, from 1, or the id of its target, or ``end``. A loop
+                that is skipped because its list is empty takes no edge.
+            nth: the occurrence in each cast or lane at which to stop; by default every occurrence. Occurrences count
+                even if the condition does not hold.
+            lane: the name of the only lane in which to stop; by default every lane.
 
         Raises:
-            MateriaError: there is no such socket (``unknown_socket``), edge or kind, both an edge and a kind are given
-                (``usage``), or the text is not a condition (``bad_condition``).
+            MateriaError: the socket (``unknown_socket``), the edge (``unknown_edge``) or the kind does not exist, both
+                an edge and a kind are set (``usage``), or the condition is invalid (``bad_condition``).
         """
         where = None if condition is None else str(condition)
         if where is not None:
@@ -110,7 +113,11 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self._put(breakpoint_._replace(nth=_valid_nth(nth), lane=lane, where=where))
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
-        """Make runs stop after each step, or the n-th step, that changes, adds or removes the value at a path in the state.
+        """Add a breakpoint that stops runs after each step that changes, adds or removes a value in the state.
+
+        Args:
+            path: the dotted path of the value, such as ``plan.approved``.
+            nth: the number of the change at which to stop; by default every change.
 
         Raises:
             MateriaError: the path is empty (``bad_path``).
@@ -118,22 +125,24 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self._put(Breakpoint("changed", path=".".join(path_segments(path)), nth=_valid_nth(nth)))
 
     def every(self, amount: float, unit: Unit, socket: str | None = None) -> None:
-        """Make runs stop each time that an amount of tokens, cost, time or turns has been used.
+        """Add a breakpoint that stops runs each time that another amount of tokens, cost, time or turns has been used.
 
         Unlike the budget, which fails a cast, this is a soft limit: ``run`` continues past it. The usage of abandoned
-        steps is included. Each lane is counted separately, and added to the cast after the lanes have joined::
+        steps is included. Each lane counts its own usage, which is added to the usage of the cast after the lanes have
+        joined::
 
             cast.breakpoints.every(20_000, "tokens")
             cast.breakpoints.every(0.5, "usd", socket="Socket-2")
 
         Args:
-            amount: the amount, above 0.
-            unit: ``tokens``, ``usd``, ``seconds`` of working time, or ``turns`` of agents; unreported usage is not
-                counted (R56).
-            socket: count the usage of this socket only; of the whole cast if left out.
+            amount: the amount between two stops; must be greater than 0.
+            unit: ``tokens``, ``usd``, ``seconds`` of working time, or ``turns`` of agents. Usage that agents did not
+                report is not counted (R56).
+            socket: the id of the only socket whose usage is counted; by default the usage of the whole cast is counted.
 
         Raises:
-            MateriaError: the amount or the unit is invalid (``usage``), or there is no such socket.
+            MateriaError: the amount or the unit is invalid (``usage``), or the socket does not exist
+                (``unknown_socket``).
         """
         if unit not in get_args(Unit) or not 0 < amount < float("inf"):
             raise MateriaError(
@@ -153,9 +162,9 @@ class EditableBreakpoints(BreakpointSet, ABC):
         kind: OutputKind | None = None,
         edge: int | str | None = None,
     ) -> None:
-        """Remove all breakpoints of a socket or path, or the breakpoint that :meth:`add` makes with the same arguments.
+        """Remove all breakpoints of a socket or path, or those that :meth:`add` would create with the same arguments.
 
-        Without arguments, remove all breakpoints.
+        If there are no arguments, remove every breakpoint.
         """
         described = None if kind is None and edge is None else self._condition_spec(socket, edge, kind)
         watched = None if path is None else ".".join(path_segments(path))
@@ -170,22 +179,22 @@ class EditableBreakpoints(BreakpointSet, ABC):
         self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if not is_removed(breakpoint_)])
 
     def remove(self, *removed: Breakpoint) -> None:
-        """Remove all breakpoints that stop at the same events as the given breakpoints."""
+        """Remove every breakpoint that stops at the same event as one of the arguments."""
         events = {breakpoint_.every_time for breakpoint_ in removed}
         self.change(lambda stored: [breakpoint_ for breakpoint_ in stored if breakpoint_.every_time not in events])
 
     def toggle(self, breakpoint_: Breakpoint) -> None:
-        """Add a breakpoint, or remove it if it exists; raise the same errors as :meth:`put`."""
+        """Remove a breakpoint if there is one for the same event; otherwise add it like :meth:`put`."""
         if breakpoint_.every_time in {other.every_time for other in self}:
             self.remove(breakpoint_)
         else:
             self.put(breakpoint_)
 
     def put(self, breakpoint_: Breakpoint) -> None:
-        """Add a breakpoint; replace the breakpoint for the same event, if any.
+        """Add a breakpoint, and replace any existing breakpoint for the same event.
 
         Raises:
-            MateriaError: the loadout has no such socket or edge.
+            MateriaError: the socket (``unknown_socket``) or the edge (``unknown_edge``) does not exist in the loadout.
         """
         self._require_place(breakpoint_)
         self._put(breakpoint_)
@@ -196,10 +205,10 @@ class EditableBreakpoints(BreakpointSet, ABC):
 
     @abstractmethod
     def change(self, edit: BreakpointEdit) -> None:
-        """Replace the stored breakpoints with the result of ``edit``."""
+        """Replace the stored breakpoints with those that ``edit`` returns."""
 
     def _condition_spec(self, socket: str | None, edge: int | str | None, kind: OutputKind | None) -> Breakpoint:
-        """Return the breakpoint that the arguments of :meth:`add` describe."""
+        """Return the breakpoint that the arguments of :meth:`add` describe, without ``nth``, ``lane`` and condition."""
         if kind is not None and edge is not None:
             message = f"A breakpoint stops at one event, so it cannot have the kind {kind} and an edge."
             raise MateriaError(message, hint="add a breakpoint for each event", kind="usage")
@@ -222,14 +231,14 @@ class EditableBreakpoints(BreakpointSet, ABC):
 
 
 class CastBreakpoints(EditableBreakpoints):
-    """The breakpoints of one cast: ``cast.breakpoints``.
+    """The breakpoints of one cast, available as ``cast.breakpoints``.
 
-    A cast has the breakpoints that the workbench stores for its loadout. The first change creates a copy that belongs
-    to the cast alone (R47) and is stored in the run directory.
+    A cast uses the breakpoints that the workbench stores for its loadout. The first change creates a copy that belongs
+    to this cast only (R47) and is stored in its run directory.
     """
 
     def __init__(self, runner: Runner) -> None:
-        """Create the breakpoints of the cast that ``runner`` runs; changes are reported to followers of the cast."""
+        """Create the breakpoints of the cast that ``runner`` runs, and report changes to the followers of the cast."""
         super().__init__(runner.rules.graph)
         self._runner = runner
         self._followed = Breakpoints()
@@ -239,12 +248,12 @@ class CastBreakpoints(EditableBreakpoints):
             self._tell_problem()
 
     def follow(self, followed: Breakpoints) -> None:
-        """Use the breakpoints of the workbench, unless the cast has its own breakpoints."""
+        """Use the breakpoints of the workbench unless the cast has its own copy."""
         self._followed = followed
         self._tell_problem()
 
     def begin_as(self, other: CastBreakpoints) -> None:
-        """Copy the breakpoints of another cast if it has its own; otherwise use the same workbench's breakpoints."""
+        """Copy the breakpoints of another cast if it has its own; otherwise use those of its workbench."""
         self.follow(other._followed)
         if other._own is not None:
             self.change(lambda _: other)
@@ -254,14 +263,16 @@ class CastBreakpoints(EditableBreakpoints):
         return (self._own or self._followed).breakpoints
 
     def reached(self, lane: str = "") -> bool:
-        """Return True if the cast, or one of its lanes, has reached a breakpoint."""
+        """Return True if the cast has reached a breakpoint, or the named lane if ``lane`` is not ""."""
         return bool(self._all) and bool(self._runner.snapshot().lane(lane).breakpoints_hit)
 
     def change(self, edit: BreakpointEdit, *, of_all: bool = False) -> None:
         """Change the breakpoints of this cast.
 
-        If ``of_all`` is set, the change applies to all casts of the loadout; it has no effect unless this cast has its
-        own breakpoints.
+        Args:
+            edit: a function that returns the new breakpoints.
+            of_all: True if the change applies to all casts of the loadout; this cast is then only changed if it has its
+                own copy of the breakpoints.
         """
         if self._own is None and not of_all:
             writable = self._runner.journal is not None
@@ -280,14 +291,20 @@ class CastBreakpoints(EditableBreakpoints):
 
 
 class LoadoutBreakpoints(EditableBreakpoints):
-    """The breakpoints of all casts of a loadout: ``wb.breakpoints``, ``%materia break``.
+    """The breakpoints of all casts of a loadout, available as ``wb.breakpoints`` and ``%materia break``.
 
-    A change applies to the current cast and to casts without breakpoints of their own. A file of the project stores the
-    breakpoints.
+    A change applies to the current cast and to every cast that has no copy of its own. The breakpoints are stored in a
+    file of the project.
     """
 
     def __init__(self, breakpoints: Breakpoints, graph: Graph, current: CastBreakpoints | None) -> None:
-        """Wrap the stored breakpoints; ``current`` has the breakpoints of the current cast, if it runs this loadout."""
+        """Create an editable view of stored breakpoints.
+
+        Args:
+            breakpoints: the stored breakpoints of the loadout.
+            graph: the loadout.
+            current: the breakpoints of the current cast; None if the current cast runs another loadout.
+        """
         super().__init__(graph)
         self._stored, self._current = breakpoints, current
 
@@ -296,14 +313,14 @@ class LoadoutBreakpoints(EditableBreakpoints):
         return self._stored.breakpoints
 
     def change(self, edit: BreakpointEdit) -> None:
-        """Change the breakpoints of the loadout, and the breakpoints of the current cast if it has its own."""
+        """Change the breakpoints of the loadout and the current cast's own copy, if it has one."""
         self._stored.replace(edit(self._stored.breakpoints))
         if self._current is not None:
             self._current.change(edit, of_all=True)
 
 
 def _require_edge(graph: Graph, socket: Socket, edge: int | str | None) -> None:
-    """Raise MateriaError (``unknown_edge``) if the socket does not have the given edge."""
+    """Raise MateriaError (``unknown_edge``) if the socket has no such edge."""
     exits = [route.target for loop in graph.loops.values() for route in loop.routes if route.source == socket.id]
     targets = dict.fromkeys([*(edge_.to for edge_ in socket.edges), *exits, END])
     if edge in targets or (isinstance(edge, int) and 1 <= edge <= len(socket.edges)):

@@ -1,4 +1,4 @@
-"""Changes between two steps: ``cast.edit``, ``cast.labels``, ``cast.approvals`` and ``cast.pins``."""
+"""Methods that change a cast between two steps: ``cast.edit``, ``cast.labels``, ``cast.approvals`` and ``cast.pins``."""
 
 from __future__ import annotations
 
@@ -45,8 +45,11 @@ from materia_nb.utilities.utility_step import with_absolute_paths
 def budget_limit(text: str) -> tuple[Bound, float]:
     """Parse a budget limit such as ``20000`` (tokens), ``$1``, ``2.50 USD``, ``60 seconds`` or ``10 turns``.
 
+    Returns:
+        The kind of limit and its value.
+
     Raises:
-        MateriaError: the text is not a budget limit (``bad_budget``).
+        MateriaError: the string is not a budget limit (``bad_budget``).
     """
     amount = text.strip().lower().replace(",", "").replace("_", "")
     with_unit = f"{amount} tokens" if amount.isascii() and amount.isdigit() else amount
@@ -62,10 +65,10 @@ def budget_limit(text: str) -> tuple[Bound, float]:
 
 
 class Edits:
-    """The methods that edit one cast. While a step runs, an edit is refused and changes nothing."""
+    """Methods that edit one cast. While a step is running, an edit is refused and changes nothing."""
 
     def __init__(self, runner: Runner) -> None:
-        """Create the edits of the cast that ``runner`` runs."""
+        """Create the edit methods for the cast that ``runner`` runs."""
         self._runner = runner
 
     def __repr__(self) -> str:
@@ -79,29 +82,29 @@ class Edits:
         repeat: Iterable[int] = (),
         abandon: bool = False,
     ) -> tuple[str, ...]:
-        """Replace the work items; each item keeps its standing, retries and follow-up (R46).
+        """Replace the list of work items; each known item keeps its progress, retries and follow-up items (R46).
 
-        The list is sorted for the current loop: completed items first, then the current item, then the open items in
-        the given order. Each open item is entered exactly once::
+        The new list is sorted for the current loop: completed items first, then the current item, then the open items
+        in the given order. Each open item is entered exactly once::
 
-            cast.edit.items([last, *others])        # the last item first
-            cast.edit.items(all_but_this, abandon=True)  # give up the item being worked on
-
-        Returns sentences about moved and repeated items. The journal has these sentences too
-        (``cast.now.edits[-1].said``).
+            cast.edit.items([last, *others])        # run the last item first
+            cast.edit.items(all_but_this, abandon=True)  # give up the current item
 
         Args:
-            items: the new list; each item has exactly a title and a context (R9).
-            origins: the index of each item in the old list, None for a new item. If left out, an item is matched with
-                an equal item or, failing that, with an item of the same title; other items are new.
-            repeat: indices, in the old list, of done or skipped items to repeat before the other open items, with new
-                retries and follow-up.
-            abandon: whether to abandon the current item. The item stays in the list as skipped, and the cast continues
+            items: the new list; each item must have exactly a title and a context (R9).
+            origins: the index of each item in the old list, or None for a new item. By default, an item is matched with
+                an equal item, or else with an item that has the same title; all other items are new.
+            repeat: the indices, in the old list, of completed or skipped items to run again before the other open
+                items, with new retries and follow-up items.
+            abandon: True to abandon the current item. It stays in the list as a skipped item, and the cast continues
                 with the next item at the entry socket of the loop.
 
+        Returns:
+            Sentences about items that were moved or are repeated, which the journal also stores.
+
         Raises:
-            MateriaError: an item breaks a rule or the indices do not fit (``items``), the current item would be removed
-                (``working``), or a step is running (``busy``). Nothing is changed in these cases.
+            MateriaError: an item violates a rule or the indices are invalid (``items``), the current item would be
+                removed (``working``), or a step is running (``busy``). Nothing is changed in these cases.
         """
         typed: object = items  # values from a notebook need not fit the annotation
         if not isinstance(typed, list | tuple):
@@ -112,22 +115,23 @@ class Edits:
         return self._edit(command, json_copy(list(items)), origins)
 
     def again(self, *items: int | str) -> tuple[str, ...]:
-        """Reopen items that are done or skipped, so that they run again before the other open items.
+        """Reopen completed or skipped items, so that they run again before the other open items.
 
         Args:
-            items: the number in the list, from 1, the key (``WI-2``) or the title of each item.
+            items: the position in the list from 1, the key (such as ``WI-2``) or the title of each item.
 
         Raises:
-            MateriaError: there is no such item, or several items have this title (``no_item``), or as :meth:`items`.
+            MateriaError: an item does not exist or its title is not unique (``no_item``); otherwise as for
+                :meth:`items`.
         """
         listed = self._runner.snapshot().work_items
         return self.items(listed, range(len(listed)), repeat=[_index_of(listed, item) for item in items])
 
     def abandon(self) -> tuple[str, ...]:
-        """Abandon the current work item and continue with the next; see :meth:`items`.
+        """Abandon the current work item and continue with the next one; see :meth:`items`.
 
         Raises:
-            MateriaError: there is no current item (``no_item``), or as :meth:`items`.
+            MateriaError: there is no current item (``no_item``); otherwise as for :meth:`items`.
         """
         snapshot = self._runner.snapshot()
         if WORKED_ON not in snapshot.standings:
@@ -145,15 +149,19 @@ class Edits:
         return after[-1].said if len(after) > len(before) else ()
 
     def set(self, path: str, value: JSON) -> tuple[str, ...]:
-        """Set one value in the state, or remove it (MISSING); work items are edited as in :meth:`items`.
+        """Set a single value in the state, or remove it; changes of work items follow the rules of :meth:`items`.
 
         Args:
-            path: a dotted path, such as ``plan.approved`` or ``workItems.0.title``; missing objects are created.
-            value: the value.
+            path: the dotted path of the value, such as ``plan.approved`` or ``workItems.0.title``; missing objects are
+                created.
+            value: the JSON value, or MISSING to remove the value.
+
+        Returns:
+            Sentences about items that were moved or are repeated.
 
         Raises:
-            MateriaError: the path is empty (``bad_path``) or has an index past the end of a list (``path``), or as
-                :meth:`items` and :meth:`state`.
+            MateriaError: the path is empty (``bad_path``) or contains an index after the end of a list (``path``);
+                otherwise as for :meth:`items` and :meth:`state`.
         """
         segments = path_segments(path)
         before: dict[str, JSON] = dict(self._runner.session.state.data)
@@ -172,7 +180,7 @@ class Edits:
         return self._edit(decide.edit_state, changed, list_edits)
 
     def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
-        """Replace the data of the state.
+        """Replace the whole state.
 
         The lists of loops are sorted as in :meth:`items`, and the same sentences are returned.
 
@@ -186,17 +194,18 @@ class Edits:
         return self._edit(decide.edit_state, json_copy(dict(data)), {})
 
     def prompt(self, part: str, text: str) -> Prompt:
-        """Change one part of the waiting prompt for this turn only, and return the prompt; enter the next socket if needed.
+        """Replace one layer of the waiting prompt for this turn only, and return the edited prompt.
 
-        A failed turn waits again, and the next step uses the new text. Other turns and visits keep the prompt of the
-        materia. A later change of the state also restores the original prompt of this turn.
+        If no prompt is waiting yet, the cast enters the next socket. A failed turn waits again, and the next step sends
+        the new text. Other turns and visits keep the prompt of the materia. A later change of the state restores the
+        original prompt of this turn.
 
         Args:
-            part: the name of the part, such as ``request``, ``task``, ``item`` or ``return``.
-            text: the new text; an empty text removes the part.
+            part: the name of the prompt layer, such as ``request``, ``task``, ``item`` or ``return``.
+            text: the new text; "" removes the layer.
 
         Raises:
-            MateriaError: no agent waits for an answer (``not_waiting``, ``not_an_agent``), the prompt has no such part
+            MateriaError: no agent waits for an answer (``not_waiting``, ``not_an_agent``), the prompt has no such layer
                 (``unknown_part``), or a step is running (``busy``).
         """
         self._runner.refuse_while_running()
@@ -209,17 +218,17 @@ class Edits:
             return self._runner.session.prompt
 
     def redefine(self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None) -> None:
-        """Apply a materia's changed command, script, timeout, model or tools to this cast for its next retry.
+        """Use the changed command, script, timeout, model or tools of a materia in this cast, from the next retry on.
 
         Fields that earlier steps depended on must not differ.
 
         Args:
-            materia: the name of the materia.
-            definition: the definition in config format; the current definition in the workbench if left out.
-            owner: the directory of its config file, in which its scripts are searched for (R24).
+            materia: the id of the materia.
+            definition: the new definition in config format; by default the current definition in the workbench.
+            owner: the directory of its config file, in which its scripts are looked up (R24).
 
         Raises:
-            MateriaError: the cast has no such materia (``unknown_materia``), other fields or no fields changed
+            MateriaError: the cast has no such materia (``unknown_materia``), other fields or no fields have changed
                 (``redefine``), the definition is invalid, or a step is running (``busy``). Nothing is changed in these
                 cases.
         """
@@ -246,23 +255,21 @@ class Edits:
                     self._runner.messages.append(" ".join(str(error).split()))
 
     def undo(self) -> None:
-        """Undo the last edit, if no step was completed after the edit."""
+        """Undo the latest edit, if no step was completed since."""
         self._runner.edit(decide.undo)
 
     def output(self, output: str | Mapping[str, JSON], *, discard_edits: bool = False) -> StepRecord:
-        """Replace the output of the last step, validate the new output and decide the next socket again.
+        """Replace the output of the latest step, validate it, and choose the next socket again.
 
-        The journal keeps the original output.
-
-        Your edits since the start of the step are applied again.
+        The journal keeps the original output. Your edits since the start of the step are applied again.
 
         Args:
             output: the corrected output; an object is converted to the handoff format of the socket, as in ``reply``.
-            discard_edits: whether to continue without the edits made since the start of the step.
+            discard_edits: True to discard the edits that were made since the start of the step.
 
         Raises:
-            MateriaError: the corrected output breaks the rules of the handoff (``edit_output``), the cast has continued
-                in the meantime, or an edit does not fit the corrected state (``edits_lost``).
+            MateriaError: the corrected output violates the handoff rules (``edit_output``), the cast has already
+                continued, or an edit cannot be applied to the corrected state (``edits_lost``).
         """
         steps = self._runner.session.steps
         write = self._runner.rules.sockets[steps[-1].socket].write if steps else None
@@ -279,7 +286,7 @@ class Edits:
         max_seconds: float | EllipsisType | None = ...,
         max_turns: int | EllipsisType | None = ...,
     ) -> None:
-        """Change limits of the budget of this cast (R20). None removes a limit; other limits stay."""
+        """Change limits of the budget of this cast (R20). None removes a limit; limits that are omitted do not change."""
         limits = zip(BOUNDS, (max_tokens, max_cost_usd, max_seconds, max_turns), strict=True)
         self._set_budget({bound.field: limit for bound, limit in limits if limit is not ...})
 
@@ -289,10 +296,13 @@ class Edits:
             self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **limits))
 
     def budget_in_words(self, text: str) -> None:
-        """Change one limit of the budget, written such as ``2.50 USD`` or ``60 seconds``; ``none`` removes all limits.
+        """Change one limit of the budget.
+
+        Args:
+            text: the limit, such as ``2.50 USD`` or ``60 seconds``; ``none`` removes all limits.
 
         Raises:
-            MateriaError: the text is not a limit (``bad_budget``).
+            MateriaError: the string is not a budget limit (``bad_budget``).
         """
         if text.strip().lower() in ("", "none"):
             self._set_budget(dict.fromkeys(bound.field for bound in BOUNDS))
@@ -301,11 +311,14 @@ class Edits:
             self._set_budget({bound.field: limit})
 
     def remember(self, number: int) -> Suggestion:
-        """Add a suggestion to the project knowledge, which later casts receive.
+        """Add a suggestion to the project's knowledge, which is part of the prompts of later casts.
+
+        Args:
+            number: the number of the suggestion in ``cast.now.suggestions``, from 1.
 
         Raises:
-            MateriaError: there is no such suggestion (``no_suggestion``), the file cannot be written, or the section
-                for the suggestion is not a list (``bad_context``).
+            MateriaError: the suggestion does not exist (``no_suggestion``), the file cannot be written, or the section
+                of the file for this suggestion is not a list (``bad_context``).
         """
         with self._runner.lock():
             self._runner.begin()
@@ -319,7 +332,7 @@ class Edits:
 
 
 class Labels(Shown):
-    """The labels of one cast and of its steps; they do not affect the cast."""
+    """The labels of a cast and its steps, which do not affect how the cast runs."""
 
     def __init__(self, runner: Runner) -> None:
         """Create the labels of the cast that ``runner`` runs."""
@@ -335,10 +348,10 @@ class Labels(Shown):
         return [Table(("of", "label"), rows, "no labels")]
 
     def of(self, step: StepRecord | int | None = None) -> Label:
-        """Return the label of a step, or of the cast: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
+        """Return the label of a step, by default of the cast, with ``name``, ``tags``, ``note``, ``verdict`` and ``by``.
 
         Raises:
-            MateriaError: there is no such step (``no_step``).
+            MateriaError: the step does not exist (``no_step``).
         """
         return self._runner.snapshot().label_of(step)
 
@@ -353,27 +366,27 @@ class Labels(Shown):
         verdict: str | None = None,
         by: str = "person",
     ) -> Label:
-        """Change the label of the cast, or of one of its steps, and return it.
+        """Change the label of the cast or of one of its steps, and return the label.
 
         ``wb.casts(tag=...)`` finds casts by their labels::
 
             cast.labels.add(name="first-good-one", tag="rain, short", verdict="good")
             cast.labels.add(3, note="It should have asked.", verdict="bad", by="Ana")
 
-        You can use the name of a cast instead of its id. Fields that are left out do not change; ``""`` removes a name,
-        a note or a verdict.
+        The name of a cast can be used instead of its id. Omitted fields do not change; ``""`` removes a name, a note or
+        a verdict.
 
         Args:
-            step: the number of a step; the cast itself if left out.
-            name: the name; several casts or steps may have the same name.
-            tag: tags to add; a text is split at commas and spaces.
-            untag: tags to remove.
-            note: any text.
-            verdict: ``good``, ``bad`` or ``unsure``.
-            by: the name of the person.
+            step: the number of a step; by default the label of the cast itself is changed.
+            name: the name; it need not be unique.
+            tag: the tags to add; a string is split at commas and spaces.
+            untag: the tags to remove.
+            note: a note in free text.
+            verdict: the verdict: ``good``, ``bad`` or ``unsure``.
+            by: the name of the person who sets the label.
 
         Raises:
-            MateriaError: a value is invalid (``bad_label``), there is no such step (``no_step``), or the cast was opened
+            MateriaError: a value is invalid (``bad_label``), the step does not exist (``no_step``), or the cast is open
                 read-only (``read_only``).
         """
         with self._runner.lock():
@@ -387,12 +400,16 @@ class Labels(Shown):
             return label
 
     def undo(self, *, by: str = "person") -> None:
-        """Undo the last change of a label; raises MateriaError (``undo``) if there is none."""
+        """Undo the latest change of a label; raises MateriaError (``undo``) if no label was changed."""
         self._runner.edit(decide.unlabel, by, while_running=True)
 
 
 def _index_of(items: Sequence[JSON], reference: int | str) -> int:
-    """Return the index of an item; ``reference`` is its number from 1, its key or its title."""
+    """Return the index of a work item that is identified by its position from 1, its key or its title.
+
+    Raises:
+        MateriaError: the item does not exist or its title is not unique (``no_item``).
+    """
     titles = [item_label(item, "") for item in items]
     matches = [index for index, title in enumerate(titles) if title == reference]
     number = str(reference).upper().removeprefix("WI-")
@@ -410,10 +427,10 @@ def _index_of(items: Sequence[JSON], reference: int | str) -> int:
 def _redefined(
     document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
 ) -> tuple[JSON, Rules]:
-    """Return a cast's config with the definition of a materia replaced, and the rules for this config.
+    """Replace the definition of a materia in the config of a cast, and return the config and its rules.
 
     Raises:
-        MateriaError: as :meth:`Edits.redefine`.
+        MateriaError: the new definition is refused, see :meth:`Edits.redefine`.
     """
     known = document["materia"]
     needs_one_of(materia, known, f"The cast has no materia {materia!r}.", "unknown_materia")
@@ -436,10 +453,10 @@ def _redefined(
 
 
 class Approvals(ApprovalsNow):
-    """The requests of the agents of one cast to a person, and the commands that answer these requests."""
+    """The requests in which agents of a cast ask for a decision, and the methods that answer them."""
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:
-        """Create the approvals of a cast or of one lane; by default, of the only lane with a request."""
+        """Create the approvals of the named lane; by default, of the only lane that has a request, or else of the cast."""
         asks = [] if lane is not None else runner.lanes_that_ask
         name = lane if lane is not None else asks[0] if len(asks) == 1 else None
         if name is None:
@@ -451,10 +468,10 @@ class Approvals(ApprovalsNow):
         self._runner = runner
 
     def in_lane(self, name: str) -> Approvals:
-        """Return the approvals of one lane: ``cast.approvals.in_lane("ui").approve()``.
+        """Return the approvals of one lane, as in ``cast.approvals.in_lane("ui").approve()``.
 
         Raises:
-            MateriaError: no such lane is running (``unknown_lane``).
+            MateriaError: the lane is not running (``unknown_lane``).
         """
         return Approvals(self._runner, name)
 
@@ -463,27 +480,30 @@ class Approvals(ApprovalsNow):
         return self._work.session.steps[-1]
 
     def allow(self, *tools: str) -> None:
-        """Allow tools (``bash``, ``edit``, ``write``, ``server.tool``) to run without approval, in this cast only.
+        """Allow tools to run without approval in this cast.
+
+        Args:
+            tools: the names of tools, such as ``bash``, ``edit``, ``write`` or ``server.tool``.
 
         Raises:
-            MateriaError: a name does not belong to a tool that needs approval (``unknown_tool``).
+            MateriaError: a name is not that of a tool that needs approval (``unknown_tool``).
         """
         with self._runner.lock():
             self._runner.begin()
             self._runner.run_command(approvals.allow, self.allowed | approvals.known_tools(self._runner.rules, tools))
 
     def disallow(self, *tools: str) -> None:
-        """Require approval again for the named tools, or for all tools if no name is given."""
+        """Require approval again for the named tools, by default for all tools."""
         with self._runner.lock():
             self._runner.begin()
             removed = approvals.known_tools(self._runner.rules, tools) if tools else self.allowed
             self._runner.run_command(approvals.allow, self.allowed - removed)
 
     def answer(self, text: str) -> StepRecord:
-        """Answer the agent that holds the cast; it continues in the same conversation.
+        """Answer the agent that put the cast on hold; the agent continues in the same conversation.
 
         Raises:
-            MateriaError: the cast is not held (``not_held``), or the answer is blank.
+            MateriaError: the cast is not on hold (``not_held``), or the answer is blank.
         """
         self._needs_lane()
         return self._ask(approvals.answer_hold, clean(text))
@@ -491,18 +511,18 @@ class Approvals(ApprovalsNow):
     def approve(
         self, *, always: bool = False, calls: Sequence[ToolCall] | None = None, lane: str | None = None
     ) -> StepRecord:
-        """Approve the requested tool calls, or the one exact command, and continue the agent.
+        """Approve the requested tool calls or the requested command, and let the agent continue.
 
-        The approval of a command is valid for one use, and expires.
+        The approval of a command is valid for a single use, and expires.
 
         Args:
-            always: whether later calls of the same tools need no approval in this cast.
-            calls: the tool calls that you reviewed; if different calls wait in the meantime, nothing is approved.
-            lane: the lane with the request, if there are several.
+            always: True to also approve all later calls of the same tools in this cast.
+            calls: the tool calls that you have reviewed; if other calls are waiting by now, nothing is approved.
+            lane: the name of the lane with the request, which is required if there are several.
 
         Raises:
-            MateriaError: nothing waits for approval, or calls other than ``calls`` wait (``not_asked``); the request
-                has expired (``approval``); or several lanes have a request (``which_lane``).
+            MateriaError: nothing waits for approval, or not exactly ``calls`` are waiting (``not_asked``), the request
+                has expired (``approval``), or several lanes have a request (``which_lane``).
         """
         if lane is not None:
             return self.in_lane(lane).approve(always=always, calls=calls)
@@ -512,12 +532,12 @@ class Approvals(ApprovalsNow):
         return self._ask(approvals.approve, self._asked())
 
     def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None, lane: str | None = None) -> StepRecord:
-        """Deny the requested tool calls or command, and continue the agent.
+        """Deny the requested tool calls or the requested command, and let the agent continue.
 
         Args:
-            reason: the reason, for the agent.
-            calls: as for :meth:`approve`.
-            lane: the lane with the request, if there are several.
+            reason: the reason, which the agent receives.
+            calls: the tool calls that you have reviewed; if other calls are waiting by now, nothing is denied.
+            lane: the name of the lane with the request, which is required if there are several.
         """
         if lane is not None:
             return self.in_lane(lane).deny(reason, calls=calls)
@@ -541,14 +561,14 @@ class Approvals(ApprovalsNow):
         raise MateriaError(message, hint=hint, kind="not_asked")
 
     def decide(self, *, satisfied: bool | None = None, target: str | None = None) -> StepRecord:
-        """Accept the output with which an agent holds the cast, and continue.
+        """Accept the output that put the cast on hold, and continue the cast.
 
         Args:
-            satisfied: the verdict; the verdict of the output if left out.
-            target: the socket to continue at (``end`` for the end), regardless of the edges.
+            satisfied: the verdict; by default the verdict in the output.
+            target: the id of the socket at which to continue, or ``end``; by default the edges of the socket decide.
 
         Raises:
-            MateriaError: the cast is not held (``not_held``), or there is no such socket.
+            MateriaError: the cast is not on hold (``not_held``), or the socket does not exist.
         """
         self._needs_lane()
         with self._runner.lock():
@@ -565,14 +585,25 @@ _FORMS: Final = "a text, a dict (sent as JSON), a function, or an earlier cast; 
 
 
 class Chosen(NamedTuple):
-    """A pin for a socket or materia, with the function that it is pinned to, if any."""
+    """A pinned answer, together with the function that computes it, if there is one."""
 
     pin: Pin
     function: Agent | None = None
 
 
 def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | None = None) -> Chosen:
-    """Return a pin to the value ``to``, or to the latest output in ``cast`` if ``to`` is None."""
+    """Return the pin for a value, or for the latest output in the cast if there is no value.
+
+    Args:
+        cast: the current cast, or None.
+        name: the id of the socket or materia to pin.
+        to: the answer to pin: a string, a mapping, a function, a recording or an earlier cast; None for the latest
+            output.
+        visit: the number of the visit whose output is pinned; by default the latest visit.
+
+    Raises:
+        MateriaError: the value cannot be pinned (``bad_pin``), or there is no output to pin (``no_output``).
+    """
     if (other := snapshot_of(to)) is not None:
         return Chosen(_outputs_in(other, name, visit, f"the cast {other.id}"))
     if isinstance(to, RecordedAgent):
@@ -592,10 +623,10 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
 
 
 def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") -> Pin:
-    """Return a pin to the outputs of a socket or materia in a cast.
+    """Return a pin with the outputs of a socket or materia in a cast.
 
-    If ``visit`` is set, use the output of that visit. Otherwise use all visits of another cast (``origin``), or the
-    latest output of this cast.
+    With ``visit``, the pin has the output of that visit. Otherwise it has the outputs of all visits if ``origin``
+    describes another cast, or the latest output in the current cast.
     """
     steps: list[StepRecord] = []
     for line in (cast.steps, *reversed(cast.abandoned)):  # outputs on abandoned branches count too
@@ -620,7 +651,7 @@ def _outputs_in(cast: Snapshot, name: str, visit: int | None, origin: str = "") 
 
 
 def _by_visit(outputs: Iterable[tuple[str, int, str]]) -> dict[str, dict[str, str]]:
-    """Return the outputs of visits, grouped by socket and then by visit number."""
+    """Group outputs by socket and then by visit number."""
     by_socket: dict[str, dict[str, str]] = {}
     for socket, visit, text in outputs:
         by_socket.setdefault(socket, {})[str(visit)] = text
@@ -641,7 +672,7 @@ def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
 
 
 def _is(graph: Graph, socket: str, name: str) -> bool:
-    """Return True if ``name`` is the id of the socket or of its materia."""
+    """Return True if ``name`` is the id of a socket or of the materia at that socket."""
     placed = graph.sockets.get(socket)
     return name == socket or (placed is not None and placed.materia.id == name)
 
@@ -651,7 +682,7 @@ def _was_accepted(step: StepRecord) -> bool:
 
 
 def needs_pinned(name: str, pinned: Iterable[str]) -> None:
-    """Raise MateriaError (``not_pinned``) unless ``name`` is pinned."""
+    """Raise MateriaError (``not_pinned``) if the socket or materia ``name`` is not pinned."""
     if name not in (known := list(pinned)):
         raise MateriaError(
             f"{name} is not pinned.",
@@ -661,7 +692,7 @@ def needs_pinned(name: str, pinned: Iterable[str]) -> None:
 
 
 class Pins(Mapping[str, Pin]):
-    """The pins of one cast, by socket or materia: a mapping, with methods to change it."""
+    """The pinned answers of a cast: a mapping from sockets and materia to pins, with methods to change it."""
 
     def __init__(self, runner: Runner) -> None:
         """Create the pins of the cast that ``runner`` runs."""
@@ -682,20 +713,24 @@ class Pins(Mapping[str, Pin]):
     def add(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
         """Pin a socket, or all sockets of a materia, to an answer, from the next step on.
 
-        A pinned utility starts no process; the pinned text is read as its stdout. A pin is kept when the cast is resumed or
-        forked. A pinned function is lost when its kernel ends; the cast then stops before the socket::
+        If a utility is pinned, no process is started, and a pinned string is read as its stdout. Pins are kept when a
+        cast is resumed or forked, but a pinned function is lost when its kernel ends, and the cast then stops before
+        the socket::
 
             cast.pins.add("Detect-VCS", {"state": {"vcs": "git"}})
-            cast.pins.add("Socket-3")  # its latest output
+            cast.pins.add("Socket-3")  # pin its latest output
 
         Args:
-            name: a socket or a materia; the pin of a socket has precedence over that of its materia.
-            to: a text, a dict (sent as JSON), a function of the turn, or an earlier cast, whose output is used visit by
-                visit; the socket's own latest output if left out.
-            visit: the visit whose output to use, in this cast or in the cast ``to``.
+            name: the id of a socket or materia; the pin of a socket overrides the pin of its materia.
+            to: the answer: a string, a dict (sent as JSON), a function that receives the turn, or an earlier cast,
+                whose outputs are used visit by visit; by default the latest output of the socket.
+            visit: the number of the visit whose output to use, in this cast or in the cast ``to``.
+
+        Returns:
+            The pin that was added.
 
         Raises:
-            MateriaError: there is no such socket or materia (``unknown_materia``), it has no such output
+            MateriaError: the socket or materia does not exist (``unknown_materia``), it has no such output
                 (``no_output``), or ``to`` is not a valid answer (``bad_pin``).
         """
         chosen = choose(self._runner.snapshot(), name, to, visit)
@@ -703,7 +738,7 @@ class Pins(Mapping[str, Pin]):
         return chosen.pin
 
     def put(self, name: str, chosen: Chosen) -> None:
-        """Add a pin returned by ``choose``; see :meth:`add`."""
+        """Add the pin that :func:`choose` returned for a socket or materia."""
         runner = self._runner
         require_name(runner.rules.graph, name)
         with runner.lock():
@@ -717,7 +752,7 @@ class Pins(Mapping[str, Pin]):
         """Remove the pin of a socket or materia.
 
         Raises:
-            MateriaError: the name is not pinned (``not_pinned``).
+            MateriaError: the socket or materia is not pinned (``not_pinned``).
         """
         needs_pinned(name, self)
         runner = self._runner

@@ -1,7 +1,7 @@
-"""Exports of a cast as a page, a recording, a test or files (``cast.export``), and the reader of recordings.
+"""Exports of a cast as an HTML page, a recording, a test case or files (``cast.export``), and the reader of recordings.
 
-A recording does not contain paths, keys or other data about the machine. A notebook that is shipped with a recording
-gives the same results without a model.
+A recording does not contain paths, secret keys or other data about the machine. A notebook that is distributed together
+with a recording gives the same results without a model.
 """
 
 from __future__ import annotations
@@ -28,37 +28,38 @@ if TYPE_CHECKING:
 
 
 class Exports:
-    """The exports of one cast."""
+    """Methods that export a cast."""
 
     def __init__(self, runner: Runner) -> None:
-        """Create the exports of the cast that ``runner`` runs."""
+        """Create the export methods for the cast that ``runner`` runs."""
         self._runner = runner
 
     def __repr__(self) -> str:
         return f"<exports of {self._runner.files.path.name}: page, recording, test ...>"
 
     def page(self, path: str | Path) -> Path:
-        """Write the cast as a self-contained HTML page, and return its path."""
+        """Write the cast to a self-contained HTML page, and return the path of the page."""
         from materia_nb.cast.views.step_views import cast_page_html
 
         return write_export(Path(path), "page", cast_page_html(self._runner.snapshot()))
 
     def recording(self, path: str | Path) -> Path:
-        """Write the answers of the cast to a file that can be used as an agent in other casts, and return its path."""
+        """Write the answers of the cast to a file that other casts can use as an agent, and return its path."""
         text = json.dumps(recording_of(self._runner.snapshot()), ensure_ascii=False, indent=1) + "\n"
         return write_export(Path(path), "recording", text)
 
     def derived_files(self) -> None:
-        """Write the files derived from the journal now, without waiting for the end of the run."""
+        """Write the files that are derived from the journal immediately, instead of at the end of the run."""
         self._runner.write_now()
 
     def contexts(self) -> Path:
-        """Write the prompts of all turns to ``contexts/`` in the run directory, one file per visit, and return its path.
+        """Write the prompts of all turns to ``contexts/`` in the run directory, and return the path of this directory.
 
-        A cast whose config has ``artifacts: "all"`` writes them automatically (R63).
+        There is one file per visit. If the config sets ``artifacts`` to ``"all"``, casts write these files
+        automatically (R63).
 
         Raises:
-            MateriaError: the cast was opened read-only (``read_only``), or the files cannot be written.
+            MateriaError: the cast is open read-only (``read_only``), or the files cannot be written.
         """
         runner = self._runner
         with runner.lock():
@@ -69,20 +70,19 @@ class Exports:
         return runner.files.path / "contexts"
 
     def test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
-        """Write the cast as a test case for ``pytest``, and return its path: ``NAME.materia-case.json``.
+        """Write the cast to a test case for ``pytest``, and return the path ``NAME.materia-case.json``.
 
-        The test replays the recorded answers in the loadout, and passes if the route, the end and the state are the
-        same. No agent or process
-        runs. The suffix is added if it is missing.
+        The test replays the recorded answers in the loadout, without running agents or processes. It passes if the
+        route, the end and the final state are the same.
 
         Args:
-            path: the file.
-            follows: the config file to test; it must have a loadout of the same name. If left out, the test uses a copy
-                of the loadout of this cast.
+            path: the path of the test case; the suffix is added if it is missing.
+            follows: the path of the config file to test, which must contain a loadout with the same name; by default
+                the test contains a copy of the loadout of this cast.
 
         Raises:
-            MateriaError: a replay of the answers does not have the same route and state (``no_test``), or the cast is
-                shown from its records only.
+            MateriaError: a replay of the answers takes another route or has another final state (``no_test``), or this
+                engine cannot cast the recorded loadout (``not_castable``).
         """
         self._runner.snapshot().needs_castable()
         target = Path(path).absolute()
@@ -96,7 +96,7 @@ _RECORDING: Final = OwnFormat(
     "recording", RECORDING_FORMAT, "write a recording of the current cast with export recording FILE"
 )
 _META: Final = ("model", "provider", "finish")
-"""The metadata of answers that recordings include; other metadata may contain paths or keys."""
+"""Metadata of answers that recordings include; other metadata may contain paths or secret keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
     "work": "work",
     "repair": "repair",
@@ -104,11 +104,15 @@ _KINDS: Final[Mapping[str, TurnKind]] = {
     "final": "finalize",
     "resume": "resume",
 }
-"""The kind of a turn in a recording, by its mode in the journal; the first draft of a visit is ``work``."""
+"""Kind of a turn by the ``kind`` field of a recording; the first draft of a visit is a ``work`` turn."""
 
 
 def _recorded_steps(session: Session) -> list[StepRecord]:
-    """Return the steps of a cast and of its lanes; the names of the lanes must be unique."""
+    """Return the steps of a cast and of its lanes.
+
+    Raises:
+        MateriaError: the names of the lanes are not unique, so a recording cannot distinguish them (``no_recording``).
+    """
     names = [name for streams in session.streams for name in streams.lanes]
     if len(set(names)) < len(names):
         raise MateriaError(
@@ -120,10 +124,11 @@ def _recorded_steps(session: Session) -> list[StepRecord]:
 
 
 def recording_of(cast: Snapshot) -> dict[str, JSON]:
-    """Return the answers of agents and people in a cast, in order, as JSON.
+    """Return the answers of agents and people in a cast, in order, as the JSON document of a recording.
 
-    Outputs of utilities are omitted, since utilities run again. Abandoned steps are omitted too. If a visit was run
-    again, only the turns of its last run are included; the usage of earlier turns is added to the first of these turns.
+    The outputs of utilities are omitted, because utilities run again. Abandoned steps are also omitted. If a visit was
+    retried, only the turns of the last try are included, and the usage of the earlier tries is added to the first of
+    these turns.
     """
     turns: list[JSON] = []
     for step in _recorded_steps(cast.session):
@@ -151,7 +156,7 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
 
 
 def read_recording(path: Path) -> RecordedAgent:
-    """Return an agent that repeats the recorded answers in a file.
+    """Read a recording from a file, and return an agent that repeats its answers.
 
     Raises:
         MateriaError: the file cannot be read (``no_recording``), or is not a recording (``bad_recording``).
@@ -160,7 +165,16 @@ def read_recording(path: Path) -> RecordedAgent:
 
 
 def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
-    """Return an agent that repeats the answers of a recording."""
+    """Return an agent that repeats the answers of a recording.
+
+    Args:
+        recording: the JSON document of the recording.
+        name: the name of the agent.
+        where: the path of the file, for error messages.
+
+    Raises:
+        MateriaError: the document is not a recording (``bad_recording``).
+    """
     turns = _RECORDING.checked(recording, where).get("turns")
     turns_of_visit: dict[tuple[str, int], list[RecordedTurn]] = {}
     for number, turn in enumerate(turns if isinstance(turns, list) else [None]):

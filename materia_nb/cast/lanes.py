@@ -1,4 +1,4 @@
-"""The lanes of a cast. One thread per lane waits for its agent or process; results are handled one at a time."""
+"""The lanes of a cast, which run in parallel threads; their results are handled one at a time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from materia_nb.store.file_snapshots import LANE_SEPARATOR, FileSnapshots
 
 _POLL_S = 0.1
 _END_S = 1.0
-"""Time that running jobs have to end after an interrupt, in seconds."""
+"""Maximum time to wait for running jobs to end after an interrupt, in seconds."""
 
 
 class LaneWork(Work):
-    """The work of one lane, with the journal and the agents of the cast."""
+    """Runs the visits of one lane, and shares the journal and the agents with the cast."""
 
     def __init__(self, main: Work, lane: str, lanes: Lanes) -> None:
         super().__init__(main)
@@ -37,7 +37,7 @@ class LaneWork(Work):
 
     @property
     def rules(self) -> Rules:  # type: ignore[override]
-        """The rules of the cast."""
+        """The rules that the engine applies to the cast."""
         return self.main.rules
 
     @property
@@ -47,11 +47,11 @@ class LaneWork(Work):
 
     @property
     def base(self) -> Path:
-        """The default directory of agents and processes; a scope overrides it."""
+        """The working directory of agents and processes that have no sandbox scope."""
         return self.main.base
 
     def keep_files(self, by: str) -> None:
-        """Save a snapshot of the lane's directory if no other lane uses the directory, for example if it is a worktree.
+        """Save a snapshot of the lane's directory if only this lane uses it, for example because it is a worktree.
 
         Project files that several lanes change are saved after the lanes have joined.
         """
@@ -71,7 +71,7 @@ class LaneWork(Work):
         self.keep_with(keeper, "start" if fresh else by, lane=self.lane, folder=scope.cwd if fresh else "")
 
     def _is_alone(self) -> bool:
-        """Return True if no other lane works in this lane's directory, in its parents or in its subdirectories."""
+        """Return True if no other lane works in the directory of this lane, in a parent of it or in a subdirectory."""
         folder = (self.base / self.session.state.scope.cwd).resolve()
         others = (
             (self.base / lane.session.state.scope.cwd).resolve()
@@ -83,16 +83,16 @@ class LaneWork(Work):
         )
 
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
-        """Run a command and apply its events to the session of the lane."""
+        """Apply the events of a command to the session of the lane; for the arguments see :meth:`Work.apply`."""
         self.main.apply(decide.in_lane, self.lane, command, *arguments, later=later)
 
 
 class Lanes:
-    """The lanes to which one list of work items was distributed. The caller of a method must hold the lock of the cast.
+    """The lanes among which one list of work items was distributed. Callers must hold the lock of the cast.
 
     Attributes:
-        number: number of this distribution in the cast.
-        stuck: True if no lane can continue before a person has answered.
+        number: the number of this distribution in the cast, from 1.
+        stuck: True if no lane can continue until a person has answered.
     """
 
     def __init__(self, main: Work) -> None:
@@ -105,23 +105,23 @@ class Lanes:
         self._results: queue.SimpleQueue[tuple[str, Job, object]] = queue.SimpleQueue()
 
     def work(self, name: str) -> LaneWork:
-        """Return the ``LaneWork`` of a lane."""
+        """Return the object that runs the named lane."""
         if name not in self._works:
             self._works[name] = LaneWork(self._main, name, self)
         return self._works[name]
 
     @property
     def asked(self) -> list[str]:
-        """The sockets with a running agent or process, one per lane."""
+        """The sockets whose agent or process is running, one for each busy lane."""
         return [socket for socket, _ in tuple(self._asked.values())]
 
     @property
     def saying(self) -> dict[str, tuple[str, ...]]:
-        """The parts of answers that have arrived from running agents, by lane."""
+        """The chunks of the current answers that have been received, by lane name."""
         return {name: tuple(work.saying) for name, work in self._works.items()}
 
     def asked_before(self, socket: str) -> tuple[int, int]:
-        """Return the number of turns of a socket and of its materia in all lanes, including running ones."""
+        """Return the numbers of turns of a socket and of its materia in all lanes, including running turns."""
         session, sockets = self._main.session, self._main.rules.sockets
         materia = sockets[socket].socket.materia.id
         asked_sockets = self.asked
@@ -137,9 +137,9 @@ class Lanes:
     def steps(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
         """Run the lanes, and yield each step that is complete or waits for a person.
 
-        The lanes stop when all are over, when ``breaks`` returns True for a lane after its step, or when all wait for a
-        person. If ``once`` is set, each lane runs one socket. While the caller handles a step, running jobs continue,
-        but no new jobs start. Closing the generator stops the jobs like an interrupt.
+        The lanes stop when all have ended, when ``breaks`` returns True for a lane after one of its steps, or when all
+        of them wait for a person. If ``once`` is set, each lane runs only one socket. While the caller handles a step,
+        running jobs continue, but no new jobs start. Closing the generator stops the jobs like an interrupt.
         """
         stop = self._main.stop
         left: set[str] = set()  # lanes that a person must answer
@@ -178,7 +178,10 @@ class Lanes:
         return pending(self._main.rules, self._main.session)
 
     def _start_next(self, left: set[str], lanes_done: set[str]) -> str | None:
-        """Start the next eligible lane if fewer than the maximum are running (P4); return its name, or None."""
+        """Start a job in the next eligible lane if fewer lanes than the maximum are running (P4).
+
+        Return the name of the lane, or None if no lane can be started.
+        """
         at_work = lanes_running(self._main.session)
         if at_work is None or len(self._asked) >= at_work.limit:
             return None
@@ -211,9 +214,9 @@ class Lanes:
         return name
 
     def _take_next(self) -> str | None:
-        """Handle the result of the next finished job and return its lane.
+        """Apply the result of the next finished job and return the name of its lane.
 
-        Return None if no job has finished or the result is not needed.
+        Return None if no job has finished or if the result is no longer needed.
         """
         try:
             with platform.resting():
@@ -231,7 +234,7 @@ class Lanes:
         return name
 
     def _give_up(self) -> None:
-        """Stop all running jobs after an interrupt; the result of a job that cannot be stopped is discarded."""
+        """Stop all running jobs after an interrupt; discard the results of jobs that cannot be stopped."""
         self._main.stop.set()
         for _, job in self._asked.values():
             job.drop()

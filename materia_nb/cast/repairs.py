@@ -1,6 +1,6 @@
-"""The kinds of failure of a cast, and the actions that a person can take for each kind.
+"""Kinds of failures of a cast, and the actions that the user can take after each kind.
 
-The panel, the status text and the documentation use these tables, so that all of them name the same actions.
+The panel, the status text and the documentation all use these tables, so that they offer the same actions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from materia_nb.utilities.utility_step import with_absolute_paths
 
 
 class Act(NamedTuple):
-    """An action: its button label, its effect, the equivalent verbs, and its condition."""
+    """An action that the user can take after a failure.
+
+    Attributes:
+        name: the name of the action in ``repairs.toml``.
+        label: the label of its button in the panel.
+        does: a description of its effect.
+        verbs: the equivalent magic commands.
+        when: a description of the condition under which it is offered.
+    """
 
     name: str
     label: str
@@ -33,9 +41,12 @@ class Act(NamedTuple):
 
 
 class FailureKind(NamedTuple):
-    """A kind of failure: its description, a predicate, and its actions, most likely first.
+    """A kind of failure.
 
-    ``note`` explains why an expected action is missing.
+    Attributes:
+        description: a predicate that describes the failure.
+        acts: the names of the actions to offer, most likely first.
+        note: an explanation why an expected action is missing; "" if none is missing.
     """
 
     description: str
@@ -46,7 +57,7 @@ class FailureKind(NamedTuple):
 _TABLES: Final = read_package_toml(__file__, "repairs.toml")
 
 ACTS: Final = {name: Act(name, **row) for name, row in _TABLES["acts"].items()}
-"""All actions by name, in the default order; a failure kind can define its own order."""
+"""All actions by name, in default order; a kind of failure can define another order."""
 
 
 def _failure_kind(description: str, acts: str | list[str], note: str = "") -> FailureKind:
@@ -54,21 +65,25 @@ def _failure_kind(description: str, acts: str | list[str], note: str = "") -> Fa
 
 
 FAILURE_KINDS: Final = {name: _failure_kind(**row) for name, row in FAILURES.items()}
-"""All failure kinds by name. A third-party agent may fail with a kind that is not in this table."""
+"""All known kinds of failures by name. A third-party agent can fail with a kind that is not in this table."""
 
 OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
-"""Description and actions for unknown failure kinds."""
+"""Description and actions for kinds of failures that are not in the table."""
 
 
 REDEFINED: Final = frozenset({"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"})
-"""The materia fields that may change in a running cast, since no decision depends on them."""
+"""Fields of a materia that can be changed while a cast runs, because no routing decision depends on them."""
 
 
 class Redefinition(NamedTuple):
-    """The differences between the definition of a materia in the workbench (``new``) and in a cast (``old``).
+    """The differences between two definitions of a materia.
 
-    ``fixed_fields`` are differing fields that earlier steps of the cast depend on; the change is not possible if there
-    are any.
+    Attributes:
+        materia: the id of the materia.
+        old: the definition in the cast.
+        new: the current definition in the workbench.
+        fixed_fields: the changed fields that earlier steps of the cast depend on; if there are any, the cast cannot use
+            the new definition.
     """
 
     materia: str
@@ -78,7 +93,7 @@ class Redefinition(NamedTuple):
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """The changed lines of JSON with some context, each prefixed with ``+``, ``-`` or a blank."""
+        """The changed lines of the JSON definition with some context, each as a pair of ``+``, ``-`` or a space and the line."""
         changed: list[tuple[str, str]] = []
         for key in _differing(self.old, self.new):
             compared = ndiff(_field(key, self.old), _field(key, self.new))
@@ -93,7 +108,7 @@ def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
 
 
 def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
-    """Return the fields in which two definitions differ, in the order of the new definition."""
+    """Return the names of the fields in which two definitions differ, in the order of the new definition."""
     keys = dict.fromkeys((*new, *old))
     return [key for key in keys if not same(old.get(key, MISSING), new.get(key, MISSING))]
 
@@ -101,7 +116,14 @@ def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
 def redefinition(
     old: Mapping[str, JSON], new: Mapping[str, JSON], materia: str, owner: Path | None
 ) -> Redefinition | None:
-    """Compare a cast's definition with a new definition from a config file in ``owner``; return None if equal."""
+    """Return the differences between two definitions of a materia, or None if they are equal.
+
+    Args:
+        old: the definition in the cast.
+        new: the definition in a config file.
+        materia: the id of the materia.
+        owner: the directory of the config file, to which relative paths in ``new`` refer.
+    """
     changed = _differing(old, new)
     if not changed or same(dict(old), with_absolute_paths(new, owner)):
         return None
@@ -109,7 +131,10 @@ def redefinition(
 
 
 def changed_definition(cast: Snapshot) -> Redefinition | None:
-    """Compare the materia definition of a stopped cast with the workbench; return None if they are equal."""
+    """Compare the definition of the materia at which a cast stopped with the current definition in the workbench.
+
+    Return None if the definitions are equal or one of them is not available.
+    """
     socket = cast.graph.sockets.get(cast.failure.socket or "") if cast.failure is not None else None
     definitions = cast.live.definitions
     if socket is None or definitions is None:
@@ -123,11 +148,11 @@ def changed_definition(cast: Snapshot) -> Redefinition | None:
 
 
 def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
-    """Return the actions for a failed or aborted cast, most likely first, with texts for the kind of failure.
+    """Return the actions to offer for a failed or aborted cast, most likely first, with their placeholders filled in.
 
     Args:
-        cast: the cast.
-        changed: the differences of the definition of its materia, see :func:`changed_definition`.
+        cast: a snapshot of the cast.
+        changed: the differences in the definition of the failed materia; see :func:`changed_definition`.
     """
     failure = cast.failure
     if failure is None:
@@ -148,7 +173,7 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Act]:
 
 
 def folders_asked(cast: Snapshot) -> list[str]:
-    """Return the directories outside the project for which a cast requests approval, as arguments of ``allow`` (P8)."""
+    """Return the directories outside the project for which a cast requests approval, formatted as arguments of ``allow`` (P8)."""
     base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
     asks = [
         engine
@@ -159,19 +184,19 @@ def folders_asked(cast: Snapshot) -> list[str]:
 
 
 def _stopped(cast: Snapshot) -> list[Snapshot]:
-    """Return the cast and its failed lanes."""
+    """Return the snapshots of the cast and of its failed lanes."""
     return [cast, *(lane.now for lane in cast.lanes.values() if lane.status == "failed")]
 
 
 def _extension(failure: Failure) -> str:
-    """Return a description of the extra turns or traversals if a cast continues past a limit (R18, R19)."""
+    """Describe the extra turns or traversals that are allowed if the cast continues past a limit (R18, R19)."""
     if failure.allow is not None:
         return f"{failure.allow[1]} more allowed"
     return "one more attempt" if failure.kind == "repair_exhausted" else "the limit raised once"
 
 
 def _answered_last(cast: Snapshot) -> bool:
-    """Return True if a limit stopped the cast after its last socket had answered."""
+    """Return True if a limit stopped the cast after its last socket had already answered."""
     failure = cast.failure
     return bool(cast.steps and failure and failure.blocked and failure.socket == cast.steps[-1].socket)
 

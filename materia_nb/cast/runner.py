@@ -1,8 +1,8 @@
-"""The runner of a cast, which executes the pending work of a session and writes the results.
+"""The runner, which executes the pending work of a cast and writes the results to disk.
 
-Only this layer uses threads, locks, the clock and the disk. Every change consists of events that
-:mod:`materia_nb.engine.decide` returns. The events are written to the journal before the runner uses the resulting
-session, so that the cast can always be rebuilt from the journal.
+Only this layer uses threads, locks, the clock and the disk. Every change of a cast is a list of events that a function
+in :mod:`materia_nb.engine.decide` returns. The runner writes the events to the journal before it uses the session that
+results from them, so the cast can always be rebuilt from the journal.
 """
 
 from __future__ import annotations
@@ -47,20 +47,19 @@ _log.addHandler(logging.NullHandler())  # a failure is printed only if the progr
 
 _LOOK_AGAIN_S = 0.002
 _OVER = ("complete", "failed", "aborted")
-"""The statuses in which a cast does not continue by itself and releases its journal and its lock."""
+"""Statuses in which a cast cannot continue without a user action; the runner then releases the journal and the lock."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The change of a cast during which the current code runs, also in the threads and event loops of this change."""
+"""The change of a cast that the current code belongs to, also in the threads and event loops of that change."""
 _FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 
 
 class Followers:
-    """The functions that a cast calls while it runs: ``cast.follow``.
+    """The callback functions that a cast calls while it runs, available as ``cast.follow``.
 
-    Each method that registers a function returns a function that unregisters it. A function that raises an error is not
-    called again, and ``cast.now.messages`` reports the error. All functions are called in the thread that runs the
-    cast.
+    Each registration method returns a function that removes the callback. A callback that raises an exception is
+    removed, and ``cast.now.messages`` reports the exception. All callbacks run in the thread that runs the cast.
     """
 
     def __init__(self, messages: list[str]) -> None:
@@ -76,13 +75,16 @@ class Followers:
         return self._register("changes", watcher)
 
     def text(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call ``listener`` when more of an answer has arrived (in ``cast.now.saying``); it must return quickly."""
+        """Call ``listener`` whenever another chunk of an answer has been received; it must return quickly.
+
+        ``cast.now.saying`` contains the received part of the answer.
+        """
         return self._register("text", listener)
 
     def events(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
-        """Call ``reader`` with each event of a kind after the event is written to the journal.
+        """Call ``reader`` with each event of a type after the event has been written to the journal.
 
-        A kind is a class of ``materia_nb.engine.events``, or ``Event`` for all kinds::
+        The type is a class of ``materia_nb.engine.events``, or ``Event`` for every type::
 
             cast.follow.events(SocketComplete, lambda event: print(event.about["socket"], event.usage))
         """
@@ -94,15 +96,15 @@ class Followers:
         return lambda: functions.remove(function) if function in functions else None
 
     def wants_each_step(self) -> bool:
-        """Return True if a function follows changes or events, so that each step must be written before the next one."""
+        """Return True if a callback follows changes or events, which requires that each step is written immediately."""
         return bool(self._functions["changes"] or self._functions["events"])
 
     def follow(self, cast: object) -> None:
-        """Set the cast passed to watchers, as a weak reference, so that the cast and its lock can be released."""
+        """Set the cast that is passed to callbacks, as a weak reference, so that the cast can be garbage-collected."""
         self._cast = weakref.ref(cast)
 
     def report_changes(self, events: Sequence[ev.Event] = ()) -> None:
-        """Log ``events``, and call the functions that follow changes and the functions that follow events."""
+        """Log the events, and call the callbacks for changes and for events."""
         for event in events:
             if getattr(event, "error", None) or _log.isEnabledFor(logging.INFO):
                 self._log_event(event)
@@ -113,7 +115,7 @@ class Followers:
                 self.report("events", event)
 
     def _log_event(self, event: ev.Event) -> None:
-        """Log an event by its type and socket: a failure as a warning with its message, other events as information."""
+        """Log the type and the socket of an event; a failure is logged as a warning with its message."""
         error = getattr(event, "error", None)
         level = logging.WARNING if error else logging.INFO
         if _log.isEnabledFor(level) and (cast := self._cast()) is not None:
@@ -123,7 +125,7 @@ class Followers:
                 _log.log(level, "cast %s: %s", cast.id, outgoing_line(words + (f": {error}" if error else "")))
 
     def report(self, kind: _FollowKind, *arguments: object) -> None:
-        """Call every function registered for ``kind``; unregister a function that raises an error."""
+        """Call every callback registered for ``kind``, and remove each callback that raises an exception."""
         functions = self._functions[kind]
         for function in tuple(functions):
             try:
@@ -139,15 +141,15 @@ class RunContents(NamedTuple):
     """The contents of a run directory that is opened read-only.
 
     Attributes:
-        rules: the rules of the recorded loadout.
+        rules: the rules that follow from the recorded loadout.
         session: the session that the journal describes.
         project: the working directory of utilities and agents.
-        problems: the reasons why the loadout cannot be cast by this engine (R41).
-        messages: messages about parts that could not be read.
-        differences: the steps at which this engine would not have taken the recorded route.
-        ours: True if this engine wrote the journal; False for the reference engine.
-        writer: the program that has the cast open for writing, or None.
-        version: a value that changes when the journal or the writer changes.
+        problems: the reasons why this engine cannot cast the loadout (R41); empty if it can.
+        messages: warnings about parts that could not be read.
+        differences: the recorded steps after which this engine would have chosen another route.
+        ours: True if this engine wrote the journal; False if the reference engine did.
+        writer: the name of the program that has the cast open for writing, or None.
+        version: a value that changes whenever the journal or the writer changes.
     """
 
     rules: Rules
@@ -162,19 +164,20 @@ class RunContents(NamedTuple):
 
 
 class Runner(Work):
-    """Runs one cast. Only one caller at a time changes the cast, under its lock.
+    """Runs one cast. Only one caller at a time can change the cast, while it holds the lock of the cast.
 
     Attributes:
         session: the session of the cast.
-        stop: set to stop a run within the current step if possible, otherwise after the step.
-        functions: the functions that sockets and materia are pinned to, which the journal cannot store (R40).
-        raised: the latest exception of an agent in this kernel.
-        stops: the breakpoints.
-        attempts: the latest attempts, also if they were interrupted.
-        running: True during a run of several steps; the runner assumes that no other program changes files between the
-            steps.
-        goes_on: True if the next step follows immediately, so that its start is written together with the output.
-        definitions: returns the current materia of the workbench, if the cast belongs to one.
+        stop: a flag that stops a run, during the current step if possible and otherwise after it.
+        functions: the pinned functions by socket or materia, which the journal cannot store (R40).
+        raised: the most recent exception that an agent raised in this kernel, or None.
+        stops: the breakpoints that apply to the cast.
+        attempts: the most recent trial answers for a turn, even if they were interrupted, or None.
+        running: True during a run of several steps; the runner then assumes that no other program changes the project's
+            files between steps.
+        goes_on: True if the next step follows immediately, so that its start can be written together with the output of
+            the current step.
+        definitions: a function that returns the current materia of the workbench, or None if the cast has no workbench.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -192,9 +195,20 @@ class Runner(Work):
         reading: RunContents | None = None,
         read_again: Callable[[RunContents], RunContents | None] = lambda _: None,
     ) -> None:
-        """Assemble the runner. Without a journal the cast is read-only.
+        """Create a runner.
 
-        ``reading`` then has the contents of the run directory. ``read_again`` returns the new contents if they changed.
+        Args:
+            files: the run directory.
+            rules: the rules that the engine applies to the cast.
+            session: the session to continue.
+            project: the working directory of utilities and agents.
+            agents: the configured agents; the runner uses a copy.
+            utilities: directories that contain copies of the scripts shipped with this package.
+            journal: the journal, open for writing; None if the cast is read-only.
+            messages: warnings to show to the user.
+            differences: the recorded steps after which this engine would have chosen another route.
+            reading: the contents of the run directory of a read-only cast.
+            read_again: a function that returns the new contents of the run directory, or None if they have not changed.
         """
         self.files, self.rules, self.session = files, rules, session
         self.project, self.utilities = project, utilities
@@ -226,7 +240,7 @@ class Runner(Work):
         self._close = weakref.finalize(self, journal.close) if journal is not None else None
 
     def refresh(self) -> None:
-        """Read a read-only cast again if another program has changed it, and call the functions that follow changes."""
+        """Reload a read-only cast if another program has changed it, and call the callbacks for changes."""
         if self.reading is None:  # a cast that is written here needs no lock to be looked at
             return
         with self.recording:
@@ -240,7 +254,7 @@ class Runner(Work):
         self.differences, self.messages[:] = tuple(reading.differences), reading.messages
 
     def snapshot(self) -> Snapshot:
-        """Return a snapshot of the cast; first read a read-only cast again if it changed."""
+        """Return a snapshot of the cast; a read-only cast is reloaded first if another program has changed it."""
         self.refresh()
         session = self.session  # read once: a step may end meanwhile
         functions = (name for name, pin in session.pins.items() if pin.kind == "function")
@@ -266,13 +280,13 @@ class Runner(Work):
         return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
 
     def report_text(self) -> None:
-        """Call the functions that follow the text of an answer."""
+        """Call the callbacks that follow the text of an answer."""
         self.followers.report("text")
 
     # -- changing the cast ----------------------------------------------------------------
 
     def lock(self) -> threading.Lock:
-        """Return the lock to hold (``with``) during a change of the cast. An interrupt releases the lock.
+        """Return the lock of the cast, to be held in a ``with`` statement during a change.
 
         Raises:
             MateriaError: this thread already holds the lock, or the holder of the lock waits for this thread
@@ -291,7 +305,8 @@ class Runner(Work):
         """Prepare a change of the cast; the caller must hold the lock.
 
         Raises:
-            MateriaError: the cast was opened read-only (``read_only``).
+            MateriaError: the cast is open read-only (``read_only``), or this engine cannot cast its loadout
+                (``not_castable``).
         """
         self._holder = threading.get_ident()
         if not self.running:  # the jobs of lanes continue from one step of a run to the next
@@ -316,13 +331,13 @@ class Runner(Work):
         return RESUME if can_resume else CONTINUE_HINT
 
     def refuse_while_running(self) -> None:
-        """Raise MateriaError (``busy``) if a step or an edit is in progress."""
+        """Raise MateriaError (``busy``) if a step or an edit is in progress in any thread."""
         if self._lock.locked():
             message = "A step is running; nothing can be changed before it ends."
             raise MateriaError(message, hint="pause, then edit", kind="busy")
 
     def busy(self, wait: float = 0.0) -> bool:
-        """Return True if a step or an edit is in progress in any thread and does not end within ``wait`` seconds."""
+        """Return True if a step or an edit is still in progress in another thread after ``wait`` seconds."""
         until = time.monotonic() + (wait if self._holder != threading.get_ident() else 0.0)
         while self._lock.locked():
             if time.monotonic() >= until:
@@ -334,7 +349,7 @@ class Runner(Work):
     def stopping(self) -> str | None:
         """The function or step that a requested stop waits for, with the elapsed time; None if no stop is pending.
 
-        A process or a request to a model is stopped immediately, but a Python function cannot be stopped.
+        Processes and model requests are stopped immediately, but Python functions cannot be stopped.
         """
         since = self.stop.since
         if since is None or not self._lock.locked():
@@ -351,14 +366,14 @@ class Runner(Work):
         return name or name_of(agent)
 
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
-        """Apply the events of ``command(rules, session, *arguments, now)``; ``later`` is as in :meth:`keep`."""
+        """Apply the events that ``command(rules, session, *arguments, now)`` returns; see :meth:`keep` for ``later``."""
         with self.recording:  # because the agents of lanes report from their own threads
             self.keep(command(self.rules, self.session, *arguments, now()), later=later)
 
     def edit(self, command: Callable[..., Events], *arguments: object, while_running: bool = False) -> None:
-        """Run a command under the lock.
+        """Run a command under the lock of the cast.
 
-        During a step, raise MateriaError (``busy``) or, if ``while_running`` is set, wait for the step.
+        If a step is running, wait for it if ``while_running`` is set, or else raise MateriaError (``busy``).
         """
         if not while_running:
             self.refuse_while_running()
@@ -367,7 +382,7 @@ class Runner(Work):
             self.run_command(command, *arguments)
 
     def and_ask(self, work: Work, command: Callable[..., Events], *arguments: object) -> None:
-        """Run a command in the cast or in one of its lanes, then continue the agent of this cast or lane."""
+        """Run a command in the cast or in one of its lanes, then call the agent of that cast or lane."""
         with self.lock():
             self.begin()
             work.run_command(command, *arguments)
@@ -376,9 +391,9 @@ class Runner(Work):
             self.write_derived()
 
     def keep(self, events: Events, *, later: bool = False) -> None:
-        """Apply events to the session, write them to the journal, then use the new session and call the followers.
+        """Apply events to the session, write them to the journal and call the callbacks.
 
-        With ``later`` the events are queued for the next write in the same call, see :meth:`write_waiting`.
+        With ``later``, the events are only queued; the caller must write them with :meth:`write_waiting`.
         """
         with self.recording:
             if events:
@@ -397,7 +412,7 @@ class Runner(Work):
             self.followers.report_changes(unreported)
 
     def write_waiting(self) -> None:
-        """Write the queued events, if any, and call the followers."""
+        """Write the queued events to the journal, if any, and call the callbacks."""
         if self._unwritten:
             with self.recording:
                 self._write([], self.session)
@@ -405,9 +420,10 @@ class Runner(Work):
             self.followers.report_changes(unreported)
 
     def _write(self, lines: list[JournalLine], session: Session) -> None:
-        """Append the queued lines and ``lines`` to the journal, then use ``session``; on failure keep the old session.
+        """Append the queued lines and ``lines`` to the journal, then use ``session``; if writing fails, keep the old session.
 
-        After an interrupt between these steps the journal is ahead of the session; the journal is then read again.
+        An interrupt between the two can leave the session behind the journal; the session is then rebuilt from the
+        journal.
         """
         assert self.journal is not None  # noqa: S101 - begin() raises otherwise
         self._astray, before = True, self._written
@@ -440,11 +456,11 @@ class Runner(Work):
 
     @property
     def base(self) -> Path:
-        """The directory of the cast: the project, or a separate folder for a fork with file snapshots."""
+        """The working directory of the cast: the project, or a separate directory for a fork with file snapshots."""
         return self.files.path / self.session.folder if self.session.folder else self.project
 
     def begin_files(self, own_folders: Path | None) -> None:
-        """Save the initial files of the cast; ``own_folders`` is the same as in ``Plan.own_folders``."""
+        """Save the first file snapshot of the cast; for ``own_folders`` see :class:`~materia_nb.cast.runner_factory.Plan`."""
         if own_folders is None or not self.session.keeps:
             self.keep_files("start")
             return
@@ -454,22 +470,22 @@ class Runner(Work):
         self.keep((event,))
 
     def file_snapshots(self) -> FileSnapshots:
-        """Return the snapshots of the directory that the cast works in."""
+        """Return the store of file snapshots for the working directory of the cast."""
         if self._kept is None or self._kept.folder != self.base:
             self._kept = self.keeper_of(self.base, own=bool(self.session.folder))
         return self._kept
 
     def keep_files(self, by: str) -> None:
-        """Save the current files if they changed; ``by`` names the cause of the change.
+        """Save a file snapshot if the files have changed; ``by`` names the cause, such as ``step`` or ``person``.
 
         Raises:
-            MateriaError: the files cannot be saved at the start. A later failure only adds a message.
+            MateriaError: the files cannot be saved when the cast starts. A later failure only adds a warning.
         """
         if self.session.keeps and self.journal is not None:
             self.keep_with(self.file_snapshots, by)
 
     def back_with_files(self, command: Callable[..., Events], number: int) -> None:
-        """Go back to a step and restore its files, after saving the current files."""
+        """Save the current files, then go back to step ``number`` and restore the files that were saved after it."""
         self.refuse_while_running()
         with self.lock():
             self.begin()
@@ -485,12 +501,12 @@ class Runner(Work):
     # -- steps ----------------------------------------------------------------------------
 
     def advance(self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False) -> StepRecord | None:
-        """Run one socket, or the running lanes, and return the latest step; return None if the cast ended.
+        """Run one socket, or the running lanes, and return the latest step; return None if the cast ended instead.
 
         Args:
-            breaks: called after an output that needs a repair, and after each socket of a lane with the lane ("" for the
-                cast itself); returns True to stop.
-            once: whether each lane runs only one socket.
+            breaks: a function that returns True to stop. It is called after each output that needs a repair and after
+                each socket of a lane, with the name of the lane, or "" for the cast itself.
+            once: True to run only one socket in each lane; by default, lanes run until they must stop.
         """
         with computing():
             if self.rules.graph.regions and self.lanes_are_next:
@@ -515,11 +531,11 @@ class Runner(Work):
 
     @property
     def lanes_are_next(self) -> bool:
-        """True if lanes are running, or start with the next step."""
+        """True if lanes are running or will start with the next step."""
         return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
 
     def advance_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Generator[StepRecord, None, None]:
-        """Run the lanes and yield each step; for the arguments see :meth:`advance`."""
+        """Run the lanes and yield each of their steps; for the arguments see :meth:`advance`."""
         if not self.lanes_at_work:
             self.run_command(decide.enter)  # distributes the items
         yield from self.lanes.steps(breaks, once=once)
@@ -531,29 +547,30 @@ class Runner(Work):
 
     @property
     def lanes(self) -> Lanes:
-        """The running lanes, or the latest lanes."""
+        """The running lanes, or the most recent lanes if none are running."""
         if self._lanes is None or self._lanes.number != self.session.forks:
             self._lanes = Lanes(self)
         return self._lanes
 
     @property
     def lanes_at_work(self) -> bool:
-        """True while lanes are running."""
+        """True if lanes are running."""
         return lanes_running(self.session) is not None
 
     @property
     def lanes_that_ask(self) -> list[str]:
-        """The lanes that ask a person for approval or an answer."""
+        """The names of the lanes that wait for a person's approval or answer."""
         due = pending(self.rules, self.session) if self.lanes_at_work else ()
         return [action.lane for action in due if action.what == "person"]
 
     def lane_meant(self, name: str | None) -> Work:
         """Return the work of the named lane.
 
-        Without a name, return the work of the only lane that waits, or that stopped the cast.
+        If ``name`` is None, return the work of the only lane that waits, or of the only lane that stopped the cast.
 
         Raises:
-            MateriaError: several lanes wait (``which_lane``), or there is no such lane (``unknown_lane``).
+            MateriaError: no lane or several lanes qualify (``which_lane``), or the lane does not exist
+                (``unknown_lane``).
         """
         due = pending(self.rules, self.session)
         waiting = [action.lane for action in due if action.lane and action.what in ("agent", "person")]
@@ -568,11 +585,14 @@ class Runner(Work):
 
     @property
     def stuck(self) -> bool:
-        """True if lanes are running but none of them can continue before a person answers."""
+        """True if lanes are running but none of them can continue until a person answers."""
         return lanes_running(self.session) is not None and self.lanes.stuck
 
     def answered_by(self, socket: str) -> str | None:
-        """Return a description of the agent that answers a socket: a function, a model, a command or a person."""
+        """Return a description of the agent that answers a socket: a function, a model, a command or a person.
+
+        Return None for a utility and for a read-only cast.
+        """
         materia = self.rules.sockets[socket].socket.materia
         if materia.kind == "utility" or self.journal is None:
             return None
@@ -582,11 +602,10 @@ class Runner(Work):
         return materia.model or agent.name if agent.name == "model" else name_of(agent)
 
     def by_hand(self, work: Work, reply: Answer, text: str) -> None:
-        """Record a person's answer to the visit where the cast or a lane stopped, in one write.
+        """Record a person's answer to the visit at which the cast or a lane stopped, in a single write.
 
         Raises:
-            ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; in this case nothing is recorded
-                (R42).
+            ~materia_nb.handoff.checks.RefusedAnswer: the answer violates the handoff rules; nothing is recorded (R42).
         """
         if work.lane:
             opened = decide.by_hand_in_lane(self.rules, self.session, work.lane, now())
@@ -603,15 +622,15 @@ class Runner(Work):
             self.write_waiting()
 
     def write_now(self) -> None:
-        """Write the derived files now. The caller must not hold the lock."""
+        """Acquire the lock and write the derived files. The caller must not hold the lock."""
         with self.lock():
             self.write_derived()
 
     def write_derived(self) -> None:
-        """Write the files derived from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
+        """Write the files that are derived from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
 
-        The files of the steps since the last write are written when the cast pauses or ends. The cost of a step
-        therefore does not grow with the length of the cast.
+        The files of all steps since the last write are written when the cast pauses or ends, so the cost of a step does
+        not grow with the length of the cast.
         """
         journal, session = self.journal, self.session
         if journal is None or (self._artifacts.has_written(session) and not self._unwritten):
@@ -627,7 +646,7 @@ class Runner(Work):
                 close_servers(str(self.files.path))
 
     def nothing_is_due(self) -> None:
-        """Record that all derived files are up to date."""
+        """Record that all derived files are up to date, so that they are not written again."""
         self._artifacts.mark_written(self.session)
         if self.session.state.status in _OVER and self.journal is not None:
             self.journal.rest()
@@ -635,7 +654,7 @@ class Runner(Work):
     def close(self) -> None:
         """Write the derived files, and release the journal and the lock.
 
-        Files that cannot be written now are written when the cast is resumed.
+        Derived files that cannot be written now are written when the cast is resumed.
         """
         try:
             with suppress(MateriaError):

@@ -1,4 +1,4 @@
-"""Functions that create a runner: start, open, resume or fork a cast, or continue a replay."""
+"""Functions that start, open, resume or fork a cast, or continue a replay, and return its runner."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ class Plan:
     """The settings of a new cast, except for its request and agents.
 
     Attributes:
-        graph: the resolved loadout; later changes of config files do not affect it.
-        document: the config as written, limited to this loadout and its materia.
-        source: a description of its origin, for the journal.
+        graph: the resolved loadout, which later changes of config files do not affect.
+        document: the config as written by the user, reduced to this loadout and its materia.
+        source: a description of the origin of the config, for the journal.
         project: the working directory of utilities and agents.
-        root: the directory of run directories.
-        utilities: directories with copies of the shipped utility scripts, which take precedence over the packaged ones.
-        sync: whether every step is forced to the disk (fsync), which is slower.
-        data: the state before the first step.
-        files: whether a snapshot of the project's files is saved after each step, as in the config.
-        own_folders: a directory outside of the project, for casts that run side by side in one project. If it is set, a
-            cast with file snapshots works in a folder of its own.
+        root: the directory that contains the run directories.
+        utilities: directories with copies of the shipped utility scripts, which override the scripts in the package.
+        sync: True to force every step to the disk with fsync, which is slower.
+        data: the state before the first step; empty by default.
+        files: the config setting that determines whether the project's files are saved after each step.
+        own_folders: a directory outside the project in which each cast with file snapshots works in its own
+            subdirectory, so that casts can run in parallel; None if casts work in the project.
     """
 
     graph: Graph
@@ -77,20 +77,26 @@ class Plan:
 
 
 class Prepared(NamedTuple):
-    """All settings of a new cast, except for its request."""
+    """All settings of a new cast, except for its request.
+
+    Attributes:
+        plan: the settings that do not concern agents.
+        table: the agents.
+        pins: the pinned answers, by socket or materia.
+    """
 
     plan: Plan
     table: AgentTable
     pins: Mapping[str, Chosen]
 
     def frozen(self) -> Prepared:
-        """Return a copy with the current agents; later changes of the agents do not affect the copy."""
+        """Return a copy with the current agents, which later changes of the agents do not affect."""
         return self._replace(table=self.table.frozen())
 
 
 @before_first_record()
 def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
-    """Create the run directory, write the start of the cast, and return the runner before its first step."""
+    """Create a run directory, record the start of a cast, and return its runner before the first step."""
     rules, graph = Rules(plan.graph), plan.graph
     knowledge = read_context(plan.root) if rules.uses_knowledge else {}
     files_kept = "" if plan.files == FILES_OFF else plan.files
@@ -135,7 +141,10 @@ def _cast_start(graph: Graph, request: str, source: str, root: Path, project: Pa
 
 
 def _release(journal: Journal | None, lock: CastLock | None) -> None:
-    """Release the journal and lock of a cast that could not be started; a traceback could otherwise keep them open."""
+    """Close the journal and release the lock of a cast that could not be started.
+
+    Otherwise, the traceback of the exception could keep them open.
+    """
     if journal is not None:
         journal.close()
     elif lock is not None:
@@ -143,15 +152,15 @@ def _release(journal: Journal | None, lock: CastLock | None) -> None:
 
 
 def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
-    """Open a run directory read-only, including one of the reference engine.
+    """Open a run directory read-only, including run directories of the reference engine.
 
-    ``differences`` lists the steps at which this engine would not have taken the recorded route. ``messages`` lists the
-    parts that could not be read. If the loadout cannot be cast by this engine, the cast is shown from its records,
-    with a message about the problems (R41).
+    ``differences`` of the runner lists the recorded steps after which this engine would have chosen another route, and
+    ``messages`` lists the parts that could not be read. If this engine cannot cast the loadout, the cast is displayed
+    from its records, with a message about the problems (R41).
 
     Raises:
-        MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), or its journal is damaged
-            (``damaged_journal``).
+        MateriaError: the directory does not contain a cast (``no_cast``, ``no_journal``, ``no_config``), or its journal
+            is damaged (``damaged_journal``).
     """
     files = RunDir(path)
     reading = _read(files)
@@ -166,7 +175,7 @@ def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
 
 
 def _read_again(files: RunDir, before: RunContents) -> RunContents | None:
-    """Return the contents of a run directory if they differ from ``before``; None while they are unreadable."""
+    """Return the contents of a run directory if they differ from ``before`` and can be read; otherwise return None."""
     with suppress(MateriaError):
         if _version(files) != before.version:
             reading = _read(files)
@@ -211,15 +220,16 @@ def _read(files: RunDir) -> RunContents:
 def resume_runner(
     path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = (), sync: bool = False
 ) -> Runner:
-    """Open a run directory to continue the cast.
+    """Open a run directory in order to continue its cast.
 
-    The directory is locked, and an incomplete last line of the journal is moved to another file. Allowed tools stay
-    allowed only in the directory, on the machine and for the user with which the cast was started.
+    The directory is locked, and an incomplete last line of the journal is moved to another file. Tools that were
+    allowed need approval again if the directory, the machine or the user differs from the start of the cast.
 
     Raises:
         DiskError: the directory cannot be written.
-        MateriaError: as :func:`open_runner`; also ``not_ours``, ``not_begun``, ``locked`` (with the owner), and
-            ``missing_artifact`` if an output that the journal names cannot be read, since its step would be lost.
+        MateriaError: the directory cannot be opened (see :func:`open_runner`), was written by another engine
+            (``not_ours``), contains a cast that was never started (``not_begun``), is locked by another program, which
+            the message names (``locked``), or lacks an output that the journal refers to (``missing_artifact``).
     """
     files = RunDir(path, sync=sync)
     check_resumable(files)
@@ -287,7 +297,7 @@ def _keep_envelope(runner: Runner) -> None:
 
 
 def fork_directory(runner: Runner, number: int | None, root: Path | None = None) -> Path:
-    """Create the directory of a fork that continues from step ``number`` of a cast, or from its current state (R55)."""
+    """Create the run directory of a fork that continues from step ``number``, by default from the current state (R55)."""
     with runner.lock():
         if runner.journal is None:
             refuse_recorded(runner.problems, runner.files.path)
@@ -299,7 +309,7 @@ def fork_directory(runner: Runner, number: int | None, root: Path | None = None)
 
 
 def replay_directory(runner: Runner, replay: Replay) -> Path:
-    """Create the directory of a cast that starts with a replay of recorded answers in another loadout."""
+    """Create the run directory of a cast that starts with a replay of recorded answers in another loadout."""
     rules, when, original = replay.replayed.rules, now(), runner.session
     if not rules.graph.document:
         hint = "give wb.graph(name), or the config itself"
@@ -331,7 +341,7 @@ def resume_like(runner: Runner, path: Path) -> Runner:
 
 
 def _remove_approvals(runner: Runner) -> bool:
-    """Remove all approvals of tools; return True if there were any."""
+    """Remove the approval of every tool that was allowed; return True if there were any."""
     with runner.lock():
         runner.begin()
         before = runner.session
@@ -340,12 +350,12 @@ def _remove_approvals(runner: Runner) -> bool:
 
 
 def _owners_of(graph: Graph) -> dict[str, JSON]:
-    """Return the directory of the config file of each materia, by materia id (R24)."""
+    """Return the directory of the config file that defines each materia, by materia id (R24)."""
     return {materia.id: str(materia.owner) for socket in graph.sockets.values() if (materia := socket.materia).owner}
 
 
 def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
-    """Return the messages for a cast whose loadout cannot be cast by this engine (R41); only its records are shown."""
+    """Return the messages to show for a cast whose loadout this engine cannot cast (R41)."""
     if not problems:
         return []
     first = (

@@ -1,4 +1,4 @@
-"""Snapshots of a cast: frozen views of its session, which panels, magics and pictures read."""
+"""Immutable snapshots of a cast, which the panel, the magics and the graph pictures are rendered from."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ if TYPE_CHECKING:
 
 
 LIMITS: Final = frozenset({"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
-"""The kinds of failure that are caused by a limit (R18, R19, R20)."""
+"""Kinds of failures that a limit causes, such as the limit of repair turns (R18, R19, R20)."""
 Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Path]]]
-"""A function that returns the current materia of a workbench, and the directories of their config files."""
+"""Return the current materia of a workbench by id, and the directory of the config file of each materia."""
 RESUME: Final = "resume the cast, or continue in a copy of the cast: cast.fork()"
-"""The hint of a read-only cast that can be resumed."""
+"""Hint that is shown for a read-only cast that can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The properties of a cast that exist only in this kernel, not in the journal.
+    """The properties of a cast that exist only in this kernel and are not stored in the journal.
 
     Attributes:
-        writable: True if the cast can be continued.
-        continuing: a hint about how to continue a read-only cast.
-        writer: the program that has a read-only cast open for writing, or None.
-        saying: the parts of the current answer that have arrived.
-        lanes_saying: the parts of the current answers that have arrived, by lane.
-        stop_asked: True if a stop was requested.
-        stopping: the function or step that a requested stop waits for, or None.
-        raised: the latest exception of an agent in this kernel.
-        attempts: the latest attempts, including interrupted ones.
-        stops: the breakpoints.
-        pins_gone: the names with a pinned function that was lost when an earlier kernel ended.
-        messages: messages about the opening of the cast, and about views that failed.
-        differences: the steps at which this engine would not have taken the recorded route.
-        definitions: returns the current materia of the workbench, or None without a workbench.
-        agents: the agents that are set, see :attr:`~materia_nb.agents.notebook_agents.AgentTable.chosen`.
+        writable: True if this kernel can continue the cast.
+        continuing: a hint that explains how to continue a read-only cast.
+        writer: the name of the program that has a read-only cast open for writing, or None.
+        saying: the chunks of the current answer that have been received.
+        lanes_saying: the chunks of the current answers that have been received, by lane name.
+        stop_asked: True if the user has requested a stop.
+        stopping: a description of the function or step that a requested stop waits for, or None.
+        raised: the most recent exception that an agent raised in this kernel, or None.
+        attempts: the most recent trial answers for a turn, even if they were interrupted, or None.
+        stops: the breakpoints that apply to the cast.
+        pins_gone: the names of sockets and materia whose pinned function was lost with an earlier kernel.
+        messages: warnings about parts that could not be read and about views that failed.
+        differences: the recorded steps after which this engine would have chosen another route.
+        definitions: a function that returns the current materia of the workbench; None if there is no workbench.
+        agents: the configured agents; see :attr:`~materia_nb.agents.notebook_agents.AgentTable.chosen`.
     """
 
     writable: bool = False
@@ -91,40 +91,40 @@ class Snapshot:
     """An immutable view of a cast at one moment.
 
     Attributes:
-        session: the session of the cast.
-        engine: the state of the engine.
-        rules: the rules of the cast.
-        graph: the loadout.
-        run_dir: the run directory.
+        session: the session of the cast at that moment.
+        engine: the state of the engine at that moment.
+        rules: the rules that the engine applies to the cast.
+        graph: the loadout that is cast.
+        run_dir: the run directory, which contains the journal of the cast.
         project: the working directory of utilities and agents.
-        id: the name of the run directory.
-        problems: the reasons why its loadout cannot be cast by this engine (R41).
-        messages: messages about the opening of the cast, and about views that failed.
-        differences: the steps at which this engine would not have taken the recorded route.
-        live: the properties that exist only in this kernel; empty for a snapshot of an earlier moment.
-        request: the request.
+        id: the id of the cast, which is also the name of its run directory.
+        problems: the reasons why this engine cannot cast the loadout (R41); empty if it can.
+        messages: warnings about parts that could not be read and about views that failed.
+        differences: the recorded steps after which this engine would have chosen another route.
+        live: the properties that exist only in this kernel; all defaults for a snapshot of an earlier moment.
+        request: the request with which the cast was started.
         status: ``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``.
-        state: the JSON state that the sockets share.
-        latest: the latest step, or None.
-        visits: the number of visits of each socket.
+        state: the JSON state that all sockets share.
+        latest: the most recent step, or None before the first step.
+        visits: the number of visits to each socket, by socket id.
         waiting_at: the visit that waits for an output, or None.
-        held: the reason why the cast is held, with the request to the person, or None.
+        held: the reason why the cast is on hold and what a person has to decide, or None.
         failure: the reason why the cast failed or was aborted, or None.
-        ended_by: the decision that completed the cast by skipping empty loops, or None.
-        wish: the requested change of a draft, which is sent to the agent instead of the prompt; otherwise None.
-        calls: the tool calls of the waiting turn so far.
-        edits: the edits that were not undone, in order.
-        can_undo: True if the last edit can be undone, because nothing happened after it.
-        abandoned: the steps that were abandoned by going back, by branch.
-        pins: the pinned answers by socket or materia (R40).
-        pins_gone: the names with a pinned function that was lost when an earlier kernel ended.
-        lanes_go_on: True for a lane and for a cast with running lanes; the state cannot be edited then.
-        answered_by: returns a short description of the agent that answers a socket, or None if unknown.
-        usage: the total usage: ``input``, ``output``, ``tokens``, ``cost``.
-        writable: True if the cast can be continued.
-        breakpoints: the breakpoints; empty for a snapshot of an earlier moment.
-        stopping: the function or step that a requested stop waits for, with the time so far; otherwise None.
-        attempts: the latest attempts, also if they were interrupted; None before the first.
+        ended_by: the decision that completed the cast by skipping loops without items, or None.
+        wish: the change to a draft that a person has requested, which replaces the next prompt, or None.
+        calls: the tool calls that the agent has made so far in the waiting turn.
+        edits: the edits that have not been undone, oldest first.
+        can_undo: True if the latest edit can be undone because nothing has happened since.
+        abandoned: the steps that were abandoned by going back, one list per branch.
+        pins: the pinned answers, by the name of the socket or materia (R40).
+        pins_gone: the names of sockets and materia whose pinned function was lost with an earlier kernel.
+        lanes_go_on: True for a lane and for a cast with running lanes, whose state cannot be edited.
+        answered_by: a function that returns a short description of a socket's agent, or None if it is unknown.
+        usage: the total usage, with the attributes ``input``, ``output``, ``tokens`` and ``cost``.
+        writable: True if this kernel can continue the cast.
+        breakpoints: the breakpoints that apply to the cast; empty for a snapshot of an earlier moment.
+        stopping: the function or step that a requested stop waits for, with the elapsed time, or None.
+        attempts: the most recent trial answers for a turn, even if they were interrupted, or None.
     """
 
     def __init__(
@@ -138,10 +138,16 @@ class Snapshot:
         answerers: Callable[[str], str | None] = lambda _: None,
         live: Live | None = None,
     ) -> None:
-        """Create a snapshot of ``session``.
+        """Create a snapshot of a session.
 
-        ``problems`` are the reasons why its loadout cannot be cast by this engine. ``answerers`` returns the current
-        agent of a socket. ``live`` has the properties that exist only in this kernel.
+        Args:
+            session: the session of the cast.
+            rules: the rules that the engine applies to the cast.
+            run_dir: the run directory.
+            project: the working directory of utilities and agents.
+            problems: the reasons why this engine cannot cast the loadout; empty by default.
+            answerers: a function that returns a description of a socket's current agent, or None if it is unknown.
+            live: the properties that exist only in this kernel; by default the snapshot is read-only.
         """
         self.session, self.engine = session, session.state
         self.rules, self.graph = rules, rules.graph
@@ -164,14 +170,14 @@ class Snapshot:
 
     @cached_property
     def breakpoints_hit(self) -> list[Breakpoint]:
-        """The breakpoints that the cast has just reached."""
+        """The breakpoints at which the cast is currently stopped."""
         stops = tuple(self.breakpoints)
         upcoming = self.next_socket if stops else None
         return [breakpoint_ for breakpoint_ in stops if breakpoint_.hit(self.rules, self.session, upcoming)]
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The display name of each socket and of the end, without unsafe characters."""
+        """The display names of the sockets and of the end of the graph by id, with unsafe characters escaped."""
         return {id_: part(name, 130) for id_, name in self.graph.names.items()}
 
     @cached_property
@@ -181,43 +187,43 @@ class Snapshot:
 
     @cached_property
     def all_steps(self) -> StepList:
-        """The steps of the cast and its lanes.
+        """The steps of the cast and of its lanes.
 
-        The steps of the lanes follow the step that distributed the items, lane by lane.
+        The steps of the lanes are grouped by lane and follow the step that distributed the work items.
         """
         return StepList(all_steps(self.session), self.rules.graph)
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
-        """The visits in order, each with its socket, visit number, item key and item label."""
+        """The visits in order, each as a tuple of the socket, the visit number, the item key and the item label."""
         return [(step.socket, step.visit, step.item_key, step.item_label) for step in self.steps]
 
     @property
     def work_items(self) -> list[JSON]:
-        """The work items in the state; empty if there are none."""
+        """The work items in the current state; empty if the state contains no list of work items."""
         items = self.engine.data.get("workItems")
         return list(items) if isinstance(items, list) else []
 
     @cached_property
     def lanes(self) -> Mapping[str, LaneNow]:
-        """The running lanes, or else the most recent lanes, by name in the order of the schedule."""
+        """The running lanes by name, in scheduling order; the most recent lanes if none are running."""
         if not self.session.streams:
             return {}
         return {name: LaneNow(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
 
     @cached_property
     def lane_of_item(self) -> Mapping[int, LaneNow]:
-        """The lane of each work item, by the index of the item in the current list."""
+        """The lane that handles each work item, by the index of the item in the current list."""
         lanes = list(self.lanes.values())
         if not lanes or not same(lanes[0].lane.session.start.data.get(WORK_ITEMS), self.state.get(WORK_ITEMS)):
             return {}  # the items were changed later, or come from another generator
         return {index: lane for lane in lanes for index in lane.indexes}
 
     def lane(self, name: str | None) -> Snapshot:
-        """Return the snapshot of a lane, or this snapshot if no name is given.
+        """Return the snapshot of the named lane, or this snapshot if ``name`` is empty.
 
         Raises:
-            MateriaError: there is no such lane (``unknown_lane``).
+            MateriaError: the cast has no lane with this name (``unknown_lane``).
         """
         if not name:
             return self
@@ -226,16 +232,16 @@ class Snapshot:
         return snapshot
 
     def maker_of(self, step: StepRecord) -> Snapshot:
-        """Return the snapshot of the lane that made one of :attr:`all_steps`; this snapshot if no lane made it."""
+        """Return the snapshot of the lane that ran a step of :attr:`all_steps`, or this snapshot if no lane ran it."""
         lanes = (streams.lanes[step.lane] for streams in self.session.streams if step.lane in streams.lanes)
         maker = next((lane for lane in lanes if any(other is step for other in lane.session.steps)), None)
         return self if maker is None else LaneNow(maker, self).now
 
     @property
     def failed_at(self) -> tuple[str, str]:
-        """The socket where the cast failed, and the first failed lane, as a pair.
+        """The id of the socket at which the cast failed and the name of the first failed lane, as a pair.
 
-        Both are empty if a person or the budget stopped all lanes.
+        A value is "" if it does not apply. Both are "" if a person or the budget stopped all lanes.
         """
         if (failure := self.failure) is None or lanes_at_work(self.session) is None:
             return "" if failure is None else failure.socket or "", ""
@@ -244,13 +250,13 @@ class Snapshot:
 
     @property
     def at_limit(self) -> bool:
-        """True if a limit stopped the cast; ``retry(limit=True)`` continues past it."""
+        """True if a limit stopped the cast; ``retry(limit=True)`` raises the limit and continues."""
         failure = self.failure
         return failure is not None and (failure.kind in LIMITS or bool(failure.blocked))
 
     @property
     def budget_used_up(self) -> bool:
-        """True if the budget is used up (R20)."""
+        """True if the cast has used up its budget of turns, tokens, time or cost (R20)."""
         return used_up(self.engine) is not None
 
     @property
@@ -262,10 +268,10 @@ class Snapshot:
 
     @cached_property
     def standings(self) -> list[Standing]:
-        """The standing of each work item, derived from its visits: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
+        """The progress of each work item: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
 
-        If several loops iterate over the work items, the current or last loop determines the standing; in running
-        lanes, the lane of the item does.
+        The progress follows from the visits for the item. If several loops iterate over the work items, the current or
+        most recent loop decides. While lanes are running, the lane that handles the item decides.
         """
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
@@ -278,23 +284,23 @@ class Snapshot:
         return statuses
 
     def _standings_in(self, iterator: Iterator) -> Sequence[Standing]:
-        """Return the standing of each item in the list of an iterator, without lanes; the result is cached."""
+        """Return the progress of each item in the list of an iterator, not counting visits in lanes."""
         if iterator not in self._standings:
             self._standings[iterator] = standings(self.engine, walk_of(iterator))
         return self._standings[iterator]
 
     @cached_property
     def loops_entered(self) -> frozenset[str]:
-        """The loops that were entered at least once.
+        """The ids of the loops that were entered at least once.
 
-        A loop that shares its cursor with another loop may never be entered.
+        A loop that shares its cursor with another loop may never be entered, even if its items are done.
         """
         visited = set(self.visits).union(*(lane.lane.session.state.visits for lane in self.lanes.values()))
         return frozenset(id_ for id_, loop in self.graph.loops.items() if not visited.isdisjoint(loop.sockets))
 
     @cached_property
     def loop_progress(self) -> Mapping[str, tuple[int, int]]:
-        """The number of done items (R46) and the number of all items, for every loop over items."""
+        """The number of completed items (R46) and the total number of items, by the id of each loop over items."""
         progress = {}
         for loop in self.graph.loops.values():
             if loop.iterator is not None:
@@ -309,7 +315,7 @@ class Snapshot:
 
     @cached_property
     def prompt(self) -> Prompt | None:
-        """The prompt that waits for an answer, or None."""
+        """The prompt of the waiting turn, or None if no agent turn is waiting."""
         visit = self.waiting_at
         if visit is None or self.rules.sockets[visit.socket].socket.is_utility:
             return None
@@ -317,7 +323,7 @@ class Snapshot:
 
     @property
     def prompt_cut_short(self) -> Prompt | None:
-        """The prompt of a failed or aborted turn that can be repeated, or None."""
+        """The prompt of a failed or aborted turn that can be retried, or None."""
         visit, failure = self.engine.at, self.failure
         if visit is None or failure is None or not failure.again:
             return None
@@ -325,7 +331,7 @@ class Snapshot:
 
     @cached_property
     def next_socket(self) -> str | None:
-        """The socket that the next step runs, ``end`` if only the end is left, or None if the cast is over."""
+        """The socket that the next step will run, ``end`` if the cast will complete, or None if the cast is over."""
         visit, target = self.waiting_at, self.engine.next
         if visit is not None:
             return visit.socket
@@ -337,12 +343,12 @@ class Snapshot:
 
     @cached_property
     def _entered(self) -> CastState:
-        """The state of the engine after it enters the next socket; loops without items are skipped."""
+        """The state of the engine after it has entered the next socket and skipped loops that have no items."""
         return entering.enter(self.rules, self.engine).state
 
     @cached_property
     def upcoming_item(self) -> Item | None:
-        """The work item of the waiting or next socket, or None."""
+        """The work item of the waiting visit or of the next visit; None outside a loop."""
         if (visit := self.waiting_at) is not None:
             return visit.item
         if self.engine.next is None or self.engine.status != "ready":
@@ -352,39 +358,39 @@ class Snapshot:
 
     @cached_property
     def warnings(self) -> tuple[CastWarning, ...]:
-        """The warnings about a complete cast; empty before it is complete (R45)."""
+        """The warnings about a complete cast (R45); empty until the cast is complete."""
         return find_warnings(self.rules, self.session)
 
     @property
     def conversation(self) -> tuple[Message, ...]:
-        """The messages of the current visit."""
+        """The messages between the cast and the agent during the current visit, oldest first."""
         return self.session.said
 
     @cached_property
     def saying(self) -> str:
-        """The part of an answer that has arrived so far."""
+        """The part of the current answer that has been received, with secret keys redacted; "" if none."""
         return scrubbed("".join(self.live.saying))
 
     @property
     def notes(self) -> Sequence[str]:
-        """The notes that the agent of the latest step wrote in its latest turn."""
+        """The progress notes that the agent of the latest step reported during its latest turn."""
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     def pinned_at(self, socket: str) -> str | None:
-        """Return the socket or materia name whose pin answers a socket, or None."""
+        """Return the name of the socket or materia whose pinned answer a socket uses, or None if it is not pinned."""
         pins, materia = self.session.pins, self.graph.sockets[socket].materia.id
         return socket if socket in pins else materia if materia in pins else None
 
     @cached_property
     def approvals(self) -> ApprovalsNow:
-        """The requests in which agents of the cast ask a person for approval."""
+        """The tool calls and commands that wait for a person's approval, and the tools that need no approval."""
         return ApprovalsNow(lambda: self)
 
     def label_of(self, step: StepRecord | int | None = None) -> Label:
-        """Return the label of a step, or of the cast: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
+        """Return the label of a step, by default of the cast, with ``name``, ``tags``, ``note``, ``verdict`` and ``by``.
 
         Raises:
-            MateriaError: there is no such step (``no_step``).
+            MateriaError: the cast has no step with this number (``no_step``).
         """
         record = self.steps.at(step) if isinstance(step, int) else step
         if record is not None and record.lane:
@@ -393,31 +399,32 @@ class Snapshot:
 
     @property
     def usage_report(self) -> dict[str, JSON]:
-        """The usage in total, by socket, by materia and by item, as in usage.json (R20)."""
+        """The total usage and the usage by socket, materia and work item, in the format of usage.json (R20)."""
         return report_of(self.rules, self.session)
 
     @property
     def suggestions(self) -> list[Suggestion]:
-        """The suggestions for the project's knowledge in the accepted outputs, in order, without duplicates."""
+        """The additions to the project's knowledge that accepted outputs suggest, in order and without duplicates."""
         return suggestions_of(self.rules, self.all_steps, self.session.kept)
 
     @property
     def conclusion(self) -> list[str]:
-        """The lines of a complete cast's conclusion; empty if its protocols have no conclusion."""
+        """The lines of the conclusion that the handoff protocols define for a complete cast; empty otherwise."""
         return conclusion_lines(self.rules, self.all_steps) if self.status == "complete" else []
 
     def needs_castable(self) -> None:
-        """Raise MateriaError (``not_castable``) if the loadout of an opened cast cannot be cast by this engine (R41)."""
+        """Raise MateriaError (``not_castable``) if this engine cannot cast the recorded loadout (R41)."""
         refuse_recorded(self.problems, self.run_dir)
 
     def line(self, branch: int | None = None) -> Sequence[StepRecord]:
-        """Return the steps that led to the current state or, with ``branch``, to the end of an abandoned branch.
+        """Return the steps that led to the current state or to the end of an abandoned branch.
 
         Args:
-            branch: the number of the branch, from 0; its steps begin with those that it shares with later branches.
+            branch: the number of an abandoned branch, from 0; by default the current state. The steps of a branch
+                include those that it shares with later branches.
 
         Raises:
-            MateriaError: there is no such branch (``no_branch``).
+            MateriaError: the branch does not exist (``no_branch``).
         """
         left = self.session.abandoned
         if branch is None:
@@ -432,14 +439,14 @@ class Snapshot:
         return steps_of_branch
 
     def at(self, number: int, branch: int | None = None) -> Snapshot:
-        """Return the snapshot after a step.
+        """Return a snapshot of the cast immediately after a step.
 
         Args:
-            number: the number of the step; 0 is the start.
-            branch: the number of the abandoned branch of the step, if it belongs to one.
+            number: the number of the step, from 1; 0 for the start of the cast.
+            branch: the number of the abandoned branch that contains the step; by default the current steps.
 
         Raises:
-            MateriaError: there is no such step (``no_step``) or branch (``no_branch``).
+            MateriaError: the step (``no_step``) or the branch (``no_branch``) does not exist.
         """
         steps = self.line(branch)
         count = nth(steps, number).number - steps[0].number + 1 if number else 0
@@ -448,14 +455,17 @@ class Snapshot:
         return self.of_session(then)
 
     def of_session(self, session: Session, live: Live | None = None) -> Snapshot:
-        """Return a snapshot of another session of this cast, such as the session of an earlier moment or of a lane."""
+        """Return a snapshot of another session of this cast, such as an earlier session or the session of a lane."""
         cast = session, self.rules, self.run_dir, self.project
         return Snapshot(*cast, problems=self.problems, answerers=self.answered_by, live=live)
 
     def why(self, step: int | None = None) -> Why:
-        """Explain the decision of a step, by default of the latest one.
+        """Explain the routing decision of a step, by default the latest step.
 
-        For a step that waits, the decision of the previous step is also explained.
+        If the step is still waiting, explain the decision of the previous step as well.
+
+        Raises:
+            MateriaError: the cast has no steps, or has no step with this number (``no_step``).
         """
         from materia_nb.insight.why import explain
 
@@ -480,20 +490,20 @@ class Snapshot:
 
     @property
     def side(self) -> ComparedCast:
-        """The data of the cast for a comparison with another cast."""
+        """The data of this cast that a comparison with another cast needs."""
         repository = self.run_dir.parent / GIT_FOLDER if self.session.keeps else None
         return ComparedCast(self.id, self.rules, self.session, repository)
 
     def __repr__(self) -> str:
-        """Return the id, the loadout and the status of the cast as text."""
+        """Return a one-line summary with the id, the loadout and the status of the cast."""
         return f"<{self.id}: {self.graph.name!r} {self.status} after {len(self.steps)} steps>"
 
 
 class ApprovalsNow:
-    """The requests in which agents of a cast ask a person for approval, and the allowed tools."""
+    """The tool calls and commands of a cast that wait for approval, and the tools that run without approval."""
 
     def __init__(self, take_snapshot: Callable[[], Snapshot]) -> None:
-        """Read the requests from ``take_snapshot``, which returns a fixed or the current snapshot."""
+        """Create a view of the snapshots that ``take_snapshot`` returns: always the same one, or the current one."""
         self._snapshot = take_snapshot
 
     def __repr__(self) -> str:
@@ -501,7 +511,7 @@ class ApprovalsNow:
 
     @property
     def cast(self) -> Snapshot:
-        """A snapshot of the cast or lane with the requests."""
+        """A snapshot of the cast or lane whose approvals these are."""
         return self._snapshot()
 
     @property
@@ -511,18 +521,18 @@ class ApprovalsNow:
 
     @property
     def due(self) -> tuple[ToolCall, ...]:
-        """The approved tool calls that have not been run."""
+        """The tool calls that a person has approved or denied but the agent has not yet received."""
         return tuple(call for call in self.cast.session.asking if call.decided is not None)
 
     @property
     def tools(self) -> dict[str, bool]:
-        """Tools that change something, each mapped to True if it runs without approval."""
+        """The tools with side effects by name, each mapped to True if it runs without approval in this cast."""
         known = approvals.asking_tools(self.cast.rules)
         return {tool: tool in self.allowed for tool in dict.fromkeys([*known, *sorted(self.allowed)])}
 
     @property
     def request(self) -> ApprovalRequest | None:
-        """The command that waits for approval, sealed with its fingerprint, or None."""
+        """The command that waits for approval, with a digest that detects later changes to it, or None."""
         hold = self.cast.held
         if hold is None or hold.needs != "approval" or not isinstance(hold.reading.value, dict):
             return None
@@ -531,13 +541,13 @@ class ApprovalsNow:
 
     @property
     def current(self) -> Approval | None:
-        """The approval of one exact command that the waiting agent has not used, or None (R44)."""
+        """The approval of one exact command that the waiting agent has not used yet (R44), or None."""
         approval = self.cast.waiting_at.approval if self.cast.waiting_at else None
         return approval if approval is not None and approval.at(time.time()).standing == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:
-        """The tools that change something and run without approval in this cast."""
+        """The names of the tools with side effects that run without approval in this cast."""
         return self.cast.session.allowed
 
 
@@ -547,33 +557,32 @@ class LaneNow:
     Attributes:
         name: the name of the lane.
         status: ``waiting``, ``running``, ``accepted``, ``failed`` or ``interrupted``.
-        error: the reason why it was not accepted.
-        indexes: the indices of its items in the complete list, in the order in which the lane handles them.
-        now: the snapshot of the lane.
+        error: the reason why the result of the lane was not accepted.
+        indexes: the positions of the lane's items in the complete list, in the order in which the lane handles them.
     """
 
     def __init__(self, lane: Lane, cast: Snapshot) -> None:
-        """Create the view of a lane in the snapshot ``cast``."""
+        """Create a view of a lane; ``cast`` is the snapshot of the cast that the lane belongs to."""
         self.lane, self.name, self.status, self.error = lane, lane.name, lane.status, lane.error
         self.indexes = lane.indexes
         self._cast = cast
 
     @cached_property
     def now(self) -> Snapshot:
-        """The snapshot of the lane."""
+        """A snapshot of the lane, which can be used like the snapshot of a cast."""
         live, saying = self._cast.live, self._cast.live.lanes_saying.get(self.name, ())
         return self._cast.of_session(self.lane.session, dataclasses.replace(live, saying=saying))
 
     @property
     def done(self) -> int:
-        """The number of the lane's items that are done."""
+        """The number of work items that the lane has completed."""
         state, of_lane = self.lane.session.state, self.lane.session.start.lane
         cursor = of_lane.cursor if of_lane is not None else ""
         return sum(standing(state, (cursor, index, ())) == "done" for index in self.indexes)
 
     @property
     def wants_a_person(self) -> bool:
-        """True if the lane waits for an answer, a decision or an approval of a person."""
+        """True if the lane waits for a person to answer, to decide about a draft or to approve a tool call."""
         now = self.now
         visit = now.waiting_at
         if self.status != "running" or visit is None:
@@ -582,18 +591,18 @@ class LaneNow:
         return asks or now.answered_by(visit.socket) in (None, "person")
 
     def __repr__(self) -> str:
-        """Return the status and the progress of the lane as text."""
+        """Return a one-line summary with the status and the progress of the lane."""
         return f"<lane {self.name}: {self.status}, {self.done} of {len(self.indexes)} items done>"
 
 
 def snapshot_of(value: object) -> Snapshot | None:
-    """Return a snapshot unchanged, or the current snapshot of a cast; None for other values."""
+    """Return ``value`` if it is a snapshot, or the current snapshot if it is a cast; return None for other values."""
     now = getattr(value, "now", value)
     return now if isinstance(now, Snapshot) else None
 
 
 def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
-    """Raise MateriaError (``not_castable``) if ``problems`` is not empty."""
+    """Raise MateriaError (``not_castable``) if there is a problem that prevents this engine from casting the loadout."""
     if problems:
         raise MateriaError(
             f"The loadout of this cast cannot be cast by this engine, so you can only inspect the cast: {problems[0]}",
@@ -604,7 +613,11 @@ def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
 
 
 def graph_of(loadout: object) -> Graph:
-    """Return the graph of a loadout; ``loadout`` is a graph, a config or an object with a ``graph``."""
+    """Return the graph of a loadout, which may be a graph, a config or an object with a ``graph`` attribute.
+
+    Raises:
+        MateriaError: the loadout has problems or is a value of another type (``bad_loadout``).
+    """
     graph = getattr(loadout, "graph", loadout)
     if isinstance(graph, Mapping):
         return build_graph(graph)

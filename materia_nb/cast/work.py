@@ -1,7 +1,7 @@
-"""The work of a cast or a lane: call agents, run processes, apply the results and notify followers.
+"""Base class for running a cast or a lane: it calls agents, runs processes and applies their results.
 
-This module creates the turns of agents and the input of processes. Secret keys are redacted in replies and in texts
-from people.
+This module creates the turns that agents answer and the JSON input of processes. It redacts secret keys in answers of
+agents, in outputs of processes and in messages from people.
 """
 
 from __future__ import annotations
@@ -62,22 +62,22 @@ def now() -> int:
 
 
 def clean(text: str) -> str:
-    """Replace every character of a text that UTF-8 cannot encode."""
+    """Return the string with every character replaced that UTF-8 cannot encode."""
     return to_bytes(text).decode()
 
 
 def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
-    """Return a person's answer; if it is an object, return a copy."""
+    """Return a person's answer: a string unchanged, a JSON object as a copy that the caller cannot modify."""
     return dict(answer) if isinstance(answer, Mapping) else answer
 
 
 def redacted(text: str) -> str:
-    """Redact secret keys in a text from an agent or a process, and make it encodable as UTF-8."""
+    """Return the string with secret keys redacted and with every character replaced that UTF-8 cannot encode."""
     return scrubbed(text if text.isascii() else clean(text))
 
 
 def without_keys(call: ToolCall) -> ToolCall:
-    """Redact secret keys in the arguments, the text and the result of a tool call."""
+    """Return the tool call with secret keys redacted in its arguments, its result and the accompanying message."""
     return replace(
         call,
         args=scrubbed_json(dict(call.args)),
@@ -87,7 +87,7 @@ def without_keys(call: ToolCall) -> ToolCall:
 
 
 def over(session: Session) -> MateriaError:
-    """Return the error for an attempt to continue a cast that is over or held."""
+    """Return the error to raise if a caller tries to continue a cast that is on hold or has ended."""
     state = session.state
     failure, hold = state.failure, state.hold if state.status == "held" else None
     if hold is not None:
@@ -106,9 +106,12 @@ def over(session: Session) -> MateriaError:
 class Job(NamedTuple):
     """A unit of work for a visit.
 
-    Call ``run`` in any thread, then pass its result to ``take`` while you hold the lock of the cast. ``take`` returns
-    True if the cast or lane may continue. ``drop`` discards the reports of an unused task. ``at_once`` is True if the
-    answer is already known.
+    Attributes:
+        run: a function that calls the agent or runs the process; it may be called in any thread.
+        take: a function that applies the result of ``run`` and returns True if the cast or lane may continue; the
+            caller must hold the lock of the cast.
+        drop: a function that makes the job ignore further reports of the agent, because its result is not used.
+        at_once: True if ``run`` returns immediately because the answer is already known; False by default.
     """
 
     run: Callable[[], object]
@@ -118,26 +121,27 @@ class Job(NamedTuple):
 
 
 class Work(ABC):
-    """The work of a cast or of one of its lanes.
+    """Runs the visits of a cast or of one of its lanes.
 
-    Callers must hold the lock of the cast, except for the ``run`` of a job.
+    Callers must hold the lock of the cast, except while they call the ``run`` function of a job.
 
     Attributes:
-        main: the work of the cast itself.
+        main: the object that runs the cast itself; for the cast, this object.
         lane: the name of the lane; "" for the cast itself.
-        rules: the rules of the cast.
-        session: the session of the cast or the lane.
+        rules: the rules that the engine applies to the cast.
+        session: the session of the cast or of the lane.
         files: the run directory.
-        agents: the agents, by socket or materia.
-        utilities: directories with copies of shipped scripts.
-        functions: the functions that sockets and materia are pinned to, which the journal cannot store (R40).
-        stop: set to stop a run within the current step if possible, otherwise after the step.
-        messages: messages for the person.
-        raised: the latest exception of an agent in this kernel.
-        recording: the lock under which events are written to the journal.
-        saying: the parts of the current answer that have arrived.
-        worked: working time of the waiting visit that no event has reported yet, in milliseconds.
-        asked_before: returns the number of turns of a socket and of its materia; None if the session has these counts.
+        agents: the configured agents, by socket or materia.
+        utilities: directories that contain copies of the scripts shipped with this package.
+        functions: the pinned functions by socket or materia, which the journal cannot store (R40).
+        stop: a flag that stops a run, during the current step if possible and otherwise after it.
+        messages: warnings to show to the user.
+        raised: the most recent exception that an agent raised in this kernel, or None.
+        recording: the lock that must be held while events are written to the journal.
+        saying: the chunks of the current answer that have been received.
+        worked: the working time of the waiting visit that no event has reported yet, in milliseconds.
+        asked_before: a function that returns the numbers of turns of a socket and of its materia; None if the session
+            contains these numbers.
     """
 
     lane = ""
@@ -165,22 +169,35 @@ class Work(ABC):
     @property
     @abstractmethod
     def base(self) -> Path:
-        """The directory in which agents and processes without a scope work."""
+        """The working directory of agents and processes that have no sandbox scope."""
 
     @abstractmethod
     def keep_files(self, by: str) -> None:
-        """Save the current files of the project, if the cast stores file snapshots."""
+        """Save a snapshot of the project's files if the cast stores file snapshots; ``by`` names the cause."""
 
     def keeper_of(self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None) -> FileSnapshots:
-        """Return the store of file snapshots for a folder; ``name`` distinguishes the stores of lanes."""
+        """Return the store that saves snapshots of a directory.
+
+        Args:
+            folder: the directory whose files are saved.
+            name: a suffix that distinguishes the stores of lanes; "" for the cast itself.
+            own: True if only this cast uses the directory.
+            skip: a subdirectory that is not saved; none by default.
+        """
         ignored, name = self.session.keeps == ALL_FILES, f"{self.files.path.name}{name}"
         return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
     def keep_with(self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = "") -> None:
-        """Save the files, and record an event if they changed; ``folder`` is set for the first files of a lane.
+        """Save a file snapshot, and record an event if the files have changed since the previous snapshot.
+
+        Args:
+            keeper: a function that returns the store to save to.
+            by: the cause of the change, such as ``start``, ``step`` or ``person``.
+            lane: the name of the lane whose files are saved; "" for the files of the cast.
+            folder: the directory of the lane, for its first snapshot only; "" otherwise.
 
         Raises:
-            MateriaError: the files cannot be saved at the start of the cast. A later failure only adds a message.
+            MateriaError: the files cannot be saved when the cast starts. A later failure only adds a message.
         """
         session = self.session
         step, before = len(session.steps), None if folder else session.files
@@ -202,24 +219,27 @@ class Work(ABC):
 
     @abstractmethod
     def apply(self, command: Callable[..., Events], *arguments: object, later: bool = False) -> None:
-        """Apply the events of ``command(rules, session, *arguments, now)``.
+        """Apply the events that ``command(rules, session, *arguments, now)`` returns, and write them to the journal.
 
-        If ``later`` is set, the events are queued for the next write, which must follow in the same call.
+        With ``later``, the events are only queued; the caller must write them with :meth:`write_waiting`.
         """
 
     def run_command(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Run a command of :mod:`materia_nb.engine.decide`."""
+        """Run a command of :mod:`materia_nb.engine.decide`, and apply and write its events immediately."""
         self.apply(command, *arguments)
 
     # -- steps ----------------------------------------------------------------------------
 
     def enter(self) -> None:
-        """Enter the next socket, or complete the cast."""
+        """Enter the next socket, or complete the cast if there is no next socket."""
         self.worked = 0
         self.run_command(decide.enter)
 
     def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
-        """Call the agent, or run the process, until the visit is complete or a person must answer."""
+        """Call the agent or run the process until the visit is complete or a person must answer.
+
+        ``breaks`` is called with "" after each turn that does not complete the visit, and returns True to stop there.
+        """
         while (job := self.job()) is not None:
             if not job.at_once:  # the job may call a model, so the journal must have its start even after a crash
                 self.write_waiting()
@@ -230,18 +250,18 @@ class Work(ABC):
                 return
 
     def report_text(self) -> None:
-        """Notify followers that more of an answer has arrived."""
+        """Notify followers that another chunk of an answer has been received."""
         self.main.report_text()
 
     def write_waiting(self) -> None:
-        """Write the queued events, if any."""
+        """Write the queued events to the journal, if any."""
         self.main.write_waiting()
 
     def job(self) -> Job | None:
-        """Return the next job for the waiting visit, or None if there is none or a person must answer.
+        """Return the next job of the waiting visit, or None if a person must answer or no visit is waiting.
 
-        An exception of an agent, other than an interrupt, fails the cast and is stored in the journal; ``retry`` calls
-        the agent again.
+        An exception that the agent raises, except for an interrupt, fails the cast and is recorded in the journal;
+        ``retry`` then calls the agent again.
         """
         due = pending_here(self.rules, self.session)
         if due is None or due.visit is None or due.what not in ("agent", "utility") or self.stop.is_set():
@@ -257,15 +277,15 @@ class Work(ABC):
         return self._question(due.visit, pinned, folder)
 
     def pin_of(self, socket: str) -> str | None:
-        """Return the name of the socket or materia whose pin answers a socket, or None if there is no pin."""
+        """Return the name of the socket or materia whose pinned answer a socket uses, or None if it is not pinned."""
         names = (socket, self.rules.sockets[socket].socket.materia.id)
         return next((name for name in names if name in self.session.pins), None)
 
     def _pinned(self, visit: Visit) -> PinnedAgent | None:
-        """Return the pinned agent of a visit, or None (R40).
+        """Return the agent that gives the pinned answer of a visit, or None if its socket is not pinned (R40).
 
         Raises:
-            MateriaError: the socket is pinned to a function of an earlier kernel (``pin_gone``).
+            MateriaError: the socket is pinned to a function that was lost with an earlier kernel (``pin_gone``).
         """
         name = self.pin_of(visit.socket)
         if name is None:
@@ -281,11 +301,11 @@ class Work(ABC):
         return PinnedAgent(pin, self.functions.get(name))
 
     def folder(self) -> Path:
-        """Return the working directory of the waiting visit: its scope or the project (P8).
+        """Return the working directory of the waiting visit: that of its sandbox scope, or else the project (P8).
 
         Raises:
-            MateriaError: the directory does not exist (``no_folder``), or is outside of the project and has not been
-                allowed (``folder_asks``).
+            MateriaError: the directory does not exist (``no_folder``), or it is outside the project and the user has
+                not allowed it (``folder_asks``).
         """
         scope, project = self.session.state.scope, self.base
         if scope == BASE:
@@ -336,7 +356,7 @@ class Work(ABC):
         return Job(partial(self._timed, run), take)
 
     def _timed(self, work: Callable[[], object]) -> object:
-        """Run an agent or a process and measure its working time; the next event of the visit reports the time."""
+        """Call ``work`` and measure its duration; the next event of the visit reports the duration as working time."""
         started = now()
         try:
             with resting():
@@ -345,7 +365,7 @@ class Work(ABC):
             self.worked += max(0, now() - started)
 
     def take_working_time(self) -> int:
-        """Return the measured working time in milliseconds, and reset it."""
+        """Return the working time measured since the last call, in milliseconds, and reset it to 0."""
         worked, self.worked = self.worked, 0
         return worked
 
@@ -396,7 +416,7 @@ class Work(ABC):
         return Job(run, take, drop, at_once=at_once is True)
 
     def _take_answer(self, visit: Visit, agent: Agent, pinned: str | None, answer: Any) -> bool:
-        """Handle the answer or the exception of an agent; return True if the cast or lane may continue."""
+        """Process the answer or the exception of an agent; return True if the cast or lane may continue."""
         if isinstance(answer, NeedsApproval):
             calls = tuple(map(without_keys, answer.calls))
             self.run_command(decide.record_in_turn, ev.ToolAsked(calls=calls, worked=self.take_working_time()))
@@ -427,13 +447,13 @@ class Work(ABC):
         return True
 
     def _priced(self, agent: Agent, visit: Visit, used: Usage) -> Usage:
-        """Return the usage with its cost, if the config has prices for the agent."""
+        """Return the usage with its cost added, if the config has prices for the model of the agent."""
         price = self.rules.graph.price(price_names(agent, self.materia(visit).model))
         cost = None if price is None else price.of(used.input, used.output, used.cached)
         return used if cost is None else used._replace(cost=cost)
 
     def _handle_report(self, visit: Visit, agent: Agent, event: AgentEvent) -> None:
-        """Handle an agent's report during its turn; ignore reports from a turn that has ended."""
+        """Process an event that an agent reports during its turn; ignore events of a turn that has ended."""
         at = self.session.state.waiting_at
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
             return
@@ -452,7 +472,10 @@ class Work(ABC):
                 self.run_command(decide.record_in_turn, ev.TurnSpent(usage=self._priced(agent, visit, used)))
 
     def handle_reply(self, reply: Answer) -> None:
-        """Handle a reply for the waiting socket: redact it, add the changed files and the working time, and apply it."""
+        """Apply an answer to the waiting visit.
+
+        Secret keys are redacted first, and the changed files and the working time are added.
+        """
         before, visit = self.session.state, self.session.state.at
         assert visit is not None  # noqa: S101 - an answered visit was entered
         protocol = self.rules.sockets[visit.socket].protocol
@@ -481,14 +504,14 @@ class Work(ABC):
             self.write_side_files(visit, before)
 
     def _record_with_files(self, command: Callable[..., Events], *arguments: object) -> None:
-        """Write a command's events and the step's files in one write, so that a crash cannot separate them."""
+        """Write the events of a command together with the file snapshot, so that a crash cannot separate them."""
         with HeldInterrupts(), self.main.recording:
             self.apply(command, *arguments, later=True)
             self.keep_files("step")
             self.write_waiting()
 
     def _answer_with_evidence(self, rules: Rules, session: Session, answer: Answer, ts: int) -> Events:
-        """Return the events of an answer, with an event about missing files that the answer names."""
+        """Return the events of an answer, including an event about missing evidence files that the answer names."""
         events = decide.answer(rules, session, answer, ts)
         at = session.state.at
         assert at is not None  # noqa: S101 - an answered visit was entered
@@ -498,14 +521,14 @@ class Work(ABC):
         return decide.with_missing_evidence(events, tuple(missing)) if missing else events
 
     def _snapshot_files(self) -> FileStamps | None:
-        """Return the state of the project's files, for a protocol that checks the changes of a visit."""
+        """Return the size and modification time of each project file, to detect which files a visit changes."""
         project = self.base / self.session.state.scope.cwd
         return take_snapshot(project, self.files.path.parent)
 
     def write_side_files(self, visit: Visit, before: CastState) -> None:
-        """Write files for readers outside of this cast, see :func:`~materia_nb.store.rundir.write_side_files`.
+        """Write the files that other programs read, see :func:`~materia_nb.store.rundir.write_side_files`.
 
-        The journal also has the content of these files, so a disk error is only reported.
+        The journal contains the same data, so a disk error only adds a warning.
         """
         try:
             write_side_files(self.files.path, self.rules, self.session, visit, before)
@@ -513,18 +536,18 @@ class Work(ABC):
             self.messages.append(" ".join(str(error).split()))
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
-        """Fail the waiting visit for a reason that the engine cannot detect, such as a missing directory."""
+        """Fail the waiting visit for a reason outside the engine, such as a missing directory."""
         self._files_before = None
         failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
         self._record_with_files(decide.fail, failure, self.take_working_time())
 
     def materia(self, visit: Visit) -> Materia:
-        """Return the materia that is placed at the socket of a visit."""
+        """Return the materia at the socket of a visit."""
         return self.rules.sockets[visit.socket].socket.materia
 
 
 class _TheAgent(NamedTuple):
-    """The name of an agent for an error message, computed only when the message is formatted."""
+    """Formats the name of an agent for an error message only when the message is needed."""
 
     agent: Agent
 
@@ -533,7 +556,7 @@ class _TheAgent(NamedTuple):
 
 
 def utility_input(rules: Rules, session: Session, visit: Visit, *, project: Path, run_dir: Path) -> dict[str, JSON]:
-    """Return the object that a utility reads on stdin (R23); its ``cwd`` is the directory of its scope (P8)."""
+    """Return the JSON object that a utility reads from stdin (R23); ``cwd`` is the directory of its scope (P8)."""
     state, item = session.state, visit.item
     materia, folder = rules.sockets[visit.socket].socket.materia, str(project / state.scope.cwd)
     return {
