@@ -1,4 +1,4 @@
-"""Lists of steps, casts and events as tables and data frames, and texts about steps and times."""
+"""Sequences of steps, casts and events that are displayed as tables, and functions that format steps, times and costs."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ STEP_FIELDS: Final = (
     *("turns", "tries", "calls", "input", "output", "tokens", "cost"),
     *("started", "seconds", "waited", "pinned", "text"),
 )
-"""The columns of ``cast.steps.frame()``."""
+"""Columns of the data frame that ``cast.steps.frame()`` returns."""
 CAST_FIELDS: Final = (
     *("cast", "loadout", "request", "status", "warnings", "steps", "cost", "started", "last_event"),
     *("ours", "locked_by", "problem", "path"),
 )
-"""The columns of ``wb.casts().frame()``."""
+"""Columns of the data frame that ``wb.casts().frame()`` returns."""
 
 _T = TypeVar("_T")
 
 
 def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> Any:
-    """Return a pandas data frame with these columns.
+    """Return the rows as a pandas data frame with the given columns.
 
     Raises:
         MateriaError: pandas is not installed (``not_installed``).
@@ -57,7 +57,7 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
 
 
 class Listed(Shown, Sequence[_T], Generic[_T]):
-    """A sequence that is displayed as a table and is equal to any sequence with the same values."""
+    """A sequence that is displayed as a table, and that equals any other sequence with the same values."""
 
     __slots__ = ("_all",)
 
@@ -94,7 +94,7 @@ class Listed(Shown, Sequence[_T], Generic[_T]):
 
 
 class TableOf(Table, Generic[_T]):
-    """A table with one row per value; iterating yields the values instead of the rows."""
+    """A table with one row for each value; iterating over it yields the values instead of the rows."""
 
     def __init__(
         self, values: Iterable[_T], headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str
@@ -110,7 +110,7 @@ class TableOf(Table, Generic[_T]):
 
 
 class EventsView(TableOf[MateriaEvent]):
-    """The events that outputs reported (R39); iterating yields the events."""
+    """The events that agents reported in their outputs (R39); iterating over the table yields the events."""
 
     def __init__(self, events: Sequence[MateriaEvent]) -> None:
         lanes = any(event.lane for event in events)
@@ -134,12 +134,18 @@ class EventsView(TableOf[MateriaEvent]):
 
 
 class StepList(Listed[StepRecord]):
-    """A fixed list of the steps of a cast; ``steps[-1]`` is the latest step."""
+    """An immutable list of the steps of a cast; ``steps[-1]`` is the latest step."""
 
     __slots__ = ("_graph", "_note")
 
     def __init__(self, steps: Sequence[StepRecord], graph: Graph, note: str = "") -> None:
-        """Create a list of the steps of a cast of ``graph``; ``note`` describes steps that are not in the list."""
+        """Create a list of steps.
+
+        Args:
+            steps: the steps of the cast.
+            graph: the loadout of the cast.
+            note: a sentence about steps that the list does not contain, which is displayed below the table.
+        """
         super().__init__(steps)
         self._graph, self._note = graph, note
 
@@ -152,15 +158,15 @@ class StepList(Listed[StepRecord]):
         return step_table(self._all, self._graph)
 
     def at(self, number: int) -> StepRecord:
-        """Return the step with this number, from 1; negative numbers count from the end.
+        """Return the step with this number, counted from 1; negative numbers count from the end.
 
         Raises:
-            MateriaError: there is no such step (``no_step``).
+            MateriaError: the step does not exist (``no_step``).
         """
         return nth(self._all, number)
 
     def ask(self, expression: str) -> list[OutputMatch]:
-        """Query the outputs with a JSONPath or a dotted path, and return each match with its step.
+        """Query the outputs with a JSONPath expression or a dotted path, and return each match with its step.
 
         Example: ``cast.steps.ask("$.workItems[*].title")``.
 
@@ -176,15 +182,16 @@ class StepList(Listed[StepRecord]):
         type: str | None = None,  # noqa: A002 - named after the field of the event
         socket: str | None = None,
     ) -> EventsView:
-        """Return the events that outputs reported in their ``event`` field, in order (R39).
+        """Return the events that agents reported in the ``event`` field of their outputs, in order (R39).
 
         Args:
-            severity: only events of at least this severity: debug, info, warning, error, critical.
-            type: only events of this type.
-            socket: only events of this socket.
+            severity: the minimum severity: ``debug``, ``info``, ``warning``, ``error`` or ``critical``; by default all
+                events are returned.
+            type: the type of the events; by default all types.
+            socket: the id of the socket that reported the events; by default all sockets.
 
         Raises:
-            MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
+            MateriaError: the severity (``unknown_severity``) or the socket (``unknown_socket``) does not exist.
         """
         if severity is not None:
             needs_one_of(severity, EVENT_SEVERITIES, f"The severity {severity!r} does not exist.", "unknown_severity")
@@ -202,10 +209,11 @@ class StepList(Listed[StepRecord]):
         return EventsView(selected)
 
     def frame(self) -> Any:
-        """Return the steps as a pandas data frame, one step per row, with the columns ``STEP_FIELDS`` of this module.
+        """Return the steps as a pandas data frame, with one row per step and the columns in ``STEP_FIELDS``.
 
-        ``started`` is a time in UTC. ``seconds`` is the working time, ``waited`` is the waiting time; both are empty if
-        unknown. ``input``, ``output`` and ``tokens`` are numbers of tokens; ``cost`` is in the currency of the agents.
+        ``started`` is a time in UTC. ``seconds`` is the working time and ``waited`` the waiting time; both are missing
+        if they are unknown. ``input``, ``output`` and ``tokens`` are numbers of tokens. ``cost`` is in the currency
+        that the agents report.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -241,7 +249,7 @@ class StepList(Listed[StepRecord]):
 
 
 def steps_of(session: Session, graph: Graph) -> StepList:
-    """Return the steps of a cast; a note contains the number of steps in its lanes."""
+    """Return the steps of a cast, with a note about the number of further steps in its lanes."""
     lanes = (lane for streams in session.streams for lane in streams.lanes.values())
     others = sum(len(lane.session.steps) for lane in lanes)
     note = f"{counted(others, 'more step')} in lanes: cast.now.all_steps" if others else ""
@@ -249,7 +257,7 @@ def steps_of(session: Session, graph: Graph) -> StepList:
 
 
 def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
-    """Return the step with this number; see :meth:`StepList.at`."""
+    """Return the step with a number; see :meth:`StepList.at`."""
     is_integer = type(number) is int  # a value from a notebook need not fit the annotation
     first = steps[0].number if steps else 1  # the steps of a lane do not begin at 1
     index = -1 if not is_integer else number - first if number > 0 else len(steps) + number
@@ -263,7 +271,7 @@ def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
 
 
 class CastList(Listed[CastEntry]):
-    """The casts of a project, the most recently started or continued cast first."""
+    """The casts of a project, displayed as a table; the most recently started or continued cast comes first."""
 
     __slots__ = ()
 
@@ -273,7 +281,7 @@ class CastList(Listed[CastEntry]):
         return casts_view(self._all)
 
     def frame(self) -> Any:
-        """Return the casts as a pandas data frame, one per row, with the columns ``CAST_FIELDS``; times are in UTC.
+        """Return the casts as a pandas data frame with the columns in ``CAST_FIELDS``; times are in UTC.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -304,7 +312,7 @@ def _time(milliseconds: int | None) -> datetime | None:
 
 
 def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
-    """Return the steps of casts of a loadout, one per row."""
+    """Return a table with one row per step."""
     optional = {
         "pinned to": [step.pinned or "" for step in steps],
         "files": [str(step.files.in_all) if step.files and step.files.in_all else "" for step in steps],
@@ -325,11 +333,11 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
 
 
 _MAX_READ: Final = 4_000
-"""Maximum length of the part of an output that is read for its summary, in characters."""
+"""Maximum number of characters of an output that are used for its summary."""
 
 
 def output_words(step: StepRecord) -> str:
-    """Return a summary of an output: its prose (R62), its context, its work item titles, or else its first words."""
+    """Summarize an output by its prose (R62), its context, the titles of its work items, or else its beginning."""
     shown = step.shown
     reading = None if shown != step.output else step.reading
     fields = reading.value if reading is not None and isinstance(reading.value, dict) else {}
@@ -348,7 +356,7 @@ def output_words(step: StepRecord) -> str:
 
 
 def how_it_came(step: StepRecord) -> list[str]:
-    """Return notes on the origin of an output, such as repairs, drafts, a pin or a correction."""
+    """Return notes about the origin of an output, such as ``1 repair``, ``2 drafts``, ``pinned`` or ``corrected``."""
     modes = [turn.mode for turn in step.turns]
     counts = ((modes.count("draft"), "draft"), (modes.count("repair"), "repair"))
     marks = [counted(count, word) for count, word in counts if count]
@@ -359,7 +367,7 @@ def how_it_came(step: StepRecord) -> list[str]:
 
 
 def verdict_mark(step: StepRecord) -> str:
-    """Return ✓ if the output is satisfied, ✗ if it is not, or an empty text if it has no verdict."""
+    """Return ✓ if the output is satisfied, ✗ if it is not satisfied, or "" if it has no verdict."""
     reading = step.reading
     if reading is None or reading.satisfied is None:
         return ""
@@ -367,12 +375,12 @@ def verdict_mark(step: StepRecord) -> str:
 
 
 def verdict_words(step: StepRecord, max_chars: int) -> str:
-    """Return the verdict of a step and a summary of its output, on one line."""
+    """Return the verdict of a step and a summary of its output in one line of at most ``max_chars`` characters."""
     return shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), max_chars)
 
 
 def way_words(step: StepRecord) -> str:
-    """Return a text about the result of a step: its target, its failure, or a note that it waits."""
+    """Describe the result of a step: the next socket, the kind of failure, or that the step is waiting or on hold."""
     decision = step.decision
     if decision is None or decision.by in ("reissue", "finalize"):
         return "waiting"
@@ -385,7 +393,7 @@ def way_words(step: StepRecord) -> str:
 
 
 def failure_words(kind: str) -> str:
-    """Return the description of a failure kind as the predicate of a sentence.
+    """Return the description of a kind of failure, which is the predicate of a sentence.
 
     For unknown kinds, such as those of third-party agents, return the description of ``OTHER_FAILURE``.
     """
@@ -393,13 +401,13 @@ def failure_words(kind: str) -> str:
 
 
 FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_package_toml(__file__, "failures.toml")
-"""Description of each failure kind, and possible fixes."""
+"""Description of each kind of failure, and the actions that are offered after it."""
 OTHER_FAILURE: Final = "agent_error"
-"""Description and fixes for unknown failure kinds."""
+"""Kind of failure whose description and actions are used for unknown kinds."""
 
 
 def record_view(step: StepRecord) -> View:
-    """Return a view of one step with its target, duration and output, and the reasoning of the agent."""
+    """Return a view of a step with its next socket, duration, issues and output, and the reasoning of the agent."""
     took, issues = step_time(step).words, step.reading.issues if step.reading else ()
     blocks = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
     blocks += lines(issue.line for issue in issues)
@@ -412,7 +420,7 @@ view_registry[StepRecord] = record_view
 
 
 def why_blocks(why: Why) -> list[Block]:
-    """Return the explanation of a step's target, with the checked edges and the agent's reasoning collapsed."""
+    """Return the explanation of a routing decision; the checked edges and the agent's reasoning are collapsed."""
     rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
     table = Table(("edge or exit", "taken", "reason"), rows)
     edges = [Fold("All edges and exits", [table], brief=10_000)] if rows else []
@@ -424,7 +432,7 @@ view_registry[Why] = lambda why: View(why.title, why_blocks(why))
 
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:
-    """Return saved casts, newest first."""
+    """Return a table with one row per saved cast, in the given order."""
     columns: tuple[str, ...] = ("cast", "loadout", "status", "steps", "request")
     labelled = any(entry.name or entry.tags or entry.verdict or entry.note for entry in entries)
     if labelled:
@@ -439,11 +447,11 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
 
 
 def when_words(then: int | None, now: float) -> str:
-    """Format a time relative to now: today 19:33, yesterday 16:05, Friday 9:12, 12 November, 3 May 2024.
+    """Format a time relative to now, such as ``today 19:33``, ``Friday 9:12``, ``12 November`` or ``3 May 2024``.
 
     Args:
-        then: milliseconds since the epoch; None, or an impossible time, gives an empty text.
-        now: seconds since the epoch; days begin at midnight in the time zone of this machine.
+        then: the time to format, in milliseconds since the epoch; the result is "" if it is None or out of range.
+        now: the current time, in seconds since the epoch. Days begin at midnight in the local time zone.
     """
     time = _time(then)
     if time is None:
@@ -465,17 +473,18 @@ _WEEK: Final = 7
 
 
 def cost_words(cost: float | None, unpriced: int) -> str:
-    """Format a cost as text: empty if the cost is unknown, prefixed with ``at least`` if some turns have no price."""
+    """Format a cost in dollars, as ``at least`` if some turns have no known price; return "" if it is unknown."""
     if cost is None:
         return ""
     return f"{'at least ' if unpriced else ''}${cost:.{4 if 0 < cost < 1 else 2}f}"
 
 
 def search_casts(entries: Iterable[CastEntry], query: str) -> list[CastEntry]:
-    """Return the casts that match each word of ``query``, ignoring case.
+    """Return the casts that match every word of ``query``, ignoring case.
 
-    Each word is searched in name, request, loadout, tags, verdict, note, status, warnings, failure and id;
-    ``loadout:essay``, ``tag:rain``, ``name:``, ``status:`` and ``request:`` search in that field only.
+    Each word is searched for in the name, request, loadout, tags, verdict, note, status, warnings, failure and id. With
+    a prefix such as ``loadout:essay``, ``tag:rain``, ``name:``, ``status:`` or ``request:``, only that field is
+    searched.
     """
     terms = [word.partition(":") for word in query.casefold().split()]
     return [entry for entry in entries if all(_matches(entry, *word) for word in terms)]

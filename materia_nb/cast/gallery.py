@@ -36,13 +36,13 @@ _WIDTH, _HEIGHT = 240, 200
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The bug in a gallery mistake.
+    """The bug in a loadout of the gallery that demonstrates a common mistake.
 
     Attributes:
-        code: the code that ``check`` reports.
-        socket: the socket with the bug.
-        why: how the bug causes the complaint.
-        step: the step of the card's cast that shows the bug, or None.
+        code: the code of the problem or hint that ``check`` reports.
+        socket: the id of the socket with the bug.
+        why: an explanation of how the bug causes the behavior in the complaint.
+        step: the number of the step at which the bug becomes visible in the cast, or None.
     """
 
     code: str
@@ -53,19 +53,19 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Card(Shown):
-    """A card of the gallery: a pattern or a mistake.
+    """An entry of the gallery, which shows a pattern or a common mistake.
 
     Attributes:
         name: the name of the card, such as ``critic-loop``; the name of a mistake does not reveal the bug.
         kind: ``pattern`` or ``mistake``.
         title: the title of the card.
-        purpose: the purpose of a pattern, or the complaint about a mistake, in one line.
-        request: the request of the card's cast.
-        answers: the answers by materia, as for ``wb.cast(..., agents={"*": answers})``.
-        look: the features of the card's cast that the reader should observe.
-        document: the config, with one loadout.
+        purpose: one line with the purpose of a pattern, or with a user's complaint about a mistake.
+        request: the request to cast the loadout with.
+        answers: the scripted answers by materia, in the format of ``wb.cast(..., agents={"*": answers})``.
+        look: the details of the cast that the reader should observe, one per line.
+        document: the config, which contains a single loadout.
         diagnosis: the bug of a mistake; None for a pattern.
-        fix: the JSON Patch (RFC 6902) that fixes a mistake.
+        fix: the JSON Patch (RFC 6902) that fixes a mistake; empty for a pattern.
     """
 
     name: str
@@ -86,17 +86,17 @@ class Card(Shown):
 
     @property
     def report(self) -> Report:
-        """The problems and hints of the card's loadout."""
+        """The problems and hints that ``check`` reports for the loadout."""
         return check_config(self.document, self.loadout)
 
     @property
     def graph(self) -> Graph | None:
-        """The resolved loadout, or None if its mistake makes it invalid."""
+        """The resolved loadout, or None if the mistake prevents it from being cast."""
         return None if self.report.problems else build_graph(self.document, self.loadout)
 
     @property
     def fixed(self) -> dict[str, JSON]:
-        """The config with the mistake fixed; for a pattern, a copy of its config."""
+        """The config with the mistake fixed; a copy of the config for a pattern."""
         import jsonpatch
 
         document: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.fix))
@@ -104,15 +104,15 @@ class Card(Shown):
 
     @property
     def folder(self) -> Path:
-        """The directory of the card's files."""
+        """The directory that contains the files of the card."""
         return _FOLDER / _FOLDERS[self.kind]
 
     @property
     def cases(self) -> tuple[Path, ...]:
-        """The files of the card's test cases, which ``materia_nb.cast.cases`` reads and pytest runs.
+        """The paths of the test cases of the card, which ``materia_nb.cast.cases`` reads and pytest runs.
 
-        First come the cases made from the card's casts. Then come the cases in the folder with the card's name, written
-        by ``explore(...).save_tests``: one for each end, and one for all visits.
+        The test cases of the card's own casts come first. They are followed by the test cases in the directory with the
+        name of the card, which ``explore(...).save_tests`` wrote: one for each end, and one for all possible visits.
         """
         own, explored = self.folder.glob(f"{self.name}.*{CASES}"), (self.folder / self.name).glob(f"*{CASES}")
         return (*sorted(own), *sorted(explored))
@@ -129,7 +129,7 @@ class Card(Shown):
         return [Line(self.purpose), drawn, opened, Heading("What to look at"), *look]
 
     def small(self) -> Html:
-        """Return the card as HTML: its title, its purpose, a small picture and the command that opens it."""
+        """Return the card as HTML, with its title, its purpose, a small picture and the command that opens it."""
         purpose, drawn, opened, *_ = self._blocks()
         picture = Html(fit_to_width(drawn.as_html(), _WIDTH, _HEIGHT))
         return html_panel(self.title, html_join([purpose.as_html(), picture, opened.as_html()]))
@@ -139,7 +139,7 @@ class Gallery(Shown, Mapping[str, Card]):
     """All gallery cards by name, patterns first, displayed with small pictures.
 
     Args:
-        cards: the cards.
+        cards: the cards, in display order.
     """
 
     def __init__(self, cards: Sequence[Card]) -> None:
@@ -147,10 +147,10 @@ class Gallery(Shown, Mapping[str, Card]):
         self._by_code = {card.diagnosis.code: card for card in cards if card.diagnosis is not None}
 
     def __getitem__(self, name: str) -> Card:
-        """Return a card by its name, or a mistake by the code that ``check`` reports (``late-retry``).
+        """Return a card by its name, or a mistake by the code that ``check`` reports, such as ``late-retry``.
 
         Raises:
-            MateriaError: there is no such card (``unknown_card``).
+            MateriaError: the card does not exist (``unknown_card``).
         """
         slug = str(name).strip().casefold().replace(" ", "-")
         card = self._cards.get(slug) or self._by_code.get(slug)
@@ -169,7 +169,7 @@ class Gallery(Shown, Mapping[str, Card]):
         return name in self._cards
 
     def of(self, kind: CardKind) -> tuple[Card, ...]:
-        """Return the cards of one kind: the patterns or the mistakes."""
+        """Return all patterns, or all mistakes."""
         return tuple(card for card in self._cards.values() if card.kind == kind)
 
     def __repr__(self) -> str:
@@ -196,7 +196,7 @@ _TITLES: Final[Mapping[CardKind, str]] = {
 
 @cache
 def gallery() -> Gallery:
-    """Return the gallery, read from the files of the package."""
+    """Read the gallery from the files of the package."""
     files = ((kind, path) for kind, folder in _FOLDERS.items() for path in sorted((_FOLDER / folder).glob(f"*{_CARD}")))
     return Gallery([_card(kind, path) for kind, path in files])
 
@@ -212,15 +212,15 @@ def _card(kind: CardKind, path: Path) -> Card:
 
 
 _LINE: Final = 92
-"""Maximum length of a code line in a notebook, in characters, chosen for small screens."""
+"""Maximum length of a line of code in a notebook, in characters, so that it fits on small screens."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opened(Shown):
-    """A notebook created from a gallery card, displayed as a link.
+    """A notebook that was created from a gallery card, displayed as a link.
 
     Attributes:
-        card: the card.
+        card: the gallery card.
         path: the path of the notebook.
     """
 
@@ -235,10 +235,10 @@ class Opened(Shown):
 
 
 def open_card(card: Card, folder: str | Path) -> Opened:
-    """Write a card as a notebook, ``NAME.ipynb``, into a folder.
+    """Write a gallery card to the notebook ``NAME.ipynb`` in a directory.
 
     Raises:
-        MateriaError: a file of that name already exists (``exists``), or the notebook cannot be written.
+        MateriaError: a file with this name already exists (``exists``), or the notebook cannot be written.
     """
     path = Path(folder) / f"{card.name}.ipynb"
     text = json.dumps(notebook_of(card), ensure_ascii=False, indent=1) + "\n"
@@ -251,19 +251,19 @@ def open_card(card: Card, folder: str | Path) -> Opened:
 
 
 def notebook_of(card: Card) -> dict[str, JSON]:
-    """Return the notebook of a card as JSON (nbformat 4.5), without outputs."""
+    """Return the notebook of a gallery card as JSON (nbformat 4.5), without outputs."""
     return notebook(_cells(card))
 
 
 def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[str, JSON]:
-    """Return a notebook with these cells as JSON (nbformat 4.5), by default for Python."""
+    """Return a notebook with the given cells as JSON (nbformat 4.5); by default it uses the Python 3 kernel."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     numbered = [{"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)]
     return {"cells": numbered, "metadata": metadata or {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def laid_out(value: JSON, indent: int = 0) -> str:
-    """Format a value as JSON; objects and lists that fit on a line are not split."""
+    """Format a value as JSON; an object or list that fits on one line is not split."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or len(flat) + indent <= _LINE:
         return flat
@@ -284,12 +284,12 @@ _MARKED: Final[Mapping[str, JSON]] = {
     "exercise": {"tags": ["raises-exception"]},  # raises until it is solved; the tag lets the run of all cells continue
     "folded": {"jupyter": {"source_hidden": True}},
 }
-"""Metadata of a notebook cell, by the word that follows the language of its code fence. Cells marked ``castable`` are
-omitted if there is no cast."""
+"""Metadata of a notebook cell, by the word that follows the language of its code fence. Cells with the word ``castable``
+are omitted if the loadout cannot be cast."""
 
 
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:
-    """Yield the notebook cells of a card, from the template of its kind: markdown with fenced code and ``$name`` values."""
+    """Yield the notebook cells of a card from a Markdown template with fenced code and ``$name`` placeholders."""
     prose, *rest = _FENCED.split(read_package_text(_FOLDER / f"{card.kind}.md"))
     values, castable = _template_values(card), card.graph is not None
     yield markdown_cell(Template(prose.strip()).substitute(values))
@@ -330,10 +330,10 @@ def _define(name: str, own: str, document: Mapping[str, Any]) -> str:
 
 
 def code_cell(source: str) -> dict[str, JSON]:
-    """Return a code cell without outputs."""
+    """Return a notebook code cell without outputs."""
     return {"cell_type": "code", "execution_count": None, "outputs": [], "source": source}
 
 
 def markdown_cell(source: str) -> dict[str, JSON]:
-    """Return a markdown cell."""
+    """Return a notebook Markdown cell."""
     return {"cell_type": "markdown", "source": source}

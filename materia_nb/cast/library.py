@@ -1,4 +1,4 @@
-"""The loadouts of a workbench, by config layer, with the definitions in the notebook and the chosen loadout."""
+"""The loadouts of a workbench: config layers, definitions in the notebook, and the selected loadout."""
 
 from __future__ import annotations
 
@@ -39,19 +39,21 @@ if TYPE_CHECKING:
 
 DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
 REFERENCE: Final = "pi-materia"
-"""Name of the reference engine; a check can report loadouts that do not work with this engine."""
+"""Name of the reference engine; ``check`` can report what this engine would not accept in a loadout."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 
 
 class Loadouts(Mapping[str, str], Shown):
-    """The loadouts and materia of a workbench: ``wb.loadouts``. Maps the name of each loadout to its layer.
+    """The loadouts and materia of a workbench, available as ``wb.loadouts``.
+
+    It maps the name of each loadout to the name of the config layer that defines it.
 
     Args:
-        project: the directory with the config file, into which copies and new loadouts are written.
-        bundled: whether the loadouts of the package are included.
+        project: the directory that contains the config file, to which copies and new loadouts are written.
+        bundled: False to exclude the loadouts of the package.
 
     Attributes:
-        refused: the latest defined loadout if it has problems and therefore could not be chosen, or None.
+        refused: the name of the most recently defined loadout if its problems prevented its selection, or None.
     """
 
     def __init__(self, project: Path, *, bundled: bool = True) -> None:
@@ -70,30 +72,33 @@ class Loadouts(Mapping[str, str], Shown):
         return self._project
 
     def reread(self) -> LayeredConfig:
-        """Read every layer again."""
+        """Read every config layer again, and return the merged config."""
         self._config = self.read(self._loaded)
         return self._config
 
     @property
     def config(self) -> LayeredConfig:
-        """The merged config of all layers, read on first use; :meth:`load` reads the layers again."""
+        """The merged config of all layers. It is read on first use; :meth:`load` reads it again."""
         return self.reread() if self._config is None else self._config
 
     def read(self, loaded: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
-        """Read the layers, with the file or config ``loaded`` as the topmost layer."""
+        """Read and merge all config layers, with the file or mapping ``loaded`` as the topmost file layer."""
         notebook = self._notebook if any(self._notebook.values()) else None
         return load_layers(loaded, project=self.project, bundled=self._bundled, notebook=notebook).frozen()
 
     def definitions(self) -> tuple[Mapping[str, JSON], Mapping[str, Path]]:
-        """Return two mappings by materia: the current definition, and the directory of the config file."""
+        """Return the current definition of each materia, and the directory of its config file, both by materia id."""
         config = self.read(self._loaded)
         return config.document.get("materia", {}), config.owners
 
     @property
     def casts_root(self) -> Path:
-        """The directory of run directories: ``artifactDir`` of the config, inside the project; in memory in a browser.
+        """The directory that contains the run directories: ``artifactDir`` of the config, relative to the project.
 
-        Raises MateriaError if the directory is outside the project.
+        In a browser, the run directories are kept in memory.
+
+        Raises:
+            MateriaError: the directory is outside the project (``artifact_dir``).
         """
         directory = self.config.document.get("artifactDir")
         named = directory if isinstance(directory, str) and directory else DEFAULT_ARTIFACT_DIR
@@ -112,15 +117,13 @@ class Loadouts(Mapping[str, str], Shown):
         return recording_folder(root)
 
     def load(self, path: str | Path | Mapping[str, JSON] | None = None) -> LoadoutView:
-        """Load a config file on top of the other layers, and choose its active loadout.
+        """Load a config file on top of the other layers, and select its active loadout.
 
-        Without a file, read all layers again.
-
-        A cast keeps the loadout that it started with.
+        Without a path, read all layers again. A running cast keeps the loadout with which it was started.
 
         Args:
-            path: a .json, .jsonc, .yaml or .yml file, relative to the project directory or the current directory; or a config as
-                a mapping. If left out, every layer is read again.
+            path: the path of a .json, .jsonc, .yaml or .yml file, relative to the project or to the current directory;
+                or a config as a mapping.
 
         Raises:
             MateriaError: the file cannot be read; the loaded config does not change.
@@ -144,18 +147,18 @@ class Loadouts(Mapping[str, str], Shown):
         return view.noting(*notes)
 
     def _show_chosen(self) -> LoadoutView:
-        """Copy the shipped scripts of the chosen loadout to the profile, and show the loadout."""
+        """Copy the shipped scripts of the selected loadout to the profile, and return a view of the loadout."""
         view = self.show()
         return view if view.graph is None else view.noting(*copy_scripts(view.graph))
 
     def find(self, path: Path) -> Path:
-        """Return the path of a file in the project if it exists there, otherwise in the current directory."""
+        """Return the path of a file in the project if it exists there, or else in the current directory."""
         path = expanded(path)
         inside = self.project / path
         return inside if path_exists(inside) or not path_exists(path) else resolved(path)
 
     def __getitem__(self, name: str) -> str:
-        """Return the name of the layer that defines a loadout."""
+        """Return the name of the config layer that defines a loadout."""
         if name not in self.config.loadout_names:
             raise KeyError(name)
         return self.config.origin("loadout", name).name
@@ -176,33 +179,35 @@ class Loadouts(Mapping[str, str], Shown):
 
     @property
     def chosen(self) -> str | None:
-        """The loadout that ``wb.cast`` uses by default."""
+        """The name of the loadout that ``wb.cast`` uses by default, or None."""
         if self._chosen in self.config.loadout_names:
             return self._chosen
         return self.config.active
 
     def use(self, name: str) -> LoadoutView:
-        """Choose the loadout to cast."""
+        """Select the loadout to cast, and return a view of it."""
         self.needs(name)
         self._chosen, self.refused = name, None
         return self._show_chosen()
 
     def show(self, name: str | None = None) -> LoadoutView:
-        """Show a loadout, by default the chosen one, with its problems if there are any."""
+        """Return a view of a loadout, by default of the selected one, with its problems if there are any."""
         name = self.needs(name or self.chosen)
         report = self.check(name)
         graph = None if report.problems else self.graph(name)
         return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
 
     def check(self, name: str | None = None, *, engine: str | None = None) -> Report:
-        """Return the problems and hints of a loadout, by default the chosen one.
+        """Return the problems and hints of a loadout, by default of the selected one.
 
-        Unlike ``wb.loadouts.config.check``, it also reports programs and scripts that are missing on this machine.
+        Unlike ``wb.loadouts.config.check``, this also reports programs and scripts that are missing on this machine.
 
         Args:
-            name: the loadout.
-            engine: ``pi-materia`` also reports the parts that the reference engine refuses or interprets differently
-                (R74).
+            name: the name of the loadout.
+            engine: ``pi-materia`` to also report what the reference engine refuses or interprets differently (R74).
+
+        Raises:
+            MateriaError: the loadout (``unknown_loadout``) or the engine (``unknown_engine``) does not exist.
         """
         name = self.needs(name or self.chosen)
         report = self.config.check(name)
@@ -223,21 +228,25 @@ class Loadouts(Mapping[str, str], Shown):
                 yield Problem(MISSING_COMMAND, f"materia.{id_}.command", message, advice, name, "hint")
 
     def graph(self, name: str | None = None) -> Graph:
-        """Return the resolved loadout; raise MateriaError if it has problems or uses an unknown handoff protocol."""
+        """Return a loadout in resolved form, by default the selected one.
+
+        Raises:
+            MateriaError: the loadout does not exist, has problems or uses an unknown handoff protocol.
+        """
         return require_known_protocols(self.config.graph(self.needs(name or self.chosen)))
 
     def define(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
-        """Define a loadout in this notebook, and choose it unless it has problems.
+        """Define a loadout in this notebook, and select it unless it has problems.
 
-        If the new loadout has problems, the previous loadout stays chosen, and the next cast shows a note about this.
+        If the new loadout has problems, the previous loadout stays selected, and the next cast shows a note about it.
 
         Args:
             name: the name of the loadout.
-            body: the fields of the loadout (``entry``, ``sockets``, ``loops``) as a mapping, or as JSON or YAML text.
-                Definitions in the field ``materia`` are added to this notebook.
+            body: the fields of the loadout (``entry``, ``sockets``, ``loops``) as a mapping, or as a string in JSON or
+                YAML. The definitions in a field ``materia`` are added to this notebook.
 
         Raises:
-            MateriaError: the name or the text is not valid, or the body is not an object.
+            MateriaError: the name or the string is invalid, or the body is not an object.
         """
         _check_name(name, "loadout")
         document = read_text(body, where=name) if isinstance(body, str) else dict(body)
@@ -263,21 +272,21 @@ class Loadouts(Mapping[str, str], Shown):
         """Convert a graph of another tool to a loadout, with a note about each node that has no equivalent.
 
         Args:
-            source: a compiled LangGraph graph, its JSON, a Mermaid flowchart, or the path of one of these.
-            name: the name of the loadout.
+            source: a compiled LangGraph graph, its JSON, a Mermaid flowchart, or the path of a file with one of these.
+            name: the name of the new loadout.
 
         Raises:
-            MateriaError: the source is not one of these graphs (``bad_graph``).
+            MateriaError: the source is not a supported graph (``bad_graph``).
         """
         imported = import_graph(source)
         notes = (f"{note.node}: {note.text}" for note in imported.notes)
         return self.define(name, imported.document).noting(*notes)
 
     def drafts(self, name: str | None = None) -> tuple[SavedDraft, ...]:
-        """Return the stored drafts of unsaved designs that are not open, newest first.
+        """Return the saved drafts of designs that have unsaved changes and are not open, newest first.
 
         Args:
-            name: only drafts of this loadout; drafts of all loadouts if left out.
+            name: the name of the loadout whose drafts are returned; by default the drafts of all loadouts.
         """
         from materia_nb.store.design_autosave import drafts_in
 
@@ -286,20 +295,20 @@ class Loadouts(Mapping[str, str], Shown):
     def design(
         self, name: str | None = None, *, new: bool = False, draft: bool | SavedDraft = False, by: str = ""
     ) -> Design:
-        """Open a loadout for editing, by default the chosen one, and return the design.
+        """Open a loadout for editing, by default the selected one, and return the design.
 
-        Config files change only with :meth:`save`, and a cast keeps the loadout that it started with. Every unsaved
-        change is stored as a draft, so that you lose no changes if the kernel crashes.
+        Config files only change when you call :meth:`save`, and a running cast keeps the loadout with which it was
+        started. Every unsaved change is stored in a draft, so that no changes are lost if the kernel crashes.
 
         Args:
-            name: the loadout.
-            new: create an empty loadout of that name, to be saved in the project's config file.
-            draft: continue a draft: an element of :meth:`drafts`, or True for the newest draft of that loadout.
-            by: the coding agent that edits the design; empty for a person.
+            name: the name of the loadout.
+            new: True to create an empty loadout with this name, which :meth:`save` adds to the project's config file.
+            draft: a draft to continue: an element of :meth:`drafts`, or True for the newest draft of the loadout.
+            by: the name of the coding agent that edits the design; "" for a person.
 
         Raises:
-            MateriaError: there is no such loadout or draft, the loadout exists already (with ``new``), or a file cannot be
-                read.
+            MateriaError: the loadout or the draft does not exist, the loadout already exists (with ``new``), or a file
+                cannot be read.
         """
         from materia_nb.loadout.design.saving import new_design, open_design
         from materia_nb.store.design_autosave import autosave
@@ -326,19 +335,20 @@ class Loadouts(Mapping[str, str], Shown):
         return autosave(design, self.casts_root, by)
 
     def save(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
-        """Save a design in its own file, in this notebook, or in the project's config file.
+        """Save a design to its own file, to this notebook, or to the project's config file.
 
         Args:
-            design: the design, from :meth:`design`.
-            to: ``"notebook"``, or the name of another file for a copy. The copy contains the materia that the loadout uses,
-                except for unchanged bundled materia.
-            anyway: save even with problems; see ``materia_nb.loadout.design.saving.save_design``.
+            design: a design that :meth:`design` returned.
+            to: ``"notebook"``, or the path of another file to save a copy to. The copy includes the materia that the
+                loadout uses, except for unchanged bundled materia.
+            anyway: True to save the design even if it has problems.
 
         Returns:
-            A description of where the design was saved.
+            A message that states where the design was saved.
 
         Raises:
-            MateriaError: the design has problems, its file was changed meanwhile, or the file cannot be written.
+            MateriaError: the design has problems, its file was changed by another program, or the file cannot be
+                written.
         """
         from materia_nb.loadout.design.saving import left_behind, refuse_problems, save_design
 
@@ -375,7 +385,7 @@ class Loadouts(Mapping[str, str], Shown):
         return message
 
     def _used_by_copy(self, design: Design, path: Path | None) -> tuple[dict[str, Object], list[str]]:
-        """Return the materia that a copy of a design needs in another file, and the scripts of these materia."""
+        """Return the materia that a copy of a design in another file needs, and the scripts that these materia run."""
         if path is None or path == design.home.path:
             return {}, []
         used: dict[str, Object] = {}
@@ -388,7 +398,7 @@ class Loadouts(Mapping[str, str], Shown):
         return used, list(dict.fromkeys(scripts))
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
-        """Define a materia in this notebook; omitted fields are inherited from lower layers (R33)."""
+        """Define a materia in this notebook; fields that are omitted are inherited from lower config layers (R33)."""
         _check_name(name, "materia")
         self._notebook["materia"][name] = dict(definition)
         self._config = None
@@ -396,9 +406,22 @@ class Loadouts(Mapping[str, str], Shown):
     def define_utility(
         self, name: str, script: str, *, parse: str = "json", generator: bool = False, **fields: JSON
     ) -> Path:
-        """Write a Python script next to the notebook, define a utility materia that runs it, and return its path.
+        """Write a Python script to a file, and define a utility materia in this notebook that runs it.
 
-        The script reads one JSON object from stdin and writes its result to stdout.
+        The script reads a JSON object from stdin and writes its result to stdout.
+
+        Args:
+            name: the name of the materia.
+            script: the Python source code.
+            parse: ``json`` or ``text``: how the output of the script is read.
+            generator: True if the utility is a generator.
+            fields: further fields of the materia.
+
+        Returns:
+            The path of the script.
+
+        Raises:
+            MateriaError: the name is invalid (``bad_name``), or the script or ``parse`` is (``bad_utility``).
         """
         _check_name(name, "utility")
         if parse not in ("json", "text"):
@@ -423,23 +446,23 @@ class Loadouts(Mapping[str, str], Shown):
         return path
 
     def whole(self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return a definition in which every field of lower layers is overridden or removed."""
+        """Return a definition that overrides or removes every field that lower config layers define."""
         return replacing(definition, self.config.below(kind, name, "notebook"))
 
     def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
-        """Copy a loadout into the project's ``.pi/pi-materia.json`` for editing, and choose the copy.
+        """Copy a loadout to the project's ``.pi/pi-materia.json`` for editing, and select the copy.
 
-        The rest of the file does not change, and the file is written atomically. After
-        editing it, :meth:`load` without a file reads it again.
+        The rest of the file does not change, and the file is written atomically. After you have edited the file, call
+        :meth:`load` without arguments to read it again.
 
         Args:
-            name: the loadout, from any layer; bundled loadouts can only be changed in a copy.
-            new: the name of the copy; if left out, the same name with -Copy.
-            materia: also copy the materia that the loadout uses, under the same names. The copies apply to every
-                loadout of the project. Materia that the file already defines do not change.
+            name: the name of the loadout, in any layer. Bundled loadouts can only be changed in a copy.
+            new: the name of the copy; by default the same name followed by ``-Copy``.
+            materia: True to also copy the materia that the loadout uses, under the same names. They then apply to all
+                loadouts of the project. Materia that the file already defines do not change.
 
         Raises:
-            MateriaError: there is no such loadout, the new name is in use, or the file cannot be written.
+            MateriaError: the loadout does not exist, the new name is already used, or the file cannot be written.
         """
         name, new = self.needs(name), new or f"{name}-Copy"
         _check_name(new, "loadout")
@@ -456,7 +479,11 @@ class Loadouts(Mapping[str, str], Shown):
         return self.show()
 
     def needs(self, name: str | None) -> str:
-        """Return the name of a loadout, or raise MateriaError (``no_loadout``, ``unknown_loadout``)."""
+        """Return ``name`` if a loadout with this name exists.
+
+        Raises:
+            MateriaError: the name is None (``no_loadout``), or the loadout does not exist (``unknown_loadout``).
+        """
         names = self.config.loadout_names
         if name is None:
             raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
@@ -473,7 +500,7 @@ class Loadouts(Mapping[str, str], Shown):
 
 
 def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> str:
-    """Return a message about the materia that were saved with a loadout, and the scripts that were not copied."""
+    """Describe the materia that were saved with a loadout, and the scripts that were not copied."""
     written = as_object(as_object(read_config(path)).get("materia")) if used else {}
     along = [id_ for id_ in used if id_ in written]
     message = f" with the materia {', '.join(along)}" if along else ""
@@ -485,21 +512,25 @@ def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> 
 
 
 def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
-    """Return the loadouts that were loaded ``before`` but not ``now``, each with the name of its file."""
+    """Return the loadouts that are in ``before`` but not in ``now``, each with the name of the file that defined it."""
     lost = set(before.loadout_names).difference(now.loadout_names)
     layers = {name: before.origin("loadout", name) for name in before.loadout_names if name in lost}
     return {name: layer.path.name if layer.path else layer.label for name, layer in layers.items()}
 
 
 def require_known_protocols(graph: Graph) -> Graph:
-    """Return the graph; raise MateriaError if it uses an unknown handoff protocol."""
+    """Return the graph, or raise MateriaError if one of its sockets uses an unknown handoff protocol."""
     for socket in graph.sockets.values():
         protocol(socket.handoff)
     return graph
 
 
 def copy_scripts(graph: Graph) -> list[str]:
-    """Copy the shipped scripts of a loadout to the profile, and return notes about changed copies that were replaced."""
+    """Copy the shipped scripts of a loadout to the profile.
+
+    Returns:
+        Notes about copies that the user had changed and that are no longer used.
+    """
     if not any(socket.materia.script for socket in graph.sockets.values()):
         return []
     replaced: list[utility_step.ScriptCopy] = []
@@ -514,13 +545,13 @@ def copy_scripts(graph: Graph) -> list[str]:
 
 
 def utility_folders() -> tuple[Path, ...]:
-    """Return a tuple with the directory of the copied utility scripts; empty for a user without a profile."""
+    """Return the directory of the copied utility scripts as a tuple, which is empty for a user without a profile."""
     profile = profile_directory(os.environ)
     return () if profile is None else (profile / utility_step.SCRIPT_FOLDER,)
 
 
 def _check_name(name: str, kind: str) -> None:
-    """Raise MateriaError (``bad_name``) unless ``name`` is a valid name."""
+    """Raise MateriaError (``bad_name``) if ``name`` is not a valid name for a loadout, materia or utility."""
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise MateriaError(
             f"{name!r} cannot be the name of a {kind}.",

@@ -1,4 +1,4 @@
-"""The casts of a project, the open casts of this kernel, and the current cast."""
+"""The casts of a project, the casts that are open in this kernel, and the current cast."""
 
 from __future__ import annotations
 
@@ -42,7 +42,12 @@ from materia_nb.store.rundir import RunDir, record_latest
 
 
 class Waiting(NamedTuple):
-    """A cast that waits for a person, with a description of what it waits for."""
+    """A cast that waits for a person.
+
+    Attributes:
+        entry: the entry of the cast in the list of casts.
+        waits: a description of what the cast waits for.
+    """
 
     entry: CastEntry
     waits: str
@@ -64,16 +69,16 @@ class Inbox(Listed[Waiting]):
 
 
 class Casts(Shown):
-    """The casts of a project: ``wb.casts``; calling this object lists the casts.
+    """The casts of a project, available as ``wb.casts``; calling this object lists them.
 
     Args:
-        loadouts: the loadouts; their config specifies the directory of the casts.
-        agents: the agents of casts that are opened or resumed.
-        sync: whether every step is forced to the disk.
+        loadouts: the loadouts of the workbench, whose config defines the directory of the casts.
+        agents: the agents for casts that are opened or resumed.
+        sync: True to force every step to the disk with fsync.
 
     Attributes:
-        last: the cast that was started or opened last, or None.
-        bench: the workbench of the casts, for their views; None without a workbench.
+        last: the cast that was started or opened most recently, or None.
+        bench: the workbench that the casts belong to, which their views use; None if there is no workbench.
     """
 
     def __init__(self, loadouts: Loadouts, agents: AgentTable, *, sync: bool = False) -> None:
@@ -92,16 +97,16 @@ class Casts(Shown):
         return [self().table]
 
     def show(self) -> Any:
-        """Show a widget to search, open, compare, name and delete the casts.
+        """Display a widget in which the casts can be searched, opened, compared, named and deleted.
 
-        Showing it again in the same cell closes the earlier widget.
+        Displaying the widget again in the same cell closes the previous one.
         """
         return lookup("panel of all casts").show_casts(self)
 
     # -- one cast -------------------------------------------------------------------
 
     def plan(self, graph: Graph, data: Mapping[str, JSON] | None = None) -> Plan:
-        """Return the settings of a new cast of a loadout; ``data`` is the initial state."""
+        """Return the settings of a new cast of a loadout, with ``data`` as the initial state."""
         return Plan(
             graph,
             graph.document,
@@ -115,25 +120,26 @@ class Casts(Shown):
         )
 
     def start(self, prepared: Prepared, request: str) -> Cast:
-        """Start a cast and make it the current one."""
+        """Start a cast, and make it the current cast."""
         with _closing(start_cast(prepared.plan, request, prepared.table)) as cast:
             for key, chosen in prepared.pins.items():
                 cast.pins.put(key, chosen)
             return self.take(cast)
 
     def open(self, reference: str | Path) -> Cast:
-        """Open a cast read-only, including one recorded by the reference engine.
+        """Open a cast read-only, and make it the current cast; casts of the reference engine can also be opened.
 
         Args:
-            reference: the id of a cast or its beginning, a name, ``-1`` for the latest cast, or a directory.
+            reference: the id of a cast or the beginning of the id, the name of a cast, ``-1`` for the latest cast, or
+                the path of a run directory.
         """
         return self.take(self.look_at(reference))
 
     def resume(self, reference: str | Path = "-1") -> Cast:
-        """Open a cast to continue it, after a restart or a crash.
+        """Open a cast in order to continue it, for example after a restart or a crash, and make it the current cast.
 
         Args:
-            reference: as for :meth:`open`; the latest cast by default.
+            reference: a reference to the cast, as for :meth:`open`; by default the latest cast.
         """
         path = self._find(reference)
         if (cast := self.open_here(path)) is not None:
@@ -168,9 +174,9 @@ class Casts(Shown):
         return self._stops[graph.name]
 
     def breakpoints(self) -> LoadoutBreakpoints:
-        """Return the breakpoints of the current cast's loadout or, without a cast, of the chosen loadout.
+        """Return the breakpoints of the current cast's loadout, or of the selected loadout if there is no current cast.
 
-        A file of the project stores the breakpoints.
+        The breakpoints are stored in a file of the project.
         """
         if self.last is None:
             graph = self._loadouts.graph()
@@ -179,34 +185,45 @@ class Casts(Shown):
 
     @property
     def current(self) -> Cast:
-        """The current cast, which verbs use: the cast that was started or opened last."""
+        """The current cast, which magic commands use: the cast that was started or opened most recently.
+
+        Raises:
+            MateriaError: no cast has been started or opened (``no_cast``).
+        """
         if self.last is None:
             hint = "start one with %materia cast REQUEST, or list saved casts with %materia list casts"
             raise MateriaError("No cast has been started.", hint=hint, kind="no_cast")
         return self.last
 
     def label(self, reference: str | Path, step: int | None = None, **changes: Any) -> Label:
-        """Change the label of a cast, or of one of its steps, without making the cast current; see ``cast.labels.add``.
+        """Change the label of a cast, or of one of its steps, without making it the current cast.
+
+        Args:
+            reference: a reference to the cast, as for :meth:`open`.
+            step: the number of a step; by default the label of the cast itself is changed.
+            changes: the fields to change, as for ``cast.labels.add``.
 
         Raises:
-            MateriaError: as ``cast.labels.add`` and :meth:`resume`.
+            MateriaError: the label is invalid (see ``cast.labels.add``), or the cast cannot be opened (see
+                :meth:`resume`).
         """
         with self.writing(reference) as cast:
             return cast.labels.add(step, **changes)
 
     def delete(self, reference: str | Path | CastEntry, *, yes: bool = False) -> str:
-        """Delete a cast of this project and its run directory. This cannot be undone.
+        """Delete a cast of this project with its run directory. This cannot be undone.
 
         Args:
-            reference: as for :meth:`open`; the latest cast by default.
-            yes: confirm the deletion; otherwise the method only raises an error that describes what would be deleted.
+            reference: a reference to the cast, as for :meth:`open`.
+            yes: True to confirm the deletion; otherwise the method raises an error that describes what would be
+                deleted.
 
         Returns:
             The id of the deleted cast.
 
         Raises:
-            MateriaError: the deletion was not confirmed (``not_confirmed``), the cast is in use by this or another kernel
-                (``locked``), or it does not belong to this project (``not_here``).
+            MateriaError: the deletion was not confirmed (``not_confirmed``), a kernel has the cast open (``locked``),
+                or it does not belong to this project (``not_here``).
         """
         path = self._find(_id_of(reference))
         entry = cast_entry(path)
@@ -227,13 +244,13 @@ class Casts(Shown):
         return entry.id
 
     def verify(self, reference: str | Path = "-1") -> Verification:
-        """Report the last step up to which a recorded cast is unmodified, even if the cast is too damaged to open.
+        """Report up to which step a recorded cast is unmodified, even if it is too damaged to be opened.
 
-        The check uses the hash links of the journal and the digests of long outputs. These are not a signature: a user
-        who can write the files can also write valid links.
+        The check compares the hash links in the journal and the digests of long outputs. They are not a signature:
+        anyone who can write the files can also write valid links.
 
         Args:
-            reference: as for :meth:`open`; the latest cast by default.
+            reference: a reference to the cast, as for :meth:`open`; by default the latest cast.
         """
         return verify(RunDir(self._find(reference)))
 
@@ -246,18 +263,18 @@ class Casts(Shown):
     # -- open casts --------------------------------------------------------
 
     def open_here(self, path: Path) -> Cast | None:
-        """Return the cast in a directory if this kernel has opened it for writing, otherwise None."""
+        """Return the cast in a run directory if this kernel has opened it for writing, or else None."""
         cast = self._open.get(path.resolve())
         return cast if cast is not None and cast.now.writable else None
 
     @contextmanager
     def writing(self, reference: str | Path) -> Iterator[Cast]:
-        """Open a cast for writing in a ``with`` block, without making it current.
+        """Open a cast for writing in a ``with`` statement, without making it the current cast.
 
-        The cast is closed afterwards unless it was already open.
+        The cast is closed at the end of the block unless it was already open.
 
         Raises:
-            MateriaError: as :meth:`resume`.
+            MateriaError: the cast cannot be opened, as for :meth:`resume`.
         """
         path = self._find(reference)
         if (cast := self.open_here(path)) is not None:
@@ -286,16 +303,17 @@ class Casts(Shown):
         loadout: str | None = None,
         status: CastStatus | None = None,
     ) -> CastList:
-        """List the casts of this project, newest first, without reading whole journals.
+        """List the casts of this project, newest first, without reading their whole journals.
 
-        The list is displayed as a table; ``.frame()`` returns a data frame.
+        The list is displayed as a table; ``frame()`` returns it as a pandas data frame. By default, all casts are
+        listed.
 
         Args:
-            name: only casts with this name (``cast.labels.add``).
-            tag: only casts with this tag, or with every tag of a list.
-            verdict: only casts that a person labelled as good, bad or unsure.
-            loadout: only casts of the loadout with this name.
-            status: only casts with this status, such as ``failed``.
+            name: the name that casts must have (``cast.labels.add``).
+            tag: a tag that casts must have, or a sequence of tags that they must all have.
+            verdict: the verdict that casts must have: ``good``, ``bad`` or ``unsure``.
+            loadout: the name of the loadout that casts must have run.
+            status: the status that casts must have, such as ``failed``.
         """
         entries = list_casts(self.root)
         return CastList(filter_casts(entries, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status))
@@ -303,15 +321,18 @@ class Casts(Shown):
     def ask(
         self, expression: str, casts: Sequence[Cast | Snapshot | CastEntry | str | Path] | None = None
     ) -> FoundView:
-        """Query the outputs of all steps of many casts with JSONPath, or a dotted path.
+        """Query the outputs of all steps in several casts with a JSONPath expression or a dotted path.
 
         Args:
             expression: the query, such as ``$.workItems[*].title``.
-            casts: the casts, as objects or references, such as ``wb.casts(tag="rain")``; all casts of this project if
-                left out. Each cast is read completely.
+            casts: the casts, as objects or references, for example ``wb.casts(tag="rain")``; by default all casts of
+                this project. Each cast is read completely.
+
+        Returns:
+            The matches, displayed as a table. A cast that cannot be read is reported in a row of its own.
 
         Raises:
-            MateriaError: the expression is not valid (``question``). A cast that cannot be read is reported in a row.
+            MateriaError: the expression is not valid (``question``).
         """
         compile_query(expression)
         matches: list[tuple[CastEntry | Snapshot, OutputMatch]] = []
@@ -326,18 +347,18 @@ class Casts(Shown):
         return FoundView(matches, problems)
 
     def compare(self, a: object, b: object) -> Compared:
-        """Compare two casts, steps or loadouts; the result is true if their routes or outputs differ.
+        """Compare two casts, steps or loadouts. The result is true if their routes or outputs differ.
 
-        For casts, ``first`` has the first differing step, its target in each cast, and the reason. For loadouts,
-        ``differences`` lists the differences. The current cast does not change.
+        For casts, ``first`` describes the first step that differs, its next socket in each cast, and the reason. For
+        loadouts, ``differences`` lists the differences. The current cast does not change.
 
         Args:
-            a: a cast, its id or the beginning of its id, ``"-1"`` for the latest cast; a step of a cast;
-                a loadout's name, or the result of ``wb.loadouts.show`` or ``wb.graph``.
-            b: the second value, of the same kind.
+            a: a cast or a reference to it (as for :meth:`open`), a step of a cast, the name of a loadout, or the result
+                of ``wb.loadouts.show`` or ``wb.graph``.
+            b: the second value, which must be of the same kind.
 
         Raises:
-            MateriaError: a cast or loadout is not found, or the values are not of the same kind (``compare``).
+            MateriaError: a cast or loadout does not exist, or the values are not of the same kind (``compare``).
         """
         return compare_view(self._compared(a), self._compared(b))
 
@@ -352,17 +373,21 @@ class Casts(Shown):
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
     ) -> ReplaysView:
-        """Replay the recorded answers of casts in a loadout, and report the casts whose route would differ.
+        """Replay the recorded answers of several casts in a loadout, and report the casts whose route would differ.
 
-        No agent or process runs. The result is shown as a table; ``otherwise`` has the replays with a different route.
+        No agents or processes are run. The result is displayed as a table; ``otherwise`` contains the replays with
+        another route.
 
         Args:
-            loadout: the name of a loadout, or a value as for ``Cast.replay``; the chosen loadout by default.
-            casts: the casts, as objects or references; by default all casts of this project that ran a loadout of that
+            loadout: the name of a loadout, or a value as for ``Cast.replay``; by default the selected loadout.
+            casts: the casts, as objects or references; by default all casts of this project whose loadout has the same
                 name.
 
+        Returns:
+            The replays. A cast that cannot be replayed is reported in a row of its own.
+
         Raises:
-            MateriaError: there is no such loadout, or it has problems. A cast that cannot be replayed is reported in a row.
+            MateriaError: the loadout does not exist or has problems.
         """
         graph = self._loadouts.graph(loadout) if isinstance(loadout, str | None) else graph_of(loadout)
         replays, problems = [], []
@@ -380,7 +405,7 @@ class Casts(Shown):
         ``wb.resume(wb.inbox()[0].entry.id).reply(...)`` answers the first cast.
 
         Args:
-            loadout: only casts of the loadout with this name.
+            loadout: the name of the loadout whose casts are listed; by default all loadouts.
         """
         waiting = []
         for entry in self(loadout=loadout):
@@ -396,7 +421,7 @@ class Casts(Shown):
         return Inbox(waiting)
 
     def look_at(self, reference: object) -> Cast:
-        """Open a cast for inspection without making it the current cast."""
+        """Open a cast for inspection, without making it the current cast."""
         path = self._find(_id_of(reference))
         return self.open_here(path) or open_cast(path, self._table)
 
@@ -404,12 +429,12 @@ class Casts(Shown):
 
     @property
     def root(self) -> Path:
-        """The parent directory of the run directories."""
+        """The directory that contains the run directories."""
         return self._loadouts.casts_root
 
     @property
     def _table(self) -> AgentTable:
-        """Return a new agent table for a cast, based on the agents of the workbench."""
+        """A new agent table for a cast, which falls back to the agents of the workbench."""
         return AgentTable(over=self._agents)
 
     def _find(self, reference: object) -> Path:
@@ -418,7 +443,7 @@ class Casts(Shown):
 
 @contextmanager
 def _closing(cast: Cast) -> Iterator[Cast]:
-    """Close a cast if the block raises an error; otherwise the traceback would keep the cast locked."""
+    """Close a cast if the block raises an exception; otherwise the traceback would keep the cast locked."""
     try:
         yield cast
     except BaseException:
@@ -427,26 +452,26 @@ def _closing(cast: Cast) -> Iterator[Cast]:
 
 
 def _id_of(reference: object) -> object:
-    """Return the id of a cast or of an entry in the list of casts; return any other value unchanged."""
+    """Return the id of a cast, a snapshot or an entry of the list of casts; return any other value unchanged."""
     return reference.id if isinstance(reference, Cast | Snapshot | CastEntry) else reference
 
 
 PREVIOUS: Final = "previous"
-"""Key of the state under which a cast stores the data of an earlier cast."""
+"""Key in the state under which a cast stores the data of an earlier cast."""
 
 LONGEST_REQUEST: Final = 2_000
 LONGEST_OUTPUT: Final = 4_000
 LONGEST_CONTEXT: Final = 4_000
 MOST_TITLES: Final = 50
 _LONGEST_TITLE: Final = 200
-"""Limits for the data that a later cast receives: text lengths in characters, and the number of work item titles."""
+"""Limits of the data that a later cast receives: lengths in characters, and the number of work item titles."""
 
 
 def _passed_on(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
-    """Return the part of a cast's data that a later cast receives.
+    """Return the part of a cast's data that a later cast receives, shortened to the maximum lengths.
 
-    Long outputs are cut off at the end. A long context is cut off at the beginning, since its latest entries are at the
-    end.
+    Long outputs are cut off at the end. A long context is cut off at the beginning, because its latest entries are at
+    the end.
     """
     fields: dict[str, JSON] = {
         "cast": cast_id,

@@ -1,4 +1,4 @@
-"""The workbench of a notebook: loadouts, agents and casts; and a workbench without agents and casts."""
+"""The workbench of a notebook, with loadouts, agents and casts; and a reduced workbench without agents and casts."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 
 class DryBench(Shown):
-    """The loadouts of a project, without agents and casts. The methods never call a model or start a process.
+    """The loadouts of a project, without agents and casts. Its methods never call a model or start a process.
 
     Args:
-        project: the directory with ``.pi/pi-materia.json``, if that file exists.
-        bundled: whether the loadouts of the package are included.
+        project: the project directory, which may contain the config file ``.pi/pi-materia.json``.
+        bundled: False to exclude the loadouts of the package.
 
     Attributes:
         loadouts: the available loadouts and materia, with methods to change them.
@@ -63,12 +63,12 @@ class DryBench(Shown):
         self.graph, self.design = self.loadouts.graph, self.loadouts.design
 
     def __repr__(self) -> str:
-        """Return the project and the chosen loadout as text that does not differ between runs."""
+        """Return the project and the selected loadout, without details that differ between runs."""
         return f"<workbench of {self.project.name}: {self.loadouts.chosen or 'no loadout'} chosen>"
 
     @property
     def title(self) -> str:
-        """The title of the workbench's frame in a notebook."""
+        """The title of the workbench's output in a notebook."""
         return repr(self)
 
     def _blocks(self) -> list[Block]:
@@ -90,14 +90,13 @@ class DryBench(Shown):
         """Explore every route that casts of a loadout can take, without calling agents or starting processes.
 
         Args:
-            loadout: the name of a loadout; the chosen loadout by default.
-            items: the list lengths to try.
-            states: the maximum number of states. The result reports whether the search was cut off at this number.
-                There is no time limit, so the result is the same on any machine. An interrupt ends the search and keeps
-                the partial results.
-            progress: whether to show a progress bar; or a function that is called with the number of examined states
-                and the number of known states. The computation of odds for another list length reports its progress
-                too.
+            loadout: the name of the loadout; by default the selected loadout.
+            items: the lengths of work item lists to explore.
+            states: the maximum number of states. The result reports whether the exploration was cut off. There is no
+                time limit, so the result is the same on every machine. An interrupt ends the exploration and keeps the
+                partial result.
+            progress: True to show a progress bar; or a function that is called with the number of examined states and
+                the number of known states. Later computations of odds also report their progress.
 
         Raises:
             MateriaError: the loadout has problems, or a socket does not accept scripted answers (``no_answer``).
@@ -116,22 +115,22 @@ class DryBench(Shown):
         items: int = 3,
         **assumed: Unpack[Assumptions],
     ) -> OddsView:
-        """Return the probability of each end of a cast and the average number of turns, without calling agents.
+        """Compute the probability of each end of a cast and the average number of turns, without calling agents.
 
-        For the arguments after ``loadout`` and the errors see ``Exploration.odds`` and :meth:`explore`.
+        For the other arguments and the errors see ``Exploration.odds`` and :meth:`explore`.
         """
         return self.explore(loadout, (items,)).odds(satisfied, items, **assumed)
 
     def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
-        """Return the agents and the pins for a cast.
+        """Return the agents and the pinned answers for a cast.
 
-        This class returns the models that the materia request, and no pins.
+        In this class, these are the models that the materia request, and no pinned answers.
         """
         del graph
         return AgentTable(ModelAgent()), {}
 
     def _graph_of(self, loadout: str | Design | None) -> Graph:
-        """Return the resolved loadout with this name, or the current loadout of a design."""
+        """Return a loadout in resolved form, given its name or a design in its current state."""
         if isinstance(loadout, str) or loadout is None:
             return self.graph(loadout)
         return require_known_protocols(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
@@ -148,25 +147,24 @@ class DryBench(Shown):
         casts: int = DEFAULT_CASTS,
         **failures: Unpack[FailureChances],
     ) -> EstimateView:
-        """Estimate the turns, tokens and cost of a cast before it starts, without calling agents or starting processes.
+        """Estimate the turns, tokens and cost of a cast, without calling agents or starting processes.
 
-        The estimate comes from simulated casts with real prompts and made-up answers. Pinned answers cost nothing. The
-        prices are the prices of the configured agents. If a price is unknown, the cost is reported as unknown, not as
-        zero (R56).
+        The estimate is based on simulated casts with real prompts and generated answers. Pinned answers cost nothing.
+        The prices are those of the configured agents. An unknown price makes the cost unknown, not zero (R56).
 
         Args:
-            loadout: the name of a loadout, or a design in its current state; the chosen loadout by default.
-            request: the request.
-            items: the length of every list, or the work items themselves.
-            satisfied: the chance that an output has ``satisfied: true``; see :meth:`simulate`.
-            answer: the number of tokens in an answer, for all sockets or by socket or materia; the minimum if left out.
-            model: use the prices of this model, ``provider:model``, instead of the prices of the configured agents.
-            casts: the number of simulated casts; the same arguments give the same numbers.
+            loadout: the name of the loadout, or a design in its current state; by default the selected loadout.
+            request: the request of the simulated casts.
+            items: the length of every work item list, or the work items themselves.
+            satisfied: the probability that an output has ``satisfied: true``; see :meth:`simulate`.
+            answer: the number of tokens in an answer, for all sockets or by socket or materia; by default the minimum.
+            model: a model whose prices are used instead of those of the configured agents, as ``provider:model``.
+            casts: the number of simulated casts; the same arguments always give the same result.
             failures: the probabilities of failures, such as ``failed=0.1``; see :class:`.odds.FailureChances`.
 
         Raises:
-            MateriaError: the loadout has problems, a probability is missing or invalid (``bad_chance``), or a socket does
-                not accept scripted answers (``no_answer``).
+            MateriaError: the loadout has problems, a probability is missing or invalid (``bad_chance``), or a socket
+                does not accept scripted answers (``no_answer``).
         """
         assumptions = {
             "request": request,
@@ -179,7 +177,7 @@ class DryBench(Shown):
         return self._estimate(self._graph_of(loadout), model, **assumptions)
 
     def _estimate(self, graph: Graph, model: str | None = None, **assumptions: Any) -> EstimateView:
-        """Estimate with the prices of ``model`` or, by default, of the agents that would answer."""
+        """Estimate a cast with the prices of ``model``, by default with those of the agents that would answer."""
         table, pins = self._agents_for(graph)
         return estimated(in_their_form(graph, table), table, pins, model, **assumptions)
 
@@ -197,16 +195,16 @@ class DryBench(Shown):
         """Simulate many casts of a loadout in memory, with stub agents that give random answers.
 
         Args:
-            loadout: the name of a loadout; the chosen loadout by default.
-            n: the number of casts.
+            loadout: the name of the loadout; by default the selected loadout.
+            n: the number of casts to simulate.
             satisfied: the probability that an output has ``satisfied: true``, or a pair of this probability and the
-                probability that the output has no verdict. Give one value for all sockets, or values by socket or
-                materia (``*`` for all others). An agent whose prompt does not ask for ``satisfied`` gives no verdict,
-                unless you name its socket or materia.
-            items: the length of every list.
-            seed: the seed of the random numbers; the same seed gives the same result.
-            progress: whether to show a progress bar; or a function that is called with the number of completed casts
-                and the number of all casts, and ends the simulation if it raises an error.
+                probability that the output has no verdict. It can be a single value, or a mapping by socket or materia
+                with ``*`` for all others. An agent whose prompt does not ask for ``satisfied`` gives no verdict unless
+                its socket or materia is in the mapping.
+            items: the length of every work item list.
+            seed: the seed of the random number generator; the same seed always gives the same result.
+            progress: True to show a progress bar; or a function that is called with the number of completed casts and
+                the total number of casts, and ends the simulation if it raises an exception.
             failures: the probabilities of failures, such as ``failed=0.1``; see :class:`.odds.FailureChances`.
 
         Raises:
@@ -226,23 +224,22 @@ class DryBench(Shown):
         rework: bool = False,
         later: bool = False,
     ) -> PromptsView:
-        """Show every prompt of a scripted cast with its size, without calling agents.
+        """Return every prompt of a scripted cast with its size, without calling agents.
 
-        The scripted answers are the shortest satisfied answers, so prompts of a real cast, which contain real answers, are
-        longer.
+        The scripted answers are the shortest possible satisfied answers, so the prompts of a real cast are longer.
 
         Args:
-            loadout: the name of a loadout; the chosen loadout by default.
-            request: the request.
-            items: the length of every list, or the work items themselves.
-            context: a ``castContext`` to try instead of the values in the loadout.
-            rework: whether each socket that can request rework does so at its first visit.
-            later: whether to include later turns: the turns of conversations, and the repair prompt of each socket at
-                its first visit (except for drafts).
+            loadout: the name of the loadout; by default the selected loadout.
+            request: the request of the scripted cast.
+            items: the length of every work item list, or the work items themselves.
+            context: a ``castContext`` to use instead of the values in the loadout.
+            rework: True to make each socket that can request rework do so at its first visit.
+            later: True to include later turns: the turns of conversations, and the repair prompt of each socket at its
+                first visit, except for drafts.
 
         Raises:
             MateriaError: the loadout has problems, a socket does not accept scripted answers (``no_answer``), or
-                ``context`` is not a ``castContext`` (``usage``).
+                ``context`` is not a valid ``castContext`` (``usage``).
         """
         graph = self.graph(loadout)
         graph = in_their_form(graph, self._agents_for(graph)[0])
@@ -253,16 +250,16 @@ class DryBench(Shown):
     @overload
     def gallery(self, name: str) -> Opened: ...
     def gallery(self, name: str | None = None) -> Gallery | Opened:
-        """List eleven loadout patterns and ten common mistakes, or write the named card as a notebook.
+        """Return the gallery of loadout patterns and common mistakes, or write one of its cards to a notebook.
 
-        The notebook is written into the project directory. ``wb.gallery()["critic-loop"]`` returns a card with its
-        loadout, answers and tests, without writing a file.
+        ``wb.gallery()["critic-loop"]`` returns a card with its loadout, answers and tests, without writing a file.
 
         Args:
-            name: the card to open, as NAME.ipynb in the project directory; all cards are listed if left out.
+            name: the name of the card to write to NAME.ipynb in the project directory; by default the gallery is
+                returned.
 
         Raises:
-            MateriaError: there is no such card (``unknown_card``), or the file already exists (``exists``).
+            MateriaError: the card does not exist (``unknown_card``), or the file already exists (``exists``).
         """
         from materia_nb.cast.gallery import gallery, open_card
 
@@ -273,18 +270,20 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Workbench(DryBench):
-    """The main object of a notebook: load loadouts, set agents, and start casts.
+    """The main object of a notebook, which loads loadouts, sets agents and starts casts.
 
     Args:
-        project: the working directory of utilities and agents, with ``.pi/pi-materia.json`` if that file exists.
-        sync: whether every step of a cast is forced to the disk (fsync). This is slower, but a power failure loses no
-            step.
-        bundled: whether the loadouts of the package are included.
+        project: the working directory of utilities and agents, which may contain the config file
+            ``.pi/pi-materia.json``.
+        sync: True to force every step of a cast to the disk with fsync. This is slower, but a power failure cannot lose
+            a step.
+        bundled: False to exclude the loadouts of the package.
 
     Attributes:
-        loadouts: the available loadouts and materia, with methods to change them: ``wb.loadouts.copy(...)``.
-        agents: the agents and the pinned answers: ``wb.agents.recorded(...)``.
-        casts: the casts of the project; ``wb.casts(tag="rain")`` lists some, ``wb.casts.delete(...)`` deletes one.
+        loadouts: the available loadouts and materia, with methods to change them, such as ``wb.loadouts.copy(...)``.
+        agents: the agents and the pinned answers, with methods such as ``wb.agents.recorded(...)``.
+        casts: the casts of the project; ``wb.casts(tag="rain")`` lists some of them, ``wb.casts.delete(...)`` deletes
+            one.
     """
 
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
@@ -304,9 +303,9 @@ class Workbench(DryBench):
     @overload
     def agent(self, name: str, agent: AgentLike) -> Agent: ...
     def agent(self, name: str, agent: AgentLike | None = None) -> Any:
-        """Set the agent of a socket or materia; ``*`` sets the default agent.
+        """Set the agent of a socket or materia, or the default agent with ``*``.
 
-        Without ``agent``, return a decorator for a sync or async function that returns text or a dict::
+        Without ``agent``, return a decorator for a sync or async function that returns a string or a dict::
 
             @wb.agent("Build")
             def build(turn):
@@ -321,22 +320,22 @@ class Workbench(DryBench):
     def tool(
         self, function: _Function | None = None, *, name: str | None = None, ask: bool = False
     ) -> _Function | Callable[[_Function], _Function]:
-        """Register a function as a tool of models, for materia that name it in ``tools``.
+        """Register a function as a tool for models; materia refer to it by name in their ``tools``.
 
-        It can be used as a decorator too::
+        This method can also be used as a decorator::
 
             @wb.tool
             def price(part: str) -> float:
-                "What a part costs, in euros."
+                "Return the price of a part, in euros."
                 return PRICES[part]
 
-        The model receives the parameters with their types, and the docstring as the description; see
+        The model receives the parameters with their types, and the docstring as the description of the tool; see
         ``function_tool`` in ``materia_nb.agents.tools.more_tools``.
 
         Args:
-            function: the function, sync or async.
-            name: the name of the tool; the name of the function if left out.
-            ask: whether each call needs the approval of a person, as for ``bash``.
+            function: the function, which may be sync or async.
+            name: the name of the tool; by default the name of the function.
+            ask: True if each call needs a person's approval, as for ``bash``.
         """
 
         def decorate(decorated: _Function) -> _Function:
@@ -347,10 +346,10 @@ class Workbench(DryBench):
 
     @property
     def breakpoints(self) -> LoadoutBreakpoints:
-        """The breakpoints for all casts of the current cast's loadout, or else of the chosen loadout.
+        """The breakpoints for all casts of the current cast's loadout, or of the selected loadout if there is no cast.
 
-        A file of the project stores the breakpoints for later kernels. To change one cast only, use
-        ``cast.breakpoints``::
+        The breakpoints are stored in a file of the project, so that they are available in later kernels. To change the
+        breakpoints of a single cast, use ``cast.breakpoints``::
 
             wb.breakpoints.add("Socket-3", kind="after")
         """
@@ -367,20 +366,20 @@ class Workbench(DryBench):
         pins: Mapping[str, object] | None = None,
         files: FilesChoice | None = None,
     ) -> Cast:
-        """Start a cast of the chosen loadout. ``step`` or ``run`` continues the cast.
+        """Start a cast of a loadout. To continue the cast, call its methods ``step`` or ``run``.
 
         Args:
-            request: the request; prompts and utilities read it.
-            loadout: a loadout other than the chosen one. A design is cast in its current state, even if it is not
-                saved.
-            agents: the agents for this cast only, by socket or materia; ``*`` for all others.
-            pins: the pins for this cast only, by socket or materia; see ``wb.agents.pin``.
-            files: the files of the project to save after each step: ``off``, ``not ignored`` or ``all``; the value in the
-                config if left out.
+            request: the request, which prompts contain and utilities can read.
+            loadout: the name of the loadout, or a design, which is cast in its current state even if it is not saved;
+                by default the selected loadout.
+            agents: the agents for this cast only, by socket or materia, with ``*`` for all others.
+            pins: the pinned answers for this cast only, by socket or materia; see ``wb.agents.pin``.
+            files: the project files to save after each step: ``off``, ``not ignored`` or ``all``; by default the value
+                in the config.
 
         Raises:
-            MateriaError: the loadout has problems, a name is unknown, or an agent is set for a utility (``not_an_agent``); a
-                utility can only be pinned.
+            MateriaError: the loadout has problems, a name is unknown, or an agent is set for a utility, which can only
+                be pinned (``not_an_agent``).
         """
         _check_request(request)
         graph = self._graph_of(loadout)
@@ -396,21 +395,24 @@ class Workbench(DryBench):
         return cast
 
     def _agents_for(self, graph: Graph) -> tuple[AgentTable, dict[str, Pin]]:
-        """Return the configured agents and the pins for a cast."""
+        """Return the configured agents and the pinned answers for a cast."""
         return self.agents.table(graph), {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
-        """Start a cast of several materia and loadouts in sequence, as one loadout that is stored only with the cast.
+        """Start a cast that runs several materia and loadouts in sequence.
+
+        They are combined to a single loadout that is stored only with the cast.
 
         Args:
-            names: loadouts and materia, in order; ``loadout:NAME`` or ``materia:NAME`` if both have the same name.
-            request: the request, which every part reads.
-            from_cast: an earlier cast, as for ``wb.open``; its request and results are stored in the state as
-                ``previous``, shortened to a maximum size.
+            names: the names of the loadouts and materia, in order; ``loadout:NAME`` or ``materia:NAME`` if a name is
+                ambiguous.
+            request: the request, which every part receives.
+            from_cast: a reference to an earlier cast, as for ``wb.open``. Its request and results are stored in the
+                state as ``previous``, shortened to a maximum size.
 
         Raises:
-            MateriaError: a name is unknown or ambiguous, a part has problems or cannot be followed by another part, or there
-                is no such cast.
+            MateriaError: a name is unknown or ambiguous, a part has problems or cannot be followed by another part, or
+                the earlier cast does not exist.
         """
         _check_request(request)
         config = self.loadouts.config
@@ -423,28 +425,32 @@ class Workbench(DryBench):
 
     @property
     def sweep(self) -> Any:
-        """The sweep runs and checks casts of each loadout with each request: ``wb.sweep(loadouts, requests)``."""
+        """Runs each loadout with each request and checks the casts: ``wb.sweep(loadouts, requests)``."""
         return lookup("sweep").Sweeps(self)
 
     @property
     def current(self) -> Cast:
-        """The current cast, which verbs use: the cast that was started or opened last."""
+        """The current cast, which magic commands use: the cast that was started or opened most recently.
+
+        Raises:
+            MateriaError: no cast has been started or opened (``no_cast``).
+        """
         return self.casts.current
 
     @property
     def cast_(self) -> Cast | None:
-        """The current cast, which verbs use, or None if no cast was started or opened."""
+        """The current cast, or None if no cast has been started or opened."""
         return self.casts.last
 
     @property
     def quests(self) -> Any:
-        """The quest board of this project: its requests are cast one after another."""
+        """The quest board of this project, which casts queued requests one after another."""
         if self._quests is None:
             self._quests = lookup("quests").QuestBoard(self)
         return self._quests
 
     def close(self) -> None:
-        """Close every cast that is open for writing; leaving a ``with`` block does this too."""
+        """Close every cast that is open for writing; this also happens at the end of a ``with`` block."""
         self.casts.close()
 
     def __enter__(self) -> Self:

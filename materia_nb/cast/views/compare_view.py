@@ -1,4 +1,4 @@
-"""Views of comparisons, replays and state changes: tables, and graphs that mark differences between two casts."""
+"""Views of comparisons, replays and state changes, as tables and as graphs that mark the differences."""
 
 from __future__ import annotations
 
@@ -46,34 +46,34 @@ if TYPE_CHECKING:
     from materia_nb.insight.values import BlameEntry
 
 _MAX_ALIKE: Final = 3
-"""Maximum number of steps shown at each end of a sequence of equal steps."""
+"""Maximum number of equal steps that are displayed at the beginning and at the end of a longer sequence of them."""
 _MAX_CHANGES: Final = 20
 _MAX_LATER: Final = 20
-"""Maximum number of steps after the first difference that are compared by words."""
+"""Maximum number of steps after the first difference whose differences are displayed."""
 _MAX_VALUE: Final = 120
 _MAX_VERDICT: Final = 80
-"""Maximum length of values and outputs in a row, in characters."""
+"""Maximum length of values and outputs in a table row, in characters."""
 _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
 _SIDE_COLUMNS: Final = ("", "A", "B")
 
 
 class CompareView(Shown, Comparison):
-    """Two casts side by side; see :class:`materia_nb.insight.compare.Comparison` for the values."""
+    """Two casts side by side; for the attributes see :class:`materia_nb.insight.compare.Comparison`."""
 
     @property
     def picture(self) -> GraphPicture:
-        """The graph of the first cast; it marks the sockets and routes that only one of the two casts used."""
+        """The graph of the first cast, in which sockets and edges that only one of the casts used are marked."""
         return GraphPicture(self.a.rules.graph, Marks(only=_only(self.sockets), only_routes=_only(self.routes)))
 
     @property
     def pictures(self) -> tuple[GraphPicture, ...]:
-        """The graph, with marks on the sockets and routes that only one cast used; both graphs if the loadouts differ."""
+        """The graph with marks on what only one cast used; both graphs if the loadouts of the casts differ."""
         if not self.loadouts.differences:
             return (self.picture,)
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
 
     def _difference(self, names: Mapping[str, str]) -> tuple[Heading, list[str]]:
-        """Return a sentence about the first difference, and lines about the differences and their reasons."""
+        """Return a sentence about the first difference, and further lines about differences and their reasons."""
         first = self.first
         if first is None:
             steps = counted(len(all_steps(self.a.session)), "step")
@@ -93,10 +93,10 @@ class CompareView(Shown, Comparison):
         return Heading(f"They first differ in {first.place}: {headline}", tone="warn"), more
 
     def rows(self, names: Mapping[str, str] = FrozenDict()) -> list[tuple[str, ...]]:
-        """Return the steps side by side; a long sequence of equal steps is shortened to its first and last few steps.
+        """Return the steps side by side, one pair per row; only the ends of a long sequence of equal steps are included.
 
         Args:
-            names: the names of sockets; their ids if left out.
+            names: the display names of sockets by id; by default the ids are used.
         """
         rows: list[tuple[str, ...]] = []
         for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.own_differences):
@@ -118,7 +118,7 @@ class CompareView(Shown, Comparison):
         return Table(_SIDE_COLUMNS, [*rows, ("time", *map(format_work_time, self.time))])
 
     def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Return all blocks except the pictures; ``names`` are the names of sockets."""
+        """Return all blocks except the graph pictures; ``names`` maps the ids of sockets to display names."""
         rows = self.rows(names)
         differing = (index for index, row in enumerate(rows) if row[-1] and self.unfinished is None)
         headline, why = self._difference(names)
@@ -135,7 +135,7 @@ class CompareView(Shown, Comparison):
         return [*blocks, Heading("in total"), self._totals()]
 
     def _later(self, first: StepRecord, names: Mapping[str, str]) -> Iterator[Block]:
-        """Yield a collapsed block for each later step that exists in both casts but differs."""
+        """Yield a collapsed block for each later step that both casts have but in which they differ."""
         others = [pair for pair in self.pairs if pair.own_differences and pair.a is not first]
         for a, b, differs in others[:_MAX_LATER]:
             if a is not None and b is not None:
@@ -157,13 +157,13 @@ def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
 
 
 class StepCompareView(Shown, StepComparison):
-    """Two steps side by side."""
+    """Two steps side by side; for the attributes see :class:`materia_nb.insight.compare.StepComparison`."""
 
     def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Return the differences of answers, prompts and states; removed text is struck out, new text is marked.
+        """Return the differences between the answers, prompts and states; removed text is struck out and new text is marked.
 
         Args:
-            names: the names of sockets; their ids if left out.
+            names: the display names of sockets by id; by default the ids are used.
         """
         a, b = sides = self.a, self.b
         targets = [step_target(step) or "" for step in sides]
@@ -189,7 +189,7 @@ class StepCompareView(Shown, StepComparison):
         return blocks
 
     def all_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
-        """Return the reasons for the difference, and the differences."""
+        """Return the reasons for the difference, followed by the differences."""
         sentences = ["A and B did the same."] if self.first is None else self.first.lines
         return [*lines(_with_names(line, names) for line in sentences), *self.in_words(names)]
 
@@ -202,7 +202,7 @@ def _changed_tree(a: JSON, b: JSON) -> Block:
 
 
 def _changed_value(a: JSON, b: JSON) -> Block:
-    """Compare two texts by words and other values as trees; a missing value is treated as an empty text."""
+    """Compare two strings by words, or two other values as trees; None is treated as an empty string."""
     a, b = ("" if value is None else value for value in (a, b))
     if isinstance(a, str) and isinstance(b, str):
         return WordDiff(a, b)
@@ -210,17 +210,17 @@ def _changed_value(a: JSON, b: JSON) -> Block:
 
 
 def _changed_parts(a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str]) -> list[Block]:
-    """Compare the named parts of two prompts by words."""
+    """Compare the named layers of two prompts by words."""
     left, right = (prompt_part_texts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
     return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in parts]
 
 
 class LoadoutCompareView(Shown, LoadoutComparison):
-    """Two loadouts side by side."""
+    """Two loadouts side by side; for the attributes see :class:`materia_nb.insight.compare.LoadoutComparison`."""
 
     @property
     def pictures(self) -> tuple[GraphPicture, GraphPicture]:
-        """Both graphs; each marks the sockets and routes that the other graph lacks."""
+        """Both graphs, in each of which the sockets and edges that the other graph lacks are marked."""
         return self._picture("A", self.a), self._picture("B", self.b)
 
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
@@ -240,7 +240,7 @@ _Cast = TypeVar("_Cast")
 
 
 class ReplayView(Shown, Replay, Generic[_Cast]):
-    """A recorded cast replayed in another loadout; ``onward`` creates a cast that continues the replay."""
+    """A replay of a recorded cast in another loadout; :meth:`go_on` creates a cast that continues it."""
 
     def __init__(self, replay: Replay, onward: Callable[[Replay], _Cast] | None = None) -> None:
         super().__init__(replay.original, replay.replayed, replay.needs, replay.left_out, replay.events)
@@ -249,11 +249,11 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
     def go_on(self) -> _Cast:
         """Create a cast in the other loadout that continues after the recorded answers.
 
-        The new cast has its own run directory next to the original. No agent is called for the replayed turns.
+        The new cast gets its own run directory next to that of the original cast. No agents are called for the replayed
+        turns.
 
         Raises:
-            MateriaError: the loadout was given as a graph without its config (``no_config``), or the directory cannot be
-                written.
+            MateriaError: the loadout is a graph without a config (``no_config``), or the directory cannot be written.
         """
         if self._onward is None:
             hint = "call cast.replay(loadout).go_on()"
@@ -297,7 +297,7 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
 
 
 class ReplaysView(TableOf[ReplayView[Any]]):
-    """Replays of many casts; iterating yields the replays."""
+    """A table of replays of several casts; iterating over it yields the replays."""
 
     def __init__(self, replays: Sequence[ReplayView[Any]], problems: Sequence[tuple[str, str]] = ()) -> None:
         self.problems = tuple(problems)
@@ -312,7 +312,7 @@ class ReplaysView(TableOf[ReplayView[Any]]):
 
 
 class BlameView(TableOf["BlameEntry"]):
-    """The changes of a value in the state, latest first; iterating yields the changes."""
+    """A table of the changes of a value in the state, latest first; iterating over it yields the changes."""
 
     def __init__(self, path: str, entries: Sequence[BlameEntry]) -> None:
         self.path = path
@@ -340,14 +340,14 @@ def _by(entry: BlameEntry) -> str:
 
 
 Compared: TypeAlias = CompareView | StepCompareView | LoadoutCompareView
-"""The comparison of two casts, steps or loadouts."""
+"""A comparison of two casts, steps or loadouts."""
 
 
 def compare_view(a: Any, b: Any) -> Compared:
     """Compare two casts, two steps or two graphs.
 
     Raises:
-        MateriaError: the values differ in kind (``compare``).
+        MateriaError: the values are not of the same kind (``compare``).
     """
     if isinstance(a, ComparedCast) and isinstance(b, ComparedCast):
         return CompareView(a, b)
@@ -364,7 +364,7 @@ def compare_view(a: Any, b: Any) -> Compared:
 
 
 def _replay_cells(replay: ReplayView[Any]) -> tuple[str, str, str]:
-    """Return the table cells of a replay: its route, the step of the first difference, and the reason."""
+    """Return the table cells of a replay: its route, the number of the first step that differs, and the reason."""
     if replay.first is None:
         difference = replay.other_difference
         step, why = ("", "") if difference is None else (difference.place.removeprefix("step "), difference.why)
@@ -381,7 +381,7 @@ def _pair_row(pair: StepPair, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _step_words(step: StepRecord | None, names: Mapping[str, str]) -> str:
-    """Return the socket, the target and the output of a step, as shown in the timeline."""
+    """Describe a step by its socket, the next socket and the output, as in the timeline."""
     if step is None:
         return ""
     name, target = _place(step, names), step_target(step) or "failed"
@@ -403,7 +403,7 @@ _SENTENCE_START: Final = re.compile(r"^(\s*(?:[AB] took (?:edge|exit) \S+ to |[A
 
 
 def _with_names(line: str, names: Mapping[str, str]) -> str:
-    """Replace the socket id at the beginning of a sentence with the socket's name; quoted text is unchanged."""
+    """Replace the socket id at the beginning of a sentence with the display name; quoted text does not change."""
     return _SENTENCE_START.sub(lambda match: match[1] + names.get(match[2], match[2]), line)
 
 

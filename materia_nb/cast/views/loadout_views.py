@@ -1,4 +1,4 @@
-"""Views of loadouts, materia and agents, and of analyses that need no cast: exploration, odds, estimate, prompts."""
+"""Views of loadouts, materia and agents, and of analyses that need no cast, such as explorations and estimates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from materia_nb.registry import view_registry
 
 
 def report_view(name: str, report: Report) -> View:
-    """Return the problems and hints of a loadout; hints about fields without effect are collapsed."""
+    """Return a view of the problems and hints of a loadout; hints about fields that have no effect are collapsed."""
     counts = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
     blocks: list[Block] = [Line(f"{name}: {counts}" if name else counts)]
     if report.problems or report.shown_hints:
@@ -66,12 +66,16 @@ class LoadoutView(Shown):
         self.name, self.origin, self.graph, self.report, self.notes = name, origin, graph, report, tuple(notes)
 
     def noting(self, *notes: str) -> LoadoutView:
-        """Return a copy of the view with the given notes at the top."""
+        """Return a copy of the view with further notes above the graph."""
         return LoadoutView(self.name, self.origin, self.graph, self.report, (*self.notes, *notes))
 
     @property
     def picture(self) -> GraphPicture:
-        """The graph as ``svg``, ``text`` and ``mermaid`` source; raises MateriaError if the loadout has problems."""
+        """The graph, with the attributes ``svg``, ``text`` and ``mermaid``.
+
+        Raises:
+            MateriaError: the loadout has problems, so it has no graph.
+        """
         if self.graph is None:
             message = f"The loadout {self.name!r} has problems, so it has no graph."
             raise MateriaError(message, hint="list them with %materia check")
@@ -88,7 +92,7 @@ class LoadoutView(Shown):
 
 
 def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
-    """Return the loadouts with their layers, and the definitions that were omitted because they are invalid."""
+    """Return a table of the loadouts with their config layers, and of definitions that are ignored because they are invalid."""
     definitions = as_object(config.document.get("loadouts"))
     rows = [
         (
@@ -104,7 +108,7 @@ def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: Layer
 
 
 def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
-    """Return the materia, each with its layer and its agent."""
+    """Return a table of the materia, each with its config layer and its agent."""
     rows = []
     for name, raw in as_object(config.document.get("materia")).items():
         definition = as_object(raw)
@@ -118,10 +122,10 @@ def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
 
 
 def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> Table:
-    """Return the fields of a loadout or a materia, with the layer that defines each field (R33).
+    """Return a table of the fields of a loadout or a materia, with the config layer that defines each field (R33).
 
     Raises:
-        MateriaError: no layer defines the loadout or materia.
+        MateriaError: no config layer defines the loadout or materia.
     """
     config.origin(kind, name)
     group = "loadouts" if kind == "loadout" else kind
@@ -135,13 +139,13 @@ def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name
 
 
 def _layers(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> str:
-    """Return the names of the layers that define the fields, lowest first."""
+    """Return the names of the config layers that define fields of a loadout or materia, lowest first."""
     layers = {layer.name for layer in config.origins(kind, name).values()}
     return ", ".join(layer.name for layer in config.layers if layer.name in layers)
 
 
 def agents_view(agents: AgentTable) -> Table:
-    """Return the agents, by materia or socket."""
+    """Return a table of the agents, by materia or socket."""
     rows = [(line.name or "everyone else", line.agent) for line in agents.describe()]
     return Table(("materia or socket", "answered by"), rows)
 
@@ -151,28 +155,28 @@ view_registry[AgentTable] = agents_view
 
 _ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
 _MAX_ROWS: Final = 60
-"""Maximum number of rows of a table that are shown."""
+"""Maximum number of rows of a table that are displayed."""
 _DECIMAL_BELOW: Final = 100
-"""Limit below which a mean is shown with one decimal."""
+"""Means below this number are displayed with one decimal."""
 
 
 class _View(Shown):
-    """Base class for views with a picture of the loadout, and lines and tables below the picture."""
+    """Base class for views that display a picture of the loadout with lines and tables below it."""
 
     graph: Graph
 
     @property
     def marks(self) -> Marks:
-        """The marks that are drawn on the picture of the loadout."""
+        """The marks to draw in the picture of the loadout."""
         raise NotImplementedError
 
     @property
     def picture(self) -> GraphPicture:
-        """The loadout with the marks, as ``svg``, ``text`` and ``mermaid`` source."""
+        """The graph with the marks, with the attributes ``svg``, ``text`` and ``mermaid``."""
         return GraphPicture(self.graph, self.marks)
 
     def _parts(self) -> Iterable[Block]:
-        """Return the blocks below the picture."""
+        """Return the blocks to display below the picture."""
         raise NotImplementedError
 
     def _blocks(self) -> list[Block]:
@@ -180,21 +184,22 @@ class _View(Shown):
 
 
 def _first_rows(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[Block]:
-    """Return a table of the first rows, with the number of hidden rows."""
+    """Return a table with the first rows, and a line with the number of further rows."""
     more = len(rows) - _MAX_ROWS
     return [Table(headers, rows[:_MAX_ROWS]), *lines([f"… {more:,} more"] if more > 0 else [])]
 
 
 class ExploreView(_View, Exploration):
-    """A view of an exploration: the possible ends, and the graph with marks on unused sockets and edges.
+    """A view of an exploration: the possible ends, and the graph with marks on sockets and edges that no route uses.
 
     Args:
-        graph: the loadout.
-        items: the list lengths to try.
-        max_states: the number of states after which the search stops.
-        progress: whether to print a progress bar, or a function that receives the progress.
-        document: the config of the loadout, for :meth:`save_tests`.
-        estimated: returns the estimate of a cast for a list length, which the view shows in one line.
+        graph: the loadout to explore.
+        items: the lengths of work item lists to explore.
+        max_states: the number of states after which the exploration stops.
+        progress: True to show a progress bar, or a function that receives the progress.
+        document: the config of the loadout, which :meth:`save_tests` needs.
+        estimated: a function that estimates a cast whose lists have the given length; without it, no estimate is
+            displayed.
     """
 
     def __init__(
@@ -212,7 +217,7 @@ class ExploreView(_View, Exploration):
 
     @cached_property
     def _estimate(self) -> list[str]:
-        """A line with the estimate of a cast over the longest lists; empty if there is no estimator."""
+        """A line with the estimated usage of a cast over the longest lists; empty if there is no estimator."""
         if self._estimated is None:
             return []
         try:
@@ -221,22 +226,22 @@ class ExploreView(_View, Exploration):
             return [f"The usage of a cast cannot be estimated: {error.what}"]
 
     def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
-        """Write tests that fail when a route of the loadout appears or disappears, and return their paths.
+        """Write test cases that fail if a route of the loadout appears or disappears, and return their paths.
 
-        There is one case for each end, with the shortest route to it, named after the end and its socket. The case
-        passes if its answers result in the same route. Another case, ``ways``, explores the loadout again; it passes if
-        every visit has the same possible next visits (:attr:`Exploration.moves`). ``pytest`` runs the tests; they call
-        no agent. Cases of the same names are overwritten; other files stay.
+        There is a test case for each end, which contains the shortest route to that end. It passes if the same answers
+        still lead to the same route. The test case ``ways`` passes if every visit still has the same possible next
+        visits (:attr:`Exploration.moves`). ``pytest`` runs the test cases without calling agents. Existing test cases
+        with the same names are overwritten; other files do not change.
 
         Args:
-            folder: the directory for the tests.
-            follows: the config file whose loadout of that name is tested, in its state at the time of the test; if left out,
-                the current loadout, which the cases contain.
+            folder: the directory to write to.
+            follows: the path of the config file to test, whose current contents are used; by default the test cases
+                contain a copy of the explored loadout.
 
         Raises:
-            MateriaError: the search was cut off, so that not all ends are known (``not_explored``); answers in the protocol of
-                an agent cannot be generated, or the exploration was not made by ``wb.explore`` (``no_test``); or a file
-                cannot be written.
+            MateriaError: the exploration was cut off, so some ends are unknown (``not_explored``); answers cannot be
+                generated for the protocol of a socket, or the exploration was not created by ``wb.explore``
+                (``no_test``); or a file cannot be written.
         """
         if self._document is None:
             raise MateriaError("The config of the loadout is not known.", hint="use wb.explore", kind="no_test")
@@ -260,28 +265,29 @@ class ExploreView(_View, Exploration):
         return [*written, write_case(target / "ways", document)]
 
     def play(self, path: str | Path, satisfied: Chances = 0.5) -> Path:
-        """Write a page that plays the loadout without Python or a network, and return its path.
+        """Write an HTML page on which the user plays through the loadout, and return its path.
 
-        A tap on an answer shows the next socket and the reason, and the change of the odds and the remaining turns.
+        The page needs neither Python nor a network. For each answer that the user chooses, it shows the next socket,
+        the reason, and how the odds and the remaining turns change.
 
         Args:
-            path: the HTML file; an existing file is replaced.
-            satisfied: the chances for the odds, as for :meth:`odds`; lists of different lengths are equally likely.
+            path: the path of the page; an existing file is overwritten.
+            satisfied: the probabilities for the odds, as for :meth:`odds`; all list lengths are equally likely.
 
         Raises:
-            MateriaError: the search was cut off (``not_explored``), a chance is missing or invalid, the odds do not exist
-                (``endless``), or the file cannot be written.
+            MateriaError: the exploration was cut off (``not_explored``), a probability is missing or invalid
+                (``bad_chance``), a cast could run forever (``endless``), or the file cannot be written.
         """
         self._require_complete_search()
         return write_export(Path(path), "page", play_page(self.graph, self._space, satisfied))
 
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> OddsView:
-        """Return the probability and the average number of turns of each end; see :meth:`Exploration.odds`."""
+        """Return the probability of each end and the average number of turns; see :meth:`Exploration.odds`."""
         return OddsView(**vars(super().odds(satisfied, items, **assumed)))
 
     @property
     def marks(self) -> Marks:
-        """The edges and sockets that no route uses; empty if the search was cut off, since the result is incomplete."""
+        """The edges and sockets that no route uses; none if the exploration was cut off, because other routes may use them."""
         if not self.complete_search:
             return NO_MARKS
         ids = {self._route_name(route): (route.source, route.edge_id) for route in self._routes()}
@@ -329,11 +335,11 @@ class ExploreView(_View, Exploration):
 
 
 class OddsView(_View, Odds):
-    """A view of the odds of a loadout: probability and turns of each end."""
+    """A view of the odds of a loadout: the probability of each end, and the average number of turns."""
 
     @property
     def marks(self) -> Marks:
-        """The average number of visits of each socket, rounded."""
+        """The average number of visits to each socket, rounded to whole numbers."""
         return Marks(visits={socket: round(count) for socket, count in self.visits.items()})
 
     def _parts(self) -> Iterable[Block]:
@@ -367,7 +373,7 @@ class OddsView(_View, Odds):
         yield from _first_rows(("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows)
 
     def _says(self, socket: str) -> str:
-        """Return the probability that a socket outputs ``satisfied: true``, or the reason why it is unknown."""
+        """Return the probability that a socket outputs ``satisfied: true``, or the reason why there is none."""
         if socket in self.satisfied:
             return f"{self.satisfied[socket]:.2f}"
         return "not asked" if socket in self.nothing else "decides nothing"
@@ -378,11 +384,11 @@ def _without(sockets: Sequence[str]) -> str:
 
 
 class SimulationView(_View, Simulation):
-    """A view of a simulation: ends, turns, and the graph with the number of uses of each edge."""
+    """A view of a simulation: the ends, the turns, and the graph with the number of times that each edge was taken."""
 
     @property
     def marks(self) -> Marks:
-        """The number of visits of each socket and of uses of each edge, in total for all casts."""
+        """The number of visits to each socket, and the number of times that each edge was taken, in all casts together."""
         return Marks(visits=self.visits, traversals=self.traversals)
 
     def _parts(self) -> Iterable[Block]:
@@ -401,7 +407,7 @@ class EstimateView(_View, Estimate):
 
     @property
     def line(self) -> str:
-        """The estimate of a cast, in one line."""
+        """The estimate of a whole cast as one line."""
         turns, tokens_in, tokens_out, _ = self.total
         at_least = "with the shortest answers at least " if self.shortest else ""
         return (
@@ -411,7 +417,7 @@ class EstimateView(_View, Estimate):
 
     @property
     def _cost(self) -> str:
-        """The cost as text; an unknown cost is not shown as zero."""
+        """The cost for display; an unknown cost is not displayed as zero."""
         if self.total.cost is None:
             return "its cost is unknown" if self.sockets else "no agent is asked"
         without = ", ".join(self.unpriced)
@@ -422,7 +428,7 @@ class EstimateView(_View, Estimate):
 
     @property
     def marks(self) -> Marks:
-        """The average number of turns of each socket, rounded."""
+        """The average number of turns of each socket, rounded to whole numbers."""
         return Marks(visits={socket: round(takes.turns.mean) for socket, takes in self.sockets.items()})
 
     def _parts(self) -> Iterable[Block]:
@@ -448,7 +454,7 @@ class EstimateView(_View, Estimate):
 def estimated(
     graph: Graph, table: AgentTable, pins: Mapping[str, Pin], model: str | None = None, **assumptions: Any
 ) -> EstimateView:
-    """Estimate a cast with the prices of its agents or of ``model``; for ``assumptions`` see :func:`.estimate_cast`."""
+    """Estimate a cast with the prices of its agents, or of ``model``; for ``assumptions`` see :func:`.estimate_cast`."""
     priced = None if model is None else ModelAgent(model)
 
     def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
@@ -465,7 +471,7 @@ def estimated(
 
 
 def _range(spread: Spread) -> str:
-    """Return a mean as text, with its range if there is one."""
+    """Format a mean, with the range in parentheses unless all values are equal."""
     mean_ = f"{spread.mean:,.1f}".removesuffix(".0") if spread.mean < _DECIMAL_BELOW else f"{spread.mean:,.0f}"
     return mean_ if spread.low == spread.high else f"{mean_} ({spread.low:,} to {spread.high:,})"
 
@@ -487,7 +493,7 @@ class PromptsView(_View, Prompts):
         """Return the prompt of a step.
 
         Raises:
-            MateriaError: the step has no prompt (``unknown_step``).
+            MateriaError: no agent is asked in this step (``unknown_step``).
         """
         prompts = {prompt.step: prompt.prompt for prompt in self.prompts}
         if step not in prompts:
@@ -511,7 +517,7 @@ class PromptsView(_View, Prompts):
 
 
 def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:
-    """Yield a line about each socket whose output can lack a verdict."""
+    """Yield a line for each socket whose output may have no verdict."""
     for socket, chance in nothing.items():
         chance_words = f" in {chance:.0%}" if chance < 1 else ": it is not asked"
         yield Line(f"{socket} gives no verdict{chance_words}")

@@ -1,4 +1,4 @@
-"""A page on which a person plays through a loadout: one HTML file with the graph, all states and all answers."""
+"""An HTML page on which the user plays through a loadout: a single file with the graph, all states and all answers."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _ANSWERS: Final = {
 
 
 def play_page(graph: Graph, space: StateSpace, satisfied: Chances) -> str:
-    """Return an HTML page on which a person plays through a state space.
+    """Return an HTML page on which the user plays through all states of a loadout.
 
-    The page is one file without links to other files, and works without a network.
+    The page is a single file without external resources, so it works without a network.
     """
     data = json.dumps(play_data(graph, space, satisfied), ensure_ascii=False, separators=(",", ":"))
     picture = blocks_as_html([graph_block(graph)])
@@ -48,13 +48,13 @@ def play_page(graph: Graph, space: StateSpace, satisfied: Chances) -> str:
 
 
 def play_data(graph: Graph, space: StateSpace, satisfied: Chances) -> dict[str, JSON]:
-    """Return the data of the page, as JSON.
+    """Return the JSON data of the page.
 
     Returns:
-        ``texts``, which the other values refer to by index; ``start``, the reason for the first socket; and ``states``.
-        A state has ``text``, ``socket``, ``end`` (None while the cast waits), the chance to complete, the mean number
-        of remaining turns, and ``moves``. A move has the next state, its answer, the reason, its number of turns, and
-        the keys of the followed lines in the picture.
+        An object with ``texts``, a list of strings to which the other values refer by index; ``start``, the reason for
+        the first socket; and ``states``. A state consists of its text, its socket, its end (None while the cast waits),
+        the probability of completing, the mean number of remaining turns, and its moves. A move consists of the next
+        state, the answer, the reason, the number of turns, and the keys of the edges that are followed in the picture.
     """
     texts: dict[str, int] = {}
     keys = {_edge_of(link): link.key for link in links(graph)}
@@ -91,7 +91,7 @@ def _place(graph: Graph, socket: str) -> str:
 
 
 def _state_text(graph: Graph, node: StateNode) -> str:
-    """Return the position of a cast: a socket with its item, or an end."""
+    """Describe the position of a cast: a socket with its work item, or an end."""
     if node.end == COMPLETE:
         return "Complete"
     place = _place(graph, node.socket or END)
@@ -101,7 +101,7 @@ def _state_text(graph: Graph, node: StateNode) -> str:
 
 
 def _answer_text(answer: ScriptedResult) -> str:
-    """Return an answer of an agent or a process, as the label of a button."""
+    """Return the label of the button for an answer of an agent or a process."""
     if answer.asks:
         return f"asks a person ({answer.asks})"
     verdict = _ANSWERS.get(answer.result, "" if answer.items is not None else "answers")
@@ -110,7 +110,7 @@ def _answer_text(answer: ScriptedResult) -> str:
 
 
 def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> str:
-    """Return sentences about the reasons for the next state of a move."""
+    """Explain in one or more sentences why a move leads to its next state."""
     if move.answer.asks:
         return "The agent asks for a person, so the cast is held."
     scope = " for each item" if source.position else ""
@@ -125,7 +125,7 @@ def _reason(graph: Graph, move: Move, source: StateNode, target: StateNode) -> s
 
 
 def _route_text(graph: Graph, edge: EdgeRef, result: Result | None = None, scope: str = "") -> str:
-    """Return the sentence about a followed edge or exit; ``scope`` names the scope of its limit."""
+    """Return a sentence about an edge or exit that was followed; ``scope`` is appended to the limit of the edge."""
     if isinstance(edge, tuple):
         taken = graph.sockets[edge[0]].edges[edge[1] - 1]
         because = f": {result.sentence}" if result is not None and taken.when != "always" else ""

@@ -1,6 +1,6 @@
-"""The status of a cast, as text and as marks on the picture of its graph.
+"""The status of a cast, as text and as marks in the picture of its graph.
 
-The text is the same in every run (no ids, no times), so that stored notebook outputs can be compared.
+The text does not contain ids or times, so that stored outputs of notebooks can be compared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from materia_nb.loadout.graph import END, Route
 
 _MAX_CONCLUSION_LINES: Final = 40
 _MAX_LINE: Final = 1_000
-"""Maximum length of the conclusion in a status, in characters."""
+"""Maximum length of a line of the conclusion in a status, in characters."""
 _MAX_STEPS: Final = 12
 _MAX_LOOPS: Final = 4
 _MAX_WARNINGS: Final = 8
@@ -43,13 +43,13 @@ def status_text(cast: Snapshot) -> str:
 
 
 def cast_view(cast: Snapshot) -> View:
-    """Return the graph of a cast with its marks, and the tool calls that wait for approval."""
+    """Return a view with the marked graph of a cast and the tool calls that wait for approval."""
     picture = graph_block(cast.graph, marks_of(cast), status_text(cast))
     return View("", [picture, *call_blocks(cast.approvals.asking)])
 
 
 def status_view(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> View:
-    """Return a cast's status, latest steps, and waiting draft or prompt; for the arguments see :func:`status_lines`."""
+    """Return a view of the status, the latest steps, and the waiting draft or prompt; for arguments see :func:`status_lines`."""
     steps, draft = steps_view(cast), draft_of(cast)
     blocks = lines(status_lines(cast, pause, hit))
     if steps.rows:
@@ -63,11 +63,11 @@ def status_view(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoi
 
 
 def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> tuple[str, ...]:
-    """Return the status of a cast as lines; the last line suggests what to do next.
+    """Return the status of a cast as lines; the last line suggests how to continue.
 
     Args:
-        cast: the cast.
-        pause: the reason why the latest run stopped, if it did.
+        cast: a snapshot of the cast.
+        pause: the reason why the latest run stopped, or None if nothing was run.
         hit: the breakpoints that the cast has reached.
     """
     engine = cast.engine
@@ -99,7 +99,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
 
 
 def _next(cast: Snapshot) -> str:
-    """Return a description of the next step: a socket to enter, lanes to continue, or the end."""
+    """Describe what runs next: a socket, the lanes, or the end of the cast."""
     if lanes_at_work(cast.session) is not None:
         waits = [shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")]
         return f"lanes {', '.join(waits)}" if waits else "the join of the lanes"
@@ -107,7 +107,7 @@ def _next(cast: Snapshot) -> str:
 
 
 def _offered(cast: Snapshot) -> Iterator[str]:
-    """Yield the commands that continue a failed cast, and the changes in the definition of its materia."""
+    """Yield the commands that continue a failed cast, and any changes in the definition of the failed materia."""
     changed = changed_definition(cast) if cast.writable else None
     if changed is not None:
         also = (
@@ -123,14 +123,14 @@ def _offered(cast: Snapshot) -> Iterator[str]:
 
 
 def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
-    """Return the reason why a run stopped; a breakpoint before the next socket is not described."""
+    """Return the reason why a run stopped, in parentheses; "" if it is obvious from the next socket."""
     if pause == "breakpoint" and any(breakpoint_.kind != "before" or breakpoint_.nth for breakpoint_ in hit):
         return f" (breakpoint: {'; '.join(breakpoint_.words(cast.graph) for breakpoint_ in hit)})"
     return {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
 
 
 def _progress(cast: Snapshot) -> list[str]:
-    """Return the progress of a cast, its usage and its label."""
+    """Return the progress of a cast, its usage and its label as lines."""
     engine = cast.engine
     status = f"{engine.status}, with warnings," if cast.warnings else engine.status
     lines = [f"{cast.graph.name}: {status} after {steps_words(cast)}"]
@@ -150,14 +150,14 @@ def _progress(cast: Snapshot) -> list[str]:
 
 
 def steps_words(cast: Snapshot) -> str:
-    """Return the number of steps of a cast and of its lanes, as text."""
+    """Return the number of steps of a cast and of its lanes, such as ``5 steps, 3 in lanes``."""
     steps = len(cast.steps)
     in_lanes = len(cast.all_steps) - steps
     return counted(steps, "step") + (f", {in_lanes} in lanes" if in_lanes else "")
 
 
 def _lanes(cast: Snapshot) -> Iterator[str]:
-    """Yield the status of each lane, unless all lanes have joined."""
+    """Yield the status of each lane; nothing if all lanes have joined."""
     if cast.lanes and cast.session.streams[-1].status != "joined":
         for name, lane in cast.lanes.items():
             at = f", at {lane.now.next_socket}" if lane.status == "running" and lane.now.next_socket else ""
@@ -173,7 +173,7 @@ def _warnings(warnings: Sequence[CastWarning]) -> Iterator[str]:
 
 
 def _concluded(cast: Snapshot) -> Iterator[str]:
-    """Yield the lines of the agents' conclusion, and the number of their suggestions."""
+    """Yield the lines of the agents' conclusion, and the number of suggestions for the project's knowledge."""
     conclusion = cast.conclusion
     yield from (shorten(line, _MAX_LINE) for line in conclusion[:_MAX_CONCLUSION_LINES])
     if len(conclusion) > _MAX_CONCLUSION_LINES:
@@ -184,7 +184,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
 
 
 def _pinned(cast: Snapshot) -> Iterator[str]:
-    """Yield a line about each pin, with a note if the pinned function was lost when the kernel ended (R40)."""
+    """Yield a line about each pin, which also reports a pinned function that was lost with an earlier kernel (R40)."""
     for name, pin in cast.pins.items():
         is_lost = cast.writable and name in cast.pins_gone
         lost = ", which was lost when its kernel ended: pin it again, or unpin it" if is_lost else ""
@@ -192,7 +192,7 @@ def _pinned(cast: Snapshot) -> Iterator[str]:
 
 
 def tried_words(cast: Snapshot) -> str:
-    """Return the number of times that the failed socket was tried, as text; empty for a single try."""
+    """Return how often the failed socket was tried, such as ``tried 2 times``; "" if it was tried once."""
     if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
         return ""
     tries = cast.steps[-1].tries
@@ -200,7 +200,7 @@ def tried_words(cast: Snapshot) -> str:
 
 
 def _notes(cast: Snapshot) -> Iterator[str]:
-    """Yield the differences of a recording, and the notes and missing files of the latest step."""
+    """Yield the differences from the recorded route, and the notes and missing files of the latest step."""
     yield from (f"differs: {difference}" for difference in cast.differences)
     if cast.engine.status in ("waiting", "failed"):
         yield from (f"note: {note}" for note in cast.notes[-3:])
@@ -209,7 +209,7 @@ def _notes(cast: Snapshot) -> Iterator[str]:
 
 
 def draft_of(cast: Snapshot) -> str | None:
-    """Return the draft that waits for a person, or None."""
+    """Return the draft that waits for a person's decision, or None."""
     visit = cast.waiting_at
     return cast.steps[-1].output if visit and visit.mode == "draft" and visit.drafts else None
 
@@ -253,7 +253,7 @@ _REQUEST_LABELS: Final = {
     "rollback": "rollback",
     "verification": "confirmation",
 }
-"""The labels of the fields that are shown next to a command that waits for approval."""
+"""Labels of the fields that are displayed with a command that waits for approval."""
 
 
 def approval_lines(cast: Snapshot) -> list[str]:
@@ -286,7 +286,7 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
 
 
 def _loops(cast: Snapshot) -> str:
-    """Return the progress of the loops entered most recently, and the number of other loops."""
+    """Return the progress of the most recently entered loops, and the number of other loops."""
     entered, rest = [], []
     for loop, (done, total) in cast.loop_progress.items():
         if total and loop in cast.loops_entered:
@@ -302,7 +302,7 @@ def _loops(cast: Snapshot) -> str:
 
 
 def marks_of(cast: Snapshot) -> Marks:
-    """Return the marks on the graph of a cast."""
+    """Return the marks to draw in the graph of a cast."""
     engine = cast.engine
     visit = cast.waiting_at
     last = cast.steps[-1].decision if cast.steps else None
@@ -353,7 +353,7 @@ def marks_of(cast: Snapshot) -> Marks:
 
 
 def _latest(cast: Snapshot) -> dict[str, StepRecord]:
-    """Return the latest step of each socket; for joined lanes, the step of the last lane in the schedule."""
+    """Return the latest step of each socket; for joined lanes, the step of the lane that was scheduled last."""
     if not cast.session.streams:
         return {step.at.socket: step for step in cast.session.steps if step.turns}
     own = [(step.number, 0, 0, step) for step in cast.steps]
@@ -368,7 +368,7 @@ def _latest(cast: Snapshot) -> dict[str, StepRecord]:
 
 
 def _break_routes(cast: Snapshot) -> frozenset[Route]:
-    """Return the edges and exits that have a breakpoint."""
+    """Return the edges and exits on which a breakpoint is set."""
     stops = [stop for stop in cast.breakpoints if stop.kind == "edge"]
     routes = set()
     for link in links(cast.graph) if stops else ():
@@ -379,7 +379,7 @@ def _break_routes(cast: Snapshot) -> frozenset[Route]:
 
 
 def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
-    """Return the codes of the cast's warnings, by socket."""
+    """Return the codes of the warnings about a cast, by socket; "" for warnings about no particular socket."""
     codes: dict[str, dict[str, None]] = {}
     for warning in cast.warnings:
         codes.setdefault(warning.socket or "", {})[warning.code] = None
@@ -387,7 +387,7 @@ def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
 
 
 def steps_view(cast: Snapshot) -> Table:
-    """Return the steps of a cast and of its lanes, one per row."""
+    """Return a table of the steps of a cast and of its lanes, one per row."""
     table = step_table(cast.all_steps, cast.graph)
     labels = [cast.label_of(step).words for step in cast.all_steps]
     if not any(labels):

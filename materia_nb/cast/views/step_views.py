@@ -1,4 +1,4 @@
-"""Views of a step (output, prompt, handoff and decision), of lanes side by side, and of a complete cast as a page."""
+"""Views of a step and of parallel lanes, and the HTML page of a cast."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ _MOST_FILES = 2_000
 
 
 def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> View:
-    """Return the latest step of a cast: its output, the resulting decision, and the status.
+    """Return a view of the latest step of a cast: its output, its routing decision, and the status of the cast.
 
     Args:
-        cast: the cast.
-        approved: lines about the calls that a person has just approved.
-        lane: the lane whose latest step is shown.
+        cast: a snapshot of the cast.
+        approved: the tool calls that a person has just approved, one per line.
+        lane: the name of the lane whose latest step is displayed; by default the latest step of the cast itself.
     """
     snapshot = cast.lane(lane)
     step = snapshot.steps[-1] if snapshot.steps else None
@@ -79,12 +79,13 @@ def step_view(cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> V
 
 
 def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = ()) -> View:
-    """Return a prompt with a heading for each part, followed by the prompts of the later turns of a completed step.
+    """Return a view of a prompt with a heading for each layer, followed by the prompts of later turns of the same step.
 
     Args:
-        step: the step of the prompt.
-        prompt: the prompt of the first turn, or of a waiting turn.
-        steps: the steps of the cast, to show the differences from the previous visit of the socket.
+        step: the step that the prompt belongs to.
+        prompt: the prompt of the first turn of the step, or of the waiting turn.
+        steps: the steps of the cast, for a comparison with the prompt of the socket's previous visit; not compared by
+            default.
     """
     blocks, is_first = prompt_blocks(prompt, opened=True), prompt is step.prompt
     for number, turn in enumerate(step.turns[1:] if is_first else [], start=2):
@@ -96,7 +97,7 @@ def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = 
 
 
 def counted_tokens(step: StepRecord) -> str:
-    """Return the reported tokens of each turn of a step; empty if no tokens were reported."""
+    """Return a sentence with the tokens that the agent reported for each turn of a step; "" if none were reported."""
     counts = [
         f"turn {number}: {turn.usage.input:,} in, {turn.usage.output or 0:,} out"
         for number, turn in enumerate(step.turns, start=1)
@@ -108,7 +109,7 @@ def counted_tokens(step: StepRecord) -> str:
 
 
 def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
-    """Return the differences from the prompt of the socket's previous visit; empty for a first visit or a later turn."""
+    """Return a sentence that compares a prompt with that of the socket's previous visit; "" if there is nothing to compare."""
     if not prompt.begins:
         return ""
     earlier = (record for record in reversed(steps) if record.number < step.number and record.socket == step.socket)
@@ -123,7 +124,7 @@ def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Pr
 
 
 class HandoffView(View):
-    """The handoff of a step; see :func:`handoff_blocks`."""
+    """A view of the handoff of a step; see :func:`handoff_blocks`."""
 
     def __init__(self, cast: Snapshot, step: StepRecord) -> None:
         super().__init__(f"Handoff of s{step.title[1:]}", handoff_blocks(cast, step))
@@ -131,7 +132,11 @@ class HandoffView(View):
 
 
 def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
-    """Return the handoff of a step: its outputs in the layout of their protocol, issues, warnings, requirements, assignments."""
+    """Return the handoff of a step.
+
+    It consists of the outputs in the layout of their handoff protocol, the issues and warnings, the required values,
+    and the assignments to the state.
+    """
     blocks: list[Block] = [] if step.turns else [Line("no output yet", "quiet")]
     for number, turn in enumerate(step.turns, start=1):
         inside = _turn_blocks(cast, step, turn)
@@ -165,7 +170,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
 
 
 def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Block]:
-    """Return the blocks of a turn's output: the request, the agent that answered, the text, and the parsed output."""
+    """Return the output of a turn: the message to the agent, the agent, the tool calls, the text, and the parsed output."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
     blocks = lines([f"asked for: {turn.message}"] if turn.message is not None else [])
     blocks += lines(_answered_by(turn), "quiet")
@@ -185,7 +190,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
 
 
 def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list[Section]:
-    """Return the sections of a parsed output; empty if its protocol has no sections or the output is unreadable."""
+    """Return the sections of a parsed output; none if its protocol has no sections or the output could not be parsed."""
     protocol = cast.rules.sockets[step.socket].protocol
     if reading is None or not isinstance(reading.value, dict):
         return []
@@ -193,18 +198,17 @@ def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list
 
 
 def way_of(cast: Snapshot, step: StepRecord) -> list[Section]:
-    """Return the statuses that a visit went through, if its protocol has statuses."""
+    """Return the statuses that a visit went through, if the handoff protocol of its socket has statuses."""
     protocol = cast.rules.sockets[step.socket].protocol
     return protocol.status_sections([turn.reading for turn in step.turns if turn.reading is not None])
 
 
 def _warnings(warnings: Sequence[Issue]) -> list[Block]:
-    """Return the warnings about an output."""
     return [Table(("where", "warning"), [(warning.path, warning.message) for warning in warnings])] if warnings else []
 
 
 def _answered_by(turn: TurnRecord) -> list[str]:
-    """Return the model and the tokens of a turn, as far as they are known."""
+    """Return the model, the attempt and the tokens of a turn as a single line; empty if none of them is known."""
     facts, model = [], turn.meta.get("model")
     if isinstance(model, str):
         from_recording = ", from a recording" if turn.meta.get("recorded") is True else ""
@@ -225,7 +229,7 @@ def _answered_by(turn: TurnRecord) -> list[str]:
 
 
 def cast_page_html(cast: Snapshot) -> str:
-    """Return a static HTML page about the cast, with at most its last 1,000 steps."""
+    """Return a cast as a static HTML page, with at most its last 1,000 steps."""
     return html_page(f"Cast {part(cast.id, 80)}: {part(cast.graph.name, 80)}", blocks_as_html(_page_blocks(cast)))
 
 
@@ -259,7 +263,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
 
 
 def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
-    """Return the HTML of one step, collapsed unless the step failed."""
+    """Return a step as a block that is collapsed unless the step failed."""
     events = [": ".join(filter(None, (event.severity, event.name, event.message))) for event in step.events]
     event_blocks = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
     inside = [Heading("Reason for the next socket"), *why_blocks(cast.why(step.number))]
@@ -273,13 +277,17 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
 
 _MAX_BARS: Final = 200
 _IMMEDIATE_MS: Final = 100
-"""Maximum delay in milliseconds after which a lane is still described as started immediately."""
+"""Maximum delay, in milliseconds, for which no waiting time is drawn before the first bar of a lane."""
 
 
 def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> list[Block]:
-    """Return blocks with the status of each current lane or, if all lanes have joined, of each most recent lane.
+    """Return the status, the time axis and the problems of the current lanes, or of the latest lanes if all have joined.
 
-    ``now``, in milliseconds, is the end of the time axis of a running cast; ``past`` is the displayed earlier moment.
+    Args:
+        cast: a snapshot of the cast.
+        now: the current time, in milliseconds, at which the time axis of a running cast ends; None if the cast is not
+            running.
+        past: the snapshot of an earlier moment that is selected in the panel, or None.
     """
     lanes = cast.lanes
     if not lanes:
@@ -320,7 +328,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
 
 
 def where_words(lane: LaneNow) -> str:
-    """Return the socket of a running lane; return an empty text for other lanes."""
+    """Return the name of the socket at which a running lane is, or "" if the lane is not running."""
     snapshot = lane.now
     if lane.status != "running":
         return ""
@@ -350,7 +358,7 @@ def _took(lane: LaneNow, until: int) -> str:
 
 
 def _latest_in_lane(cast: Snapshot) -> int:
-    """Return the time of the latest event of the cast or a lane."""
+    """Return the time of the latest event of the cast or of its lanes, in milliseconds."""
     times = [lane.lane.ended for lane in cast.lanes.values() if lane.lane.ended is not None]
     for steps in (cast.steps, *(lane.now.steps for lane in cast.lanes.values())):
         times += [steps[-1].ended or steps[-1].started] if steps else []
@@ -361,9 +369,9 @@ def _latest_in_lane(cast: Snapshot) -> int:
 
 
 def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> TimeAxis:
-    """Return the steps of a cast and of its lanes on one time axis.
+    """Return the steps of a cast and of its lanes on a common time axis.
 
-    ``now`` and ``past`` are as in :func:`lanes_blocks`; ``past`` can also be an earlier moment of a lane.
+    The arguments are those of :func:`lanes_blocks`, except that ``past`` can also be a snapshot of a lane.
     """
     generator = cast.steps.at(cast.session.streams[-1].step)
     forked = generator.ended or generator.started
@@ -389,7 +397,7 @@ def _placed(scale: TimeScale, bar: Bar) -> PlacedBar:
 
 
 def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[Bar]:
-    """Yield the bars of steps: for each step its working time, then its waiting time."""
+    """Yield the bars of steps on the time axis: for each step its working time, followed by its waiting time."""
     for step in steps[-_MAX_BARS:]:
         item, time = step.at.item, step_time(step)
         label = cast.names.get(step.socket, step.socket) + (f" {item.position + 1}" if item is not None else "")

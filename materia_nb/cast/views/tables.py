@@ -41,7 +41,12 @@ if TYPE_CHECKING:
 
 
 def pins_view(pins: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None]]) -> Table:
-    """Return a table of the pins of the current cast and of later casts, each with its loadout (R40)."""
+    """Return a table of the pinned answers in the current cast and in later casts (R40).
+
+    Args:
+        pins: the pins of the current cast, by socket or materia.
+        later: the pins of later casts, each with the name of the only loadout to which it applies, or None.
+    """
     rows = []
     for name, pin in {**{name: pin for name, (pin, _) in later.items()}, **pins}.items():
         is_same = name in later and name in pins and later[name][0] == pin
@@ -53,14 +58,14 @@ def pins_view(pins: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None
 
 
 def breakpoints_view(stops: BreakpointSet, graph: Graph) -> Table:
-    """Return the breakpoints of a cast, or of all casts of a loadout."""
+    """Return a table of the breakpoints of a cast, or of all casts of a loadout."""
     return Table(("runs stop",), [(breakpoint_.words(graph),) for breakpoint_ in stops], "no breakpoints")
 
 
 def budget_view(cast: Snapshot) -> Table:
-    """Return a table of usage per budget limit.
+    """Return a table of the usage and the budget, with one row for each limit.
 
-    Tokens always have a row; cost has a row if it is limited or not zero.
+    There is always a row for tokens, and a row for the cost if it is not zero.
     """
     usage, budget = cast.engine.usage, cast.engine.budget
     rows = [
@@ -72,7 +77,7 @@ def budget_view(cast: Snapshot) -> Table:
 
 
 def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, str]:
-    """Return a limit and its used share as texts."""
+    """Return two strings: the limit, and the share of it that has been used."""
     if maximum is None:
         return "none", ""
     share = "unknown" if used is None else f"{used / maximum:.0%}" if maximum else ""
@@ -82,12 +87,12 @@ def _share(used: float | None, maximum: float | None, form: str) -> tuple[str, s
 
 
 def known_words(value: float | None, form: str = "{}") -> str:
-    """Format a number as text; an unreported number is ``unknown`` (R56)."""
+    """Format a number; return ``unknown`` for a number that was not reported (R56)."""
     return "unknown" if value is None else form.format(value)
 
 
 def found_view(matches: Sequence[OutputMatch]) -> Table:
-    """Return the matches of a query in the outputs of steps, one per row."""
+    """Return a table of the search results in the outputs of steps, one match per row."""
     rows = [
         (
             str(match.step) + (f" in {shorten(match.lane, 40)}" if match.lane else ""),
@@ -101,7 +106,7 @@ def found_view(matches: Sequence[OutputMatch]) -> Table:
 
 
 class FoundView(TableOf[tuple[str, "OutputMatch"]]):
-    """The matches of a query in many casts; iterating yields pairs of a cast id and a match."""
+    """The search results in the outputs of several casts; iterating over the table yields pairs of a cast id and a match."""
 
     def __init__(
         self,
@@ -121,7 +126,7 @@ def _name_of(cast: CastEntry | Snapshot) -> str:
 
 
 class SpentView(TableOf[UsageRow]):
-    """The usage of time, tokens and cost; iterating yields :class:`~materia_nb.insight.estimate.UsageRow` rows."""
+    """A table of the time, tokens and cost used; iterating yields :class:`~materia_nb.insight.estimate.UsageRow` objects."""
 
     def __init__(self, by: Sequence[str], usage: Sequence[UsageRow]) -> None:
         self.by = tuple(by)
@@ -147,7 +152,7 @@ class SpentView(TableOf[UsageRow]):
 
 
 def _spent_columns(total: UsageRow) -> dict[str, Callable[[UsageRow], str]]:
-    """Return the functions that make the cells, by column; empty columns are omitted."""
+    """Return the functions that format the cells of each column; columns that would be empty are omitted."""
     priced, left = bool(total.usage.cost), total.left.tokens != 0
     all_ = total.usage.cost if priced else total.usage.tokens
 
@@ -197,18 +202,18 @@ QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")
 
 
 def quests_view(quests: Sequence[Quest]) -> Table:
-    """Return the quests of a board, in their order."""
+    """Return a table of the quests of a board, in order."""
     return Table(QUEST_COLUMNS, [quest_row(quest) for quest in quests], "no quests yet: quest add REQUEST")
 
 
 def quest_row(quest: Quest) -> tuple[str, ...]:
-    """Return the cells of a quest, by :data:`QUEST_COLUMNS`."""
+    """Return the table cells of a quest, in the order of :data:`QUEST_COLUMNS`."""
     cells = (short(quest.request, 80), quest.loadout or "the chosen loadout", quest.cast or "")
     return (quest.id, quest.status, *cells, short(quest.note or "", 120))
 
 
 def items_table(cast: Snapshot) -> Table:
-    """Return the work items, each with its standing (R46) and its lane."""
+    """Return a table of the work items, with the progress (R46) and the lane of each item."""
     rows, lanes = [], cast.lane_of_item
     for index, (item, standing) in enumerate(zip(cast.work_items, cast.standings, strict=True)):
         title = item.get("title", "") if isinstance(item, dict) else pretty(item)
@@ -220,12 +225,12 @@ def items_table(cast: Snapshot) -> Table:
 
 
 def items_view(cast: Snapshot, notes: Sequence[str] = ()) -> View:
-    """Return the work items, followed by notes about an edit."""
+    """Return a view of the work items, followed by notes about an edit of the list."""
     return View("", [items_table(cast), *lines(notes)])
 
 
 def allowed_view(cast: Snapshot) -> Table:
-    """Return the tools that change something, and whether each tool needs approval."""
+    """Return a table of the tools with side effects, and whether each of them needs approval."""
     rows = [
         (tool, "runs without approval" if allowed else "asks for approval each time")
         for tool, allowed in cast.approvals.tools.items()
@@ -234,17 +239,17 @@ def allowed_view(cast: Snapshot) -> Table:
 
 
 _MAX_STEPS: Final = 20
-"""Maximum number of steps with displayed differences; the table lists all steps."""
+"""Maximum number of steps whose file differences are displayed; the table lists all steps."""
 _MAX_LINES: Final = 400
 _MAX_NAMES: Final = 6
 _CHANGE_KINDS: Final = {"A": "added", "M": "changed", "D": "deleted", "R": "renamed", "T": "type changed"}
 
 
 class FilesView(Shown):
-    """The files that the steps of a cast changed; iterating yields the steps that changed at least one file."""
+    """The files that the steps of a cast changed; iterating over it yields the steps that changed at least one file."""
 
     def __init__(self, cast: Snapshot) -> None:
-        """Create a view of the files at the moment of ``cast``."""
+        """Create a view of the files at the moment of the snapshot ``cast``."""
         self._cast = cast
 
     def __iter__(self) -> Iterator[StepRecord]:
@@ -254,13 +259,17 @@ class FilesView(Shown):
         """Return the files that a step changed, each with the number of changed lines.
 
         Raises:
-            MateriaError: there is no such step (``no_step``), or its files were not saved (``not_kept``).
+            MateriaError: the step does not exist (``no_step``), or its files were not saved (``not_kept``).
         """
         files = self._files(step)
         return changes(self._git_dir, files.before, files.after)
 
     def difference(self, step: int, path: str | None = None) -> str:
-        """Return the changes of a step to all files or to one file, as a patch; errors as for :meth:`changes`."""
+        """Return the changes that a step made to all files, or to the file ``path``, as a patch.
+
+        Raises:
+            MateriaError: the step does not exist (``no_step``), or its files were not saved (``not_kept``).
+        """
         files = self._files(step)
         return file_snapshots.difference(self._git_dir, files.before, files.after, path)
 
@@ -283,7 +292,7 @@ class FilesView(Shown):
         return self.in_words()
 
     def in_words(self) -> list[Block]:
-        """Return the table of steps, and the differences of the latest step."""
+        """Return a table of the steps that changed files, followed by the differences of the latest of these steps."""
         cast = self._cast
         if not cast.session.keeps:
             hint = f"This cast does not save the files of the project. Set files={FILES_NOT_IGNORED!r} in wb.cast or the config."
@@ -308,7 +317,11 @@ class FilesView(Shown):
         return blocks
 
     def lane(self, name: str) -> FilesView:
-        """Return the files of a lane with its own directory, or raise MateriaError (``unknown_lane``)."""
+        """Return the files of a lane that has its own directory.
+
+        Raises:
+            MateriaError: the lane does not exist (``unknown_lane``).
+        """
         return FilesView(self._cast.lane(name))
 
     def _of(self, step: StepRecord) -> list[Block]:
@@ -320,7 +333,7 @@ class FilesView(Shown):
 
 @lru_cache(maxsize=1024)
 def changes(git_dir: Path, before: str, after: str) -> tuple[Change, ...]:
-    """Return the files that differ between two commits."""
+    """Return the files that differ between two commits of the file snapshots."""
     return tuple(file_snapshots.changes(git_dir, before, after))
 
 
@@ -337,7 +350,7 @@ def _table(changed: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ..
 
 
 def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[Block]:
-    """Return a table of the files that differ between two casts; empty if no files differ or no files were saved."""
+    """Return a table of the files that differ between two casts; empty if none differ or if no files were saved."""
     if before is None or after is None or before == after:
         return []
     try:
@@ -348,7 +361,7 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
 
 
 def _names_of(files: StepFiles | None) -> str:
-    """Return a text with the names of the first few files that a step changed."""
+    """Return the names of the first few files that a step changed, and the number of others."""
     return "" if files is None or not files.changed else _first_names(files.changed, files.in_all)
 
 
@@ -358,7 +371,7 @@ def _first_names(paths: Sequence[str], in_all: int) -> str:
 
 
 def _patch_blocks(patch: str) -> list[Block]:
-    """Return a patch as blocks, one for each file."""
+    """Return a patch as blocks, with a heading for each file."""
     blocks: list[Block] = []
     rows: list[tuple[str, str]] = []
     for line in patch.splitlines()[:_MAX_LINES]:
@@ -375,7 +388,12 @@ def _patch_blocks(patch: str) -> list[Block]:
 
 
 def files_blocks(cast: Snapshot, current: Snapshot) -> list[Block]:
-    """Return the blocks of the files tab; for an earlier moment, include an action that restores its files."""
+    """Return the content of the files tab; for an earlier moment, it includes an action that restores the files.
+
+    Args:
+        cast: the snapshot to display.
+        current: the current snapshot of the same cast.
+    """
     blocks: list[Block] = []
     number = len(cast.steps)
     of_cast = cast is not current and cast.engine.lane is None
