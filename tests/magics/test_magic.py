@@ -535,7 +535,7 @@ def test_forwarding_verbs_are_generated_from_methods():
     ]
     step, files = VERBS["back"].arguments[:2]
     assert (step.kind, step.integer, files.name, files.kind) == ("word", True, "--files", "flag")
-    assert step.help == "the step to continue from; 0 is the start"
+    assert step.help == "the number of the step to continue from; 0 for the start of the cast"
     assert "root" not in {one.name for one in VERBS["fork"].arguments}, "what a line cannot give is left out"
 
 
