@@ -1,4 +1,4 @@
-"""The list of casts in an artifact directory, compiled without reading whole journals (R29, R30)."""
+"""Lists, finds and deletes the casts in an artifact directory, without reading whole journals (R29, R30)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed"
 
 _REQUEST_CHARS: Final = 200
 _END_BYTES: Final = 8_192
-"""Number of bytes that are read at the beginning of a journal, and at its end."""
+"""Number of bytes that are read from the beginning and from the end of a journal."""
 _MAX_LINE_BYTES: Final = 262_144
-"""Number of bytes to read instead of ``_END_BYTES`` if the first or last line is longer than ``_END_BYTES``."""
+"""Number of bytes that are read instead if the first or the last line is longer than ``_END_BYTES``."""
 _MAX_SUGGESTIONS: Final = 5
-"""Maximum number of casts that the error about an unknown cast lists."""
+"""Maximum number of casts that the hint about an unknown cast lists."""
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
 
 _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
@@ -54,7 +54,7 @@ _STATUS_AFTER: Final[Mapping[str, CastStatus]] = {
     "hold_decided": "ready",
     "socket_complete": "ready",
 }
-"""The status of a cast after each type of event of the reference engine. Events of this engine contain the status."""
+"""Maps event types of the reference engine to the resulting status of the cast; this engine records the status."""
 
 _READY_AFTER: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 
@@ -64,26 +64,26 @@ class CastEntry:
     """A cast in the list of casts.
 
     Attributes:
-        id: the name of its directory.
-        path: its directory.
-        loadout: the name of its loadout; None if the journal does not name one.
-        request: the request on one line, with `` / `` for each line break, at most 200 characters.
-        status: the status of the cast, or ``broken`` if the directory cannot be read as a cast.
-        steps: the number of visits so far, including visits in lanes; None if the end of the journal does not contain
-            the number.
-        started: the start in milliseconds since the epoch, None if unknown; for a fork, the time of the fork.
-        last_event: the time of the last event, in milliseconds since the epoch.
-        ours: True if this engine wrote the cast; any other cast is a recording, which cannot be resumed.
+        id: the cast id, which is the name of the run directory.
+        path: the path of the run directory.
+        loadout: the name of the loadout; None if the journal does not record a name.
+        request: the request, shortened to 200 characters, with line breaks replaced by `` / ``.
+        status: the status of the cast, or ``broken`` if the journal cannot be read.
+        steps: the number of visits so far, including visits in lanes; None if the number is not recorded.
+        started: the start time of the cast, or the time at which a fork was created, in milliseconds since the epoch;
+            None if the time is unknown.
+        last_event: the time of the last event, in milliseconds since the epoch; None if the time is unknown.
+        ours: True if this engine wrote the cast. Any other cast is a recording, which cannot be resumed.
         locked_by: a description of the process that is writing the cast; None if no process is writing it.
-        problem: the reason why a cast is broken.
-        warnings: the codes of the warnings of a complete cast, each once (R45).
-        name: the name that a person gave the cast, or an empty string.
+        problem: the reason why the cast is broken; None if it is not.
+        warnings: the distinct warning codes of a complete cast (R45).
+        name: the name that a person assigned to the cast; empty if there is no name.
         tags: the tags of the cast.
-        verdict: the verdict of a person: good, bad or unsure; an empty string without a verdict.
-        note: the beginning of a person's note.
-        failure: the first line of the reason why the cast failed or was aborted; otherwise an empty string.
-        cost: the cost of its turns so far, without ``unpriced`` turns; None if the cost was not reported or is not known yet.
-        unpriced: the number of turns without a reported cost.
+        verdict: the verdict of a person, ``good``, ``bad`` or ``unsure``; empty if there is no verdict.
+        note: the beginning of the note that a person wrote about the cast; empty if there is no note.
+        failure: the first line of the reason why the cast failed or was aborted; empty for any other cast.
+        cost: the total cost of the turns whose cost is known; None if the cost is not recorded.
+        unpriced: the number of turns whose cost is unknown.
     """
 
     id: str
@@ -108,43 +108,43 @@ class CastEntry:
 
     @property
     def outcome(self) -> str:
-        """The status, with the warnings of a complete cast."""
+        """The status of the cast, followed by the codes of its warnings."""
         return f"{self.status}, with warnings: {', '.join(self.warnings)}" if self.warnings else self.status
 
 
 def list_casts(root: Path) -> list[CastEntry]:
-    """Return the casts under ``root``, including broken casts, most recently started or continued first (R69).
+    """Return the casts in ``root``, including broken casts; the most recently started or continued cast is first (R69).
 
-    Never raises.
+    This function never raises an error.
     """
     return _latest_first(root, map(cast_entry, _run_dirs(root)))
 
 
 def _latest_first(root: Path, entries: Iterable[CastEntry]) -> list[CastEntry]:
-    """Sort entries by the recorded order of the project, latest first.
+    """Sort entries by the order in which the project records its casts, latest first.
 
-    Casts missing in the record follow, sorted by time.
+    Casts that are not in the record follow, sorted by start time.
     """
     order = recorded_order(root)
     return sorted(entries, key=lambda entry: (order.get(entry.id, 0), entry.started or 0, entry.id), reverse=True)
 
 
 class Catalogue:
-    """The casts under an artifact directory, read in portions. A cast is read again only if its files have changed.
+    """A cached list of the casts in an artifact directory; a cast is read again only if its files have changed.
 
-    :attr:`CastEntry.locked_by` may be outdated, because locking a cast does not change these files.
+    The value of :attr:`CastEntry.locked_by` may be outdated, because locking a cast does not change these files.
     """
 
     def __init__(self, root: Path) -> None:
-        """Create an empty catalogue of the casts under ``root``."""
+        """Create a catalogue of the casts in ``root``; the casts are not read yet."""
         self._root = root
         self._known: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
 
     def read(self) -> Iterator[tuple[list[CastEntry], int]]:
-        """Yield the entries read so far, latest first, and the total number of casts; the last portion has all entries.
+        """Read the casts, and repeatedly yield the entries that have been read so far, with the total number of casts.
 
-        Casts with the latest names are read first, so the first portion usually contains the cast that a person looks
-        for.
+        The entries are sorted, latest first. Casts are read in descending order of their ids, so that recent casts are
+        available early. The last value that is yielded contains all entries.
         """
         paths = sorted(_run_dirs(self._root), reverse=True)
         current: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
@@ -163,11 +163,11 @@ class Catalogue:
 
 
 _PORTION_ENDS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
-"""Numbers of casts after which the entries read so far are yielded."""
+"""Numbers of newly read casts after which :meth:`Catalogue.read` yields the entries that have been read so far."""
 
 
 def _file_times(path: Path) -> tuple[int, ...]:
-    """Return the modification times and sizes of the files from which an entry is read; missing files are omitted."""
+    """Return the modification times and the sizes of the files from which an entry is read; skip missing files."""
     times_and_sizes: list[int] = []
     for name in ("events.jsonl", "manifest.json"):
         with suppress(OSError):
@@ -177,15 +177,16 @@ def _file_times(path: Path) -> tuple[int, ...]:
 
 
 def find_cast(root: Path, reference: str) -> Path:
-    """Find a run directory.
+    """Return the run directory of the cast to which ``reference`` refers.
 
     Args:
         root: the artifact directory.
-        reference: a cast id or its unique beginning, the name of a cast, the path of a run directory, or ``latest``.
-            ``latest`` or ``-1`` is the most recently started or continued cast; ``-2`` is the cast before it.
+        reference: a cast id, a unique prefix of a cast id, the name of a cast, or the path of a run directory.
+            ``latest`` or ``-1`` refers to the most recently started or continued cast, and ``-2`` to the cast before
+            it.
 
     Raises:
-        MateriaError: kinds ``no_cast`` and ``ambiguous_cast``.
+        MateriaError: the cast does not exist (``no_cast``), or several casts match (``ambiguous_cast``).
     """
     reference = reference.strip()
     if reference == "latest" or re.fullmatch(r"-[1-9]\d{0,6}", reference):
@@ -229,7 +230,16 @@ def filter_casts(
     loadout: str | None = None,
     status: CastStatus | None = None,
 ) -> list[CastEntry]:
-    """Return the entries that match all criteria and have all tags."""
+    """Return the entries that match all criteria.
+
+    Args:
+        entries: the entries to filter.
+        name: the name of the cast.
+        tag: a tag, or several tags that a cast must all have.
+        verdict: the verdict of the cast.
+        loadout: the name of the loadout.
+        status: the status of the cast.
+    """
     tags = {tag} if isinstance(tag, str) else set(tag)
     return [
         entry
@@ -243,11 +253,11 @@ def filter_casts(
 
 
 def delete_cast(root: Path, path: Path) -> None:
-    """Remove a run directory and everything in it.
+    """Delete the run directory of a cast, and the file snapshots of the cast.
 
     Raises:
-        MateriaError: the directory is not in ``root`` (``not_here``), a process is writing the cast (``locked``), or the
-            directory cannot be removed.
+        MateriaError: the directory is not in ``root`` (``not_here``), a process is writing the cast (``locked``), or
+            the directory cannot be deleted.
     """
     run_dir = root.resolve() / path.name
     if path.resolve() != run_dir or run_dir.is_symlink() or not _is_run_dir(run_dir):
@@ -271,7 +281,7 @@ def delete_cast(root: Path, path: Path) -> None:
     doomed_dir = run_dir.with_name(f".deleted-{run_dir.name}")
     try:
         with disk(run_dir, "delete the cast"):
-            run_dir.rename(doomed_dir)  # at once: half of a cast is never listed
+            run_dir.rename(doomed_dir)  # a partially deleted cast must not be listed
             shutil.rmtree(doomed_dir)
             delete_snapshots(root, run_dir.name)
     finally:
@@ -279,7 +289,7 @@ def delete_cast(root: Path, path: Path) -> None:
 
 
 def _suggest_cast(entries: Sequence[CastEntry], reference: str) -> str:
-    """Return a hint: the cast that was probably meant, or else the latest casts with their requests."""
+    """Return a hint that suggests a cast with a similar name or id, or else lists the latest casts."""
     if not entries:
         return "start a cast first, or enter the path of a run directory"
     known = [*(entry.name for entry in entries if entry.name), *(entry.id for entry in entries)]
@@ -310,18 +320,18 @@ def _as_path(reference: str) -> Path | None:
         path = Path(reference).expanduser()
         if path.is_file() and path.name == "events.jsonl":
             path = path.parent
-        # A single word that names a directory here counts only if the directory contains a cast.
+        # A single word is treated as a path only if it names a directory that contains a cast.
         is_explicit_path = reference.startswith((".", "~")) or os.sep in reference
         if path.is_dir() and (is_explicit_path or _is_run_dir(path)):
             return path.resolve()
-    except (OSError, RuntimeError, ValueError):  # too long a name, an unknown home, half of a surrogate pair
+    except (OSError, RuntimeError, ValueError):  # the path is too long or invalid, or ~user is unknown
         pass
     return None
 
 
 def _run_dirs(root: Path) -> list[Path]:
     try:
-        with os.scandir(root) as listing:  # which recognizes folders without a disk access for each entry
+        with os.scandir(root) as listing:  # recognizes folders without reading each entry from the disk
             return [root / listed.name for listed in listing if not listed.name.startswith(".") and _is_cast(listed)]
     except OSError:
         return []
@@ -332,18 +342,18 @@ def _is_cast(listed: os.DirEntry[str]) -> bool:
         return False
     if _CAST_NAME.match(listed.name) is None:
         return (Path(listed) / "events.jsonl").exists()
-    # Without both files, the cast is being started, or its process was killed during the start.
+    # If both files are missing, the cast is being started, or its process was killed during the start.
     return any(os.path.lexists(f"{listed.path}/{name}") for name in ("events.jsonl", "manifest.json"))
 
 
 def _is_run_dir(path: Path) -> bool:
-    if not os.path.isdir(path):  # noqa: PTH112 - False also where the disk refuses
+    if not os.path.isdir(path):  # noqa: PTH112 - returns False if the path cannot be accessed
         return False
     return _CAST_NAME.match(path.name) is not None or os.path.exists(path / "events.jsonl")  # noqa: PTH110 - as above
 
 
 def cast_entry(path: Path) -> CastEntry:
-    """Return the entry of one run directory without reading its whole journal; never raises."""
+    """Return the entry of the cast in a run directory, without reading the whole journal; never raises an error."""
     try:
         return _readable_entry(path)
     except (OSError, ValueError, RecursionError) as error:
@@ -367,7 +377,7 @@ def _readable_entry(path: Path) -> CastEntry:
         return CastEntry(path.name, path, problem="The journal does not begin with cast_start.")
     written = _from_manifest(path, size)
     lines = tail.splitlines()[0 if is_whole else 1 :]
-    if written is not None:  # the fields come from the end of the cast, and from later labels
+    if written is not None:  # only the end of the cast and later labels are needed
         end_numbers = (number for number in reversed(range(len(lines))) if b'"cast_end"' in lines[number])
         is_ended = written["status"] in ("complete", "failed", "aborted")
         lines = lines[next(end_numbers, 0) if is_ended else -1 :]
@@ -399,7 +409,7 @@ def _readable_entry(path: Path) -> CastEntry:
 
 
 def last_events(path: Path) -> list[JournalLine]:
-    """Return the events in the last 64 KB of a journal; raises OSError if the journal cannot be read."""
+    """Return the events in the last 64 KiB of a journal; raises OSError if the journal cannot be read."""
     with open_for_reading(path / "events.jsonl") as handle:
         start = max(os.fstat(handle).st_size - 65_536, 0)
         lines = os.pread(handle, 65_536, start).splitlines()[1 if start else 0 :]
@@ -407,7 +417,10 @@ def last_events(path: Path) -> list[JournalLine]:
 
 
 def _from_manifest(path: Path, size: int) -> dict[str, Any] | None:
-    """Return fields of a cast's entry from its manifest, or None if the manifest does not match the journal's end."""
+    """Read fields of an entry from the manifest; return None if the manifest is outdated.
+
+    ``size`` is the current length of the journal in bytes.
+    """
     head = manifest_head(path)
     known = _known_status(head.get("status"))
     if known is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():

@@ -1,9 +1,9 @@
-"""Automatically saved files: drafts of designs, and the quest board of a project.
+"""Saves drafts of designs automatically, and stores the quest board of a project.
 
-Each change of a design is written to its draft at once, so that nothing is lost if the kernel dies. A draft is a
-separate file, ``drafts/NAME.XXXXXXXX.jsonl``, which is locked while a design writes it. The first line is the loadout
-as it was last saved. Each following line is the loadout after one more change, with a checksum of the previous line.
-Loadouts are stored as text, which preserves the spelling and the order of keys.
+Each change to a design is immediately appended to a draft, so that no change is lost if the kernel dies. A draft is the
+file ``drafts/NAME.XXXXXXXX.jsonl``, which stays locked while a design is writing to it. The first line contains the
+loadout as it was last saved. Each further line contains the loadout after another change, with a checksum of the
+previous version. Loadouts are stored as JSON strings, which preserves the number format and the order of their keys.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ _FORMAT: Final = "materia-nb draft 1"
 _FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
 _MAX_BYTES: Final = 2**25
-"""Maximum size of a draft, in bytes; a longer draft is rewritten with only its last change."""
+"""Maximum size of a draft, in bytes. A larger draft is rewritten with only its last change."""
 _MAX_DRAFTS: Final = 5
-"""Maximum number of unused drafts that are kept for one loadout."""
+"""Maximum number of drafts of a loadout that are kept while no design is writing to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedDraft:
-    """An autosaved draft: the steps of a design that were neither saved nor discarded.
+    """An autosaved draft, which contains the editing steps of a design that was neither saved nor discarded.
 
     Attributes:
         name: the name of the loadout.
-        at: the time of the last step, in milliseconds since 1970.
-        home: the file to which the loadout is saved; None if it is saved in a notebook.
-        began: the saved loadout with which the draft began.
-        steps: the steps in effect, oldest first.
-        undone: the undone steps that can be redone; the step to redo next is last.
-        path: the file of the draft.
-        by: the coding agent that made the draft; empty for a person.
+        at: the time of the latest step, in milliseconds since the epoch.
+        home: the path of the file in which the loadout is saved; None if the loadout is saved in a notebook.
+        began: the saved loadout to which the first step was applied.
+        steps: the steps that have not been undone, oldest first.
+        undone: the undone steps that can be redone; the last element is redone first.
+        path: the path of the draft file.
+        by: the name of the coding agent that edited the design; empty if a person edited it.
     """
 
     name: str
@@ -70,18 +70,18 @@ class SavedDraft:
 
     @property
     def document(self) -> Object:
-        """The latest document of the loadout."""
+        """The loadout after the latest step."""
         return self.steps[-1].document
 
     def __str__(self) -> str:
-        """Return a description of the draft: its time and number of steps."""
+        """Return a description of the draft with its time and its number of steps."""
         then, now = time.localtime(self.at / 1000), time.localtime()
         day = "" if then[:3] == now[:3] else time.strftime("%Y-%m-%d ", then)
         by = f" by {self.by}" if self.by else ""
         return f"the draft of {day}{time.strftime('%H:%M', then)}{by} ({counted(len(self.steps), 'step')})"
 
     def has_changes(self, design: Design) -> bool:
-        """Return True if the draft differs from a design."""
+        """Return True if the latest step of the draft differs from the current state of ``design``."""
         last = self.steps[-1]
         known = design.definitions
         return exact(last.document) != exact(design.document) or any(
@@ -89,7 +89,7 @@ class SavedDraft:
         )
 
     def continue_in(self, design: Design) -> str:
-        """Apply the steps of this draft to a design, delete the draft, and return a message about the steps.
+        """Apply the steps of this draft to ``design``, delete the draft, and return a message for the user.
 
         Raises:
             DiskError: the draft cannot be deleted.
@@ -107,17 +107,17 @@ class SavedDraft:
         return message
 
     def discard(self) -> None:
-        """Delete the draft; raises DiskError."""
+        """Delete the draft file; raises DiskError if it cannot be deleted."""
         with disk(self.path, "delete a draft"):
             self.path.unlink(missing_ok=True)
 
 
 def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
-    """Return the drafts that no open design is writing, newest first. Unreadable files are skipped.
+    """Return the drafts that are not in use by an open design, newest first. Unreadable drafts are skipped.
 
     Args:
         root: the directory of the project's casts.
-        name: the name of a loadout; None for all loadouts.
+        name: the name of a loadout; None to return the drafts of all loadouts.
     """
     readable = (_read_unlocked_draft(path) for path in _files(root, name))
     drafts = [draft for draft in readable if draft is not None and draft.steps and name in (None, draft.name)]
@@ -125,9 +125,12 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[SavedDraft, ...]:
 
 
 def autosave(design: Design, root: Path, by: str = "") -> Design:
-    """Save each subsequent step of a design as a draft until the design is saved; return the design.
+    """Enable autosave for a design: save each further step in a draft until the design is saved; return the design.
 
-    ``by`` is the coding agent that edits the design, or empty for a person.
+    Args:
+        design: the design.
+        root: the directory of the project's casts, which contains the drafts.
+        by: the name of the coding agent that edits the design; empty if a person edits it.
     """
     design.save_draft = _Autosaver(root, by).on_change
     return design
@@ -138,7 +141,7 @@ def _file_stem(name: str) -> str:
 
 
 def _files(root: Path, name: str | None) -> list[Path]:
-    if not RunDir(root).is_inside(_FOLDER):  # a link: its target is not ours
+    if not RunDir(root).is_inside(_FOLDER):  # the folder is a link to a directory outside the project
         return []
     try:
         listed = [(path, _FILE.fullmatch(path.name)) for path in (root / _FOLDER).iterdir()]
@@ -148,7 +151,7 @@ def _files(root: Path, name: str | None) -> list[Path]:
 
 
 def _read_unlocked_draft(path: Path) -> SavedDraft | None:
-    """Return the draft in a file, or None if an open design is writing the draft or the file cannot be read."""
+    """Return the draft in a file, or None if an open design is using the draft or the file cannot be read."""
     try:
         with HeldInterrupts():
             handle = open_plain(path, os.O_RDONLY)
@@ -172,7 +175,7 @@ def _draft_of(path: Path, content: bytes) -> SavedDraft | None:
     steps: list[DesignChange] = []
     undone: list[DesignChange] = []
     for line in lines[1:]:
-        if not line:  # the end, or a line that a crash cut off
+        if not line:  # the end of the file, or a line that is incomplete because of a crash
             break
         if line.get("undo"):
             undone.append(steps.pop())
@@ -205,12 +208,12 @@ def _change(text: str, title: str) -> DesignChange:
 
 
 def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
-    """Return a step as text, with every edited materia, because the saved definitions may change later."""
+    """Serialize a step with the definition of every edited materia, because the saved definitions may change later."""
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
 
 class _Autosaver:
-    """Writes the draft of one design. A disk error is reported, and the design can still be edited."""
+    """Writes the draft of one design. A disk error is reported as a message, so the design can still be edited."""
 
     def __init__(self, root: Path, by: str) -> None:
         self.root, self.by = root, by
@@ -224,9 +227,9 @@ class _Autosaver:
         self._release: Callable[[], object] = lambda: None
 
     def on_change(self, design: Design, *, complete: bool) -> str:
-        """Save the current state of a design, and return an error message or "".
+        """Save the current state of a design in its draft, and return an error message or an empty string.
 
-        ``complete`` is True if more than one step was added since the last call.
+        ``complete`` is True if the whole draft must be rewritten, because several steps changed at once.
         """
         try:
             if self._is_only_in_kernel(design):
@@ -246,9 +249,9 @@ class _Autosaver:
         return ""
 
     def _is_only_in_kernel(self, design: Design) -> bool:
-        """Return True if the latest step was saved only in the notebook.
+        """Return True if the latest step was saved only in the notebook, so that the draft must be kept.
 
-        The draft is then kept, because the kernel may end.
+        Otherwise, the step would be lost if the kernel ends.
         """
         return (
             design.home.path is None
@@ -273,7 +276,7 @@ class _Autosaver:
         return {"words": change.summary, "text": self._text, "after": zlib.crc32(before.encode())}
 
     def _append(self, *lines: dict[str, JSON]) -> None:
-        # Later than all earlier drafts, even if the clock was set back, because the oldest drafts are removed.
+        # The time must be later than all earlier drafts, even if the clock was set back: the oldest drafts are removed.
         self._at = max(round(time.time() * 1000), self._at + 1)
         content = b"".join(json_bytes({"ts": self._at, **line}) + b"\n" for line in lines)
         with HeldInterrupts():
@@ -281,7 +284,7 @@ class _Autosaver:
         self._size += len(content)
 
     def _begin_draft(self, design: Design) -> None:
-        """Start a new draft with the unsaved steps, and then delete the previous draft."""
+        """Write the unsaved steps to a new draft, and then delete the previous draft."""
         before, release = self._path, self._release
         base, steps = design.unsaved
         self._steps, self._undone, self._size = [base], [], 0
@@ -336,35 +339,35 @@ def _close(handle: int) -> None:
 
 NAME: Final = "quest-board.json"
 _OWN_RECORD: Final = "materiaNb"
-"""Field of a quest with this engine's record of it, which is valid until the reference engine changes the quest."""
+"""Field in which this engine stores its own data about a quest; it is ignored once another engine changed the quest."""
 _SHARED_STATE: Final = {"sharedStatus": "status", "sharedAttempts": "attempts"}
-"""Fields of this engine's record, mapped to the quest fields that they copy. If a copy differs from its original,
-another engine has changed the quest.
+"""Maps fields of this engine's own data to the quest fields of which they are copies. If a copy differs from its
+original, another engine has changed the quest.
 """
 _SHARED_STATUS: Final = {"done": "succeeded", "waiting": "blocked"}
 _QUEST_ID: Final = re.compile(r"Q-([1-9][0-9]{0,8})")
 
 QuestStatus: TypeAlias = Literal["pending", "running", "waiting", "done", "failed"]
-"""Status of a quest. A ``waiting`` quest has an unfinished cast, which the next run continues."""
+"""Status of a quest. A quest that is ``waiting`` has an unfinished cast, which the next run continues."""
 
 
 class _Model(BaseModel):
-    """Base model that keeps unknown fields, so that rewriting a board from a later version does not remove data."""
+    """Base model that preserves unknown fields, so that no data is lost if a later version wrote the board."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, populate_by_name=True)
 
 
 class Quest(_Model):
-    """A request on the board.
+    """A request on the quest board.
 
     Attributes:
-        id: the id on the board, such as ``Q-1``; the reference engine chooses ids such as ``quest-k3x8``.
-        request: the request of the cast.
-        loadout: the name of the loadout; None to choose a loadout when the quest runs.
+        id: the id of the quest, such as ``Q-1``. The reference engine assigns ids such as ``quest-k3x8``.
+        request: the request with which the quest's cast is started.
+        loadout: the name of the loadout; None if a loadout is chosen when the quest runs.
         status: the status of the quest.
-        cast: the id of the quest's cast; None before the first run, and for a cast of the reference engine.
-        note: the reason why the quest failed or stopped; None without a reason.
-        shared: the quest as read from the file.
+        cast: the id of the quest's cast; None before the first run, or if the reference engine ran the quest.
+        note: the reason why the quest failed or stopped; None if there is no reason.
+        shared: the JSON object from which the quest was read.
     """
 
     id: str = Field(pattern=r"^[\w-]{1,100}$")
@@ -376,12 +379,18 @@ class Quest(_Model):
     shared: Object = Field(default_factory=dict, repr=False)
 
     def with_fields(self, **fields: JSON) -> Quest:
-        """Return a copy of the quest with some fields changed."""
+        """Return a copy of the quest with new values for the fields ``fields``."""
         return self.model_copy(update=fields)
 
 
 class Board(_Model):
-    """All quests in their order. ``next`` is the number for the next quest; numbers are never reused."""
+    """The quest board of a project, which lists the quests in the order in which they run.
+
+    Attributes:
+        version: the version of the file format.
+        next: the number of the next quest to be added; numbers are never reused.
+        quests: the quests, in order.
+    """
 
     version: Literal[1] = 1
     next: int = Field(default=1, ge=1)
@@ -395,11 +404,11 @@ class Board(_Model):
         return self
 
     def with_fields(self, quests: tuple[Quest, ...]) -> Board:
-        """Return a copy of the board with other quests."""
+        """Return a copy of the board that contains ``quests`` instead of its quests."""
         return self.model_copy(update={"quests": quests})
 
     def with_quest(self, request: str, loadout: str | None) -> Board:
-        """Return a copy of the board with one more quest at the end."""
+        """Return a copy of the board with a new quest at the end."""
         numbers = [int(match[1]) for quest in self.quests if (match := _QUEST_ID.fullmatch(quest.id))]
         number = max([self.next, *(number + 1 for number in numbers)])
         quest = Quest(id=f"Q-{number}", request=request, loadout=loadout)
@@ -407,10 +416,10 @@ class Board(_Model):
 
 
 def read_board(path: Path) -> Board:
-    """Return the board in a file, or an empty board if the file does not exist.
+    """Read the quest board in a file; return an empty board if the file does not exist.
 
     Raises:
-        MateriaError: the file is not a quest board (``bad_quests``), or cannot be read.
+        MateriaError: the file is not a quest board (``bad_quests``), or the file cannot be read.
     """
     with disk(path, "read the quest board"):
         try:
@@ -428,11 +437,15 @@ def read_board(path: Path) -> Board:
 
 
 def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
-    """Read, change and write the board in one transaction, which excludes other processes; return the new board.
+    """Update the quest board in a file while other processes are locked out, and return the new board.
+
+    Args:
+        path: the file.
+        change: a function that receives the current board and returns the new board.
 
     Raises:
-        MateriaError: from :func:`read_board` or ``change``, or because the board cannot be written. The board then
-            stays unchanged.
+        MateriaError: the board cannot be read (see :func:`read_board`) or written, or ``change`` raised the error. The
+            file is not changed.
     """
     with locked(path.with_suffix(".lock"), "lock the quest board"):
         before = read_board(path)
@@ -446,7 +459,7 @@ def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
 
 
 def _board_of(document: JSON) -> Board:
-    """Return the board that a parsed file contains. Raises ValidationError."""
+    """Validate the JSON value in a board file and return the board; raises ValidationError if the value is invalid."""
     if not is_object(document) or not isinstance(document.get("quests"), list):
         return Board.model_validate(document)
     quests = [
@@ -464,10 +477,10 @@ def _board_of(document: JSON) -> Board:
 
 
 def _own_record(quest: Object) -> Object:
-    """Return the status, cast and note of a quest, from the quest as read from the file.
+    """Return the status, the cast and the note of a quest that was read from a file.
 
-    If the reference engine changed the quest last, its cast belongs to that engine, and this engine cannot continue the
-    cast.
+    If the reference engine changed the quest last, the cast is None, because this engine cannot continue a cast of the
+    reference engine.
     """
     own = as_object(quest.get(_OWN_RECORD))
     if own and all(own.get(name) == quest.get(shared) for name, shared in _SHARED_STATE.items()):
@@ -479,7 +492,7 @@ def _own_record(quest: Object) -> Object:
 
 
 def _shared_board(board: Board) -> Object:
-    """Return a board in the file format of the reference engine, which allows at most one running quest."""
+    """Convert a board to the file format of the reference engine, which allows only one running quest."""
     now = f"{datetime.now(UTC).isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
     fields = board.model_dump(mode="json", exclude={"quests"})
     running = next((quest for quest in board.quests if quest.status == "running"), None)
@@ -488,9 +501,10 @@ def _shared_board(board: Board) -> Object:
 
 
 def _shared_quest(quest: Quest, now: str, *, may_run: bool) -> Object:
-    """Return a quest in the file format of the reference engine.
+    """Convert a quest to the file format of the reference engine.
 
-    A quest that this engine has not changed is returned unchanged.
+    If this engine has not changed the quest, the JSON object from which the quest was read is returned. With
+    ``may_run=False``, a running quest is written as blocked.
     """
     before, own = quest.shared, {"status": quest.status, "cast": quest.cast, "note": quest.note}
     if before and _own_record(before) == own:

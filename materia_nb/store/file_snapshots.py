@@ -1,8 +1,7 @@
-"""Snapshots of a project's files, one after each step, in a separate Git directory next to the casts.
+"""Saves a snapshot of a project's files after each step, as a commit in a separate bare Git repository.
 
-The user's own repository is only read for its ignore rules and never changed. Its work tree, index, HEAD, hooks,
-filters and settings are not used. Git reads and hashes each file and stores the hashed content, through an index that
-only one :class:`FileSnapshots` uses.
+The repository is stored next to the casts. The user's own repository is never changed: only its ignore rules are read,
+and its index, HEAD, hooks, filters and settings are not used. Each :class:`FileSnapshots` has its own Git index.
 """
 
 from __future__ import annotations
@@ -27,37 +26,37 @@ from materia_nb.file_io import read_plain, replace_file
 from materia_nb.store.files import DiskError, disk, locked
 
 GIT_FOLDER: Final = "files.git"
-"""The name of the Git directory in the directory of the casts."""
+"""The name of the Git directory that stores the snapshots, relative to the directory of the casts."""
 FORK_DIR: Final = "files"
-"""Folder of a fork's run directory in which the fork works."""
+"""The working directory of a fork, relative to the run directory of the fork."""
 ATTEMPTS: Final = "attempts"
 LANE_SEPARATOR: Final = "-lane-"
 """Separator between the cast id and the lane number in the name of the Git ref for a lane's latest snapshot."""
 WORK_FOLDERS: Final = (FORK_DIR, ATTEMPTS, "worktrees")
-"""Folders of a run directory in which forks, attempts and the utility Git-Spawn work."""
+"""The working directories of forks, attempts and the utility Git-Spawn, relative to the run directory."""
 
 MAX_FILE_BYTES: Final = 2**25
-"""Maximum size of a file in a snapshot, in bytes; a longer file is omitted and reported."""
+"""Maximum size of a file in a snapshot, in bytes. A larger file is omitted, and the omission is reported."""
 MAX_FILES: Final = 50_000
 """Maximum number of files in a snapshot."""
 MAX_BYTES: Final = 2**30
 
 _MAX_ATTEMPTS: Final = 3
-"""Maximum number of attempts to read a file that is being changed. After the last attempt, the file is omitted."""
+"""Maximum number of attempts to read a file that changes while it is read. Then the file is omitted."""
 _READ_IN_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
-"""Options that make Git read files of more than 32 KiB in pieces, not map them into memory. If a mapped file changes
-meanwhile, Git can store bytes that do not match the hash; if it becomes shorter, Git crashes."""
+"""Options that make Git read files over 32 KiB in chunks instead of mapping them into memory. Git can store wrong
+content if a mapped file changes, and crashes if the file shrinks."""
 _MAX_PACKS: Final = 100
 _REFUSED_PATH: Final = re.compile(rb"fatal: (?:Unable to process path (.*)|failed to read \d+ bytes from '(.*)')")
 
 
 class FileSnapshot(NamedTuple):
-    """A snapshot of the files at one moment.
+    """A snapshot of a project's files.
 
     Attributes:
-        commit: the commit with the files.
-        left_out: the files that were omitted, because they are too long or cannot be read.
-        changed: the files that differ from the previous snapshot.
+        commit: the id of the Git commit that contains the files.
+        left_out: the paths of files that were omitted because they are too large or cannot be read.
+        changed: the paths of files that differ from the previous snapshot.
     """
 
     commit: str
@@ -66,10 +65,15 @@ class FileSnapshot(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change of a file between two commits: ``A`` added, ``M`` modified, ``D`` deleted, ``R`` renamed, ``T`` retyped.
+    """A change to a file between two commits.
 
-    ``added`` and ``removed`` are numbers of lines, None for a file that is not text; ``old`` is the file's path before
-    a rename. A retyped file was changed to or from a link.
+    Attributes:
+        kind: the status letter of Git: ``A`` for added, ``M`` for modified, ``D`` for deleted, ``R`` for renamed, or
+            ``T`` if the file was replaced by a link or a link by a file.
+        path: the current path of the file.
+        added: the number of added lines; None for a binary file.
+        removed: the number of removed lines; None for a binary file.
+        old: the previous path of a renamed file; None for any other change.
     """
 
     kind: str
@@ -80,15 +84,16 @@ class Change(NamedTuple):
 
 
 class FileSnapshots:
-    """Takes snapshots of the files of one folder, and restores them.
+    """Takes and restores snapshots of the files in one folder.
 
     Args:
-        folder: the folder, usually a project.
-        casts: the directory of the casts. It contains the Git directory. Snapshots contain none of its files.
-        name: the id of the cast, which is also the name of the Git ref for the latest snapshot.
-        ignored: True to include files that the folder's Git ignore rules exclude.
-        own: True if the folder was created for a cast; the ignore rules of a surrounding repository then do not apply.
-        skip: another directory to exclude, which contains the directory of the casts.
+        folder: the folder, usually the project directory.
+        casts: the directory of the casts, which contains the Git directory. Its files are never part of a snapshot.
+        name: the id of the cast, which is also the name of the Git ref that points to the latest snapshot.
+        ignored: also save files that the Git ignore rules of the folder exclude.
+        own: True if the folder was created for the cast, so that the ignore rules of an enclosing repository do not
+            apply.
+        skip: the directory to exclude from snapshots; it must contain ``casts``, which is the default.
     """
 
     def __init__(
@@ -107,13 +112,16 @@ class FileSnapshots:
             exists = self.git_dir.is_dir()
         if not exists:
             self._init(casts)
-        elif len([*self.git_dir.glob("objects/pack/*.pack")]) > _MAX_PACKS:  # each snapshot of a long file makes one
+        elif len([*self.git_dir.glob("objects/pack/*.pack")]) > _MAX_PACKS:  # Git adds a pack for each large file
             with contextlib.suppress(MateriaError):
                 git(self.git_dir, "multi-pack-index", "write", "--no-progress")
         self._start_index()
 
     def _start_index(self) -> None:
-        """Start an empty index, and remove the indexes of earlier processes. Only one process writes a cast."""
+        """Create an empty Git index, and delete indexes that earlier processes created for this cast.
+
+        The indexes are not in use, because only one process at a time writes a cast.
+        """
         digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
         with contextlib.suppress(OSError):
             for old in self.git_dir.glob(f"index-{self._name}-{digest}-*"):
@@ -126,17 +134,17 @@ class FileSnapshots:
         fresh = casts / f"{GIT_FOLDER}.new"
         doing = "create the directory of file snapshots"
         with locked(casts / f"{GIT_FOLDER}.lock", doing), disk(casts, doing):
-            if self.git_dir.is_dir():  # another cast was faster
+            if self.git_dir.is_dir():  # another cast created it in the meantime
                 return
-            shutil.rmtree(fresh, ignore_errors=True)  # that of a process that was killed: the lock is ours
+            shutil.rmtree(fresh, ignore_errors=True)  # it was left by a process that was killed
             try:
                 git(fresh, "init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(fresh))
                 (fresh / "info").mkdir(exist_ok=True)
-                # These attributes win over those of the project: no line end is changed, no filter is run.
+                # These attributes override the attributes of the project, so that Git stores files unchanged.
                 replace_file(fresh / "info" / "attributes", b"* -text -ident !eol !filter !working-tree-encoding\n")
                 replace_file(fresh / "config", _CONFIG)
                 fresh.rename(self.git_dir)
-            except BaseException:  # an interrupt as well: half of a Git directory must not stay
+            except BaseException:  # also after an interrupt, an incomplete Git directory must be removed
                 shutil.rmtree(fresh, ignore_errors=True)
                 raise
 
@@ -154,28 +162,29 @@ class FileSnapshots:
     # -- taking a snapshot ---------------------------------------------------------------
 
     def take(self, parent: str | None) -> FileSnapshot:
-        """Take a snapshot of the current files.
+        """Create a snapshot of the current files.
 
         Args:
-            parent: the commit of the previous snapshot, which is returned again if nothing changed.
+            parent: the commit id of the previous snapshot, or None for the first snapshot. If no file has changed, the
+                result has this commit id.
 
         Raises:
-            MateriaError: there are too many files or bytes (``too_much_to_keep``), Git fails (``files``), or a file
+            MateriaError: the files are too many or too large (``too_much_to_keep``), Git fails (``files``), or a file
                 operation fails (``disk``).
         """
-        tries: Counter[bytes] = Counter()  # by path; under b"" those in which Git named no file
+        tries: Counter[bytes] = Counter()  # by path; b"" counts the errors in which Git does not name a file
         while True:
             try:
                 left_out = self._update_index({path for path, count in tries.items() if count >= _MAX_ATTEMPTS})
                 return self._commit(parent, left_out)
-            except DiskError as error:  # a file that is being written can differ from one moment to the next
+            except DiskError as error:  # Git fails if a file changes while it is read
                 self._start_index()
                 named = _REFUSED_PATH.search(os.fsencode(error.what))
                 path = (named[1] or named[2]) if named is not None else b""
                 if tries[path] >= _MAX_ATTEMPTS:
                     raise
                 tries[path] += _MAX_ATTEMPTS if path and "Permission denied" in error.what else 1
-            except BaseException:  # an interrupt as well: the index may hold more than is known here
+            except BaseException:  # after an interrupt, the index may contain files that _indexed does not
                 self._start_index()
                 raise
 
@@ -198,7 +207,10 @@ class FileSnapshots:
         return frozenset(self._git(*compare).split(b"\0")[:-1])
 
     def _update_index(self, unread: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
-        """Update the index with the folder's current files except ``unread``; return the omitted files."""
+        """Update the Git index to the current files of the folder, and return the paths of the omitted files.
+
+        ``unread`` contains the paths of files that could not be read; these files are omitted as well.
+        """
         present, left_out = self._list_files()
         present, left_out = present - unread, left_out | (present & unread)
         if removed := self._indexed - present:
@@ -208,14 +220,17 @@ class FileSnapshots:
         return tuple(sorted(os.fsdecode(path) for path in left_out))
 
     def _list_files(self) -> tuple[frozenset[bytes], frozenset[bytes]]:
-        """Return the paths of files to store, and the paths of omitted files, which are too long or unreadable."""
+        """Return the paths of the files to save, and the paths of the files that are too large to be saved.
+
+        Raises MateriaError (``too_much_to_keep``) if the project exceeds a limit.
+        """
         paths, left_out, size, root = [], [], 0, os.fsencode(self.folder) + b"/"
         with disk(self.folder, "list the files of the project"):
             listed = [*self.walk_files()]
         for path in listed:
             try:
                 info = os.lstat(root + path)
-            except OSError:  # it has just been removed
+            except OSError:  # the file was removed after it was listed
                 continue
             link = stat.S_ISLNK(info.st_mode)
             if not (link or stat.S_ISREG(info.st_mode)):
@@ -236,7 +251,13 @@ class FileSnapshots:
         return frozenset(paths), frozenset(left_out)
 
     def walk_files(self, inner: bytes = b"") -> Iterator[bytes]:
-        """Yield the paths of all files except casts, Git directories and ignored files; include nested repositories."""
+        """Yield the paths of all files to save, relative to the folder, including files in nested repositories.
+
+        Casts, Git directories and, unless ``ignored`` was set, ignored files are skipped.
+
+        Args:
+            inner: the path of the nested repository to search; empty to search the whole folder.
+        """
         folder = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
         top = Path(os.fsdecode(folder)) if inner or self._own else _repository_root(self.folder)
         arguments = ["ls-files", "-z", "--others"]
@@ -255,9 +276,9 @@ class FileSnapshots:
     # -- restoring one -------------------------------------------------------------------
 
     def check_out(self, commit: str) -> None:
-        """Create the folder, which must not exist yet, with the files of a snapshot.
+        """Create the folder and write the files of a snapshot to it. The folder must not exist yet.
 
-        The folder becomes a repository, so that Git commands of a utility never change a surrounding repository.
+        The folder becomes a Git repository, so that Git commands run by a utility never change an enclosing repository.
         """
         with disk(self.folder, "write the files of a snapshot"):
             self.folder.mkdir(parents=True)
@@ -271,14 +292,17 @@ class FileSnapshots:
             git(inner, "read-tree", commit)
 
     def restore(self, now: str, then: str) -> None:
-        """Replace the files of the snapshot ``now``, which was just taken, with the files of the snapshot ``then``.
+        """Replace the current files with the files of an earlier snapshot.
 
-        Files that are not in the snapshots are not changed. If a file has changed after ``now``, or an unsaved file
-        would be overwritten, no file is changed.
+        Files that are in neither snapshot are not changed.
+
+        Args:
+            now: the commit id of a snapshot that was just taken.
+            then: the commit id of the snapshot to restore.
 
         Raises:
-            MateriaError: a file would be overwritten (``in_the_way``), or a write failed. The commit ``now`` still
-                contains the current files.
+            MateriaError: a file without a saved copy would be overwritten (``in_the_way``), in which case no file was
+                changed, or a write failed. The commit ``now`` still contains the current files.
         """
         commits = (_commit_id(now), _commit_id(then))
         fields = self._git("diff-tree", "-r", "-z", "--name-status", "--no-renames", *commits).split(b"\0")[:-1]
@@ -309,12 +333,15 @@ class FileSnapshots:
         return frozenset(self._git("ls-files", "-z").split(b"\0")[:-1])
 
     def _is_occupied(self, path: bytes, removed: Iterable[bytes]) -> bool:
-        """Return True if writing to a path would replace a file or folder of which no saved copy exists."""
+        """Return True if writing to ``path`` would overwrite a file or folder that has no saved copy.
+
+        ``removed`` contains the paths of saved files that are removed first.
+        """
         root, parts = os.fsencode(self.folder) + b"/", path.split(b"/")
         for depth in range(1, len(parts) + 1):
             inner = b"/".join(parts[:depth])
             if inner in removed or not os.path.lexists(root + inner):
-                return False  # it is removed first, or nothing is there
+                return False
             if os.path.islink(root + inner) or not os.path.isdir(root + inner):  # noqa: PTH112, PTH114 - a path of bytes
                 return True
         inside = {
@@ -327,7 +354,7 @@ class FileSnapshots:
 
 
 def _restore_permissions(path: bytes, before: int) -> None:
-    """Restore the earlier permissions of a file, except for the executable bit, which is part of the snapshot."""
+    """Restore the permissions that a file had before, except for the executable bit, which the snapshot records."""
     restored = os.lstat(path).st_mode
     if stat.S_ISREG(restored) and stat.S_ISREG(before):
         readable = before & 0o666
@@ -340,7 +367,7 @@ def _nul_terminated(paths: Iterable[bytes]) -> bytes:
 
 
 def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
-    """Yield the changes of files between two commits, sorted by path."""
+    """Yield the changes to files between two commits, sorted by path."""
     command = ("diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv")
     fields, counts = (
         iter(
@@ -360,18 +387,18 @@ def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
 
 
 def difference(git_dir: Path, before: str, after: str, path: str | None = None) -> str:
-    """Return the diff of two commits as text."""
+    """Return the diff between two commits in Git's format; ``path`` restricts the diff to one file."""
     selection = (_commit_id(before), _commit_id(after), *(() if path is None else ("--", path)))
     command = ("diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv")
     return git(git_dir, "--literal-pathspecs", *command, *selection).decode("utf-8", "replace")
 
 
 def delete_snapshots(casts: Path, name: str) -> None:
-    """Delete the snapshots of a deleted cast; after the last cast, also delete the Git directory."""
+    """Delete the snapshots of a deleted cast, and delete the Git directory if no snapshots are left."""
     git_dir = casts / GIT_FOLDER
     if not git_dir.is_dir():
         return
-    with contextlib.suppress(MateriaError):  # without Git it stays as it is
+    with contextlib.suppress(MateriaError):  # if Git is not installed, the snapshots remain
         ref_patterns = (f"refs/casts/{name}", f"refs/casts/{name}{LANE_SEPARATOR}*")
         for ref in git(git_dir, "for-each-ref", "--format=%(refname)", *ref_patterns).decode().split():
             git(git_dir, "update-ref", "-d", ref)
@@ -384,7 +411,7 @@ def _number(text: str) -> int | None:
 
 
 def _repository_root(folder: Path) -> Path:
-    """Return the root of the Git repository that contains a folder, or the folder itself if it is in no repository."""
+    """Return the root of the Git repository that contains ``folder``, or ``folder`` if no repository contains it."""
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
 
 
@@ -394,7 +421,7 @@ def _ignore_rule(path: str) -> str:
 
 
 def _commit_id(commit: str) -> str:
-    """Return a commit id from a journal, or raise MateriaError if the value is not a commit id."""
+    """Return ``commit``, which was read from a journal, or raise MateriaError if it is not a valid commit id."""
     if len(commit) != 40 or not set(commit) <= set("0123456789abcdef"):
         raise MateriaError("The journal contains an invalid commit id.", where=repr(commit[:60]), kind="files")
     return commit
@@ -429,9 +456,9 @@ def _git_program() -> str:
 
 
 def _check_settings(git_dir: Path, arguments: Sequence[str]) -> None:
-    """Raise MateriaError if the settings of a Git directory were changed, because settings can name programs to run."""
+    """Raise MateriaError if the config of the Git directory was changed, because a config can make Git run programs."""
     if git_dir.name != GIT_FOLDER or arguments[0] == "init":
-        return  # made by us just now
+        return  # this process is creating the Git directory
     with disk(git_dir, "read the settings of file snapshots"):
         if read_plain(git_dir / "config") != _CONFIG:
             raise MateriaError(
@@ -450,14 +477,24 @@ def git(
     tree: Path | None = None,
     index: Path | None = None,
 ) -> bytes:
-    """Run Git on a Git directory of file snapshots and return its stdout; ignore user and system Git settings.
+    """Run a Git command on the Git directory of file snapshots and return its stdout.
+
+    The Git settings of the user and of the system are ignored.
+
+    Args:
+        git_dir: the Git directory.
+        arguments: the Git command and its arguments.
+        stdin: the standard input of the command.
+        folder: the current directory of the command; defaults to the parent of ``git_dir``.
+        tree: the work tree; defaults to no work tree.
+        index: the index file; defaults to the index of ``git_dir``.
 
     Raises:
-        MateriaError: Git fails (``files``), or is not installed (``no_git``).
+        MateriaError: Git fails (``files``), or Git is not installed (``no_git``).
     """
     program = _git_program()
     _check_settings(git_dir, arguments)
-    # A hook that runs a cast has Git variables of its own repository.
+    # If a Git hook started the cast, the environment contains Git variables of the hook's repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= dict.fromkeys(("GIT_DIR", "GIT_COMMON_DIR"), str(git_dir))
     environment |= dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM", "GIT_NO_REPLACE_OBJECTS"), "1")
@@ -480,7 +517,7 @@ def git(
     ):
         try:
             output, errors = process.communicate(stdin)
-        except BaseException:  # an interrupt as well: Git must not go on and write while nobody waits for it
+        except BaseException:  # also after an interrupt, Git must not continue to write in the background
             process.kill()
             raise
     if process.returncode:

@@ -1,4 +1,4 @@
-"""Disk errors, locks, the file formats of this package, and the changed files of a project."""
+"""Helpers for the file system: disk errors, locks, JSON encoding, file formats, and detection of changed files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 
 CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
-"""Pattern of cast ids. A cast id is used as a directory name and must not refer to another directory."""
+"""Regular expression for cast ids. A cast id is used as a directory name, so it must not contain a separator."""
 
 
 class DiskError(MateriaError):
-    """A file operation failed, for example because the disk is full, read-only or missing.
+    """Raised if a file operation fails, for example because the disk is full, read-only or missing.
 
-    Earlier records are intact.
+    Everything that was recorded before the failure is intact.
     """
 
 
 class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
-    """Context manager that turns an OSError into a DiskError with the path and the action."""
+    """Context manager that converts an OSError to a DiskError with the path and a description of the action."""
 
     __slots__ = ("doing", "path")
 
@@ -38,10 +38,10 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
         self.path, self.doing = path, doing
 
     def __enter__(self) -> None:
-        """Return None, because the block needs no value."""
+        """Enter the context."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Raise a DiskError instead of an OSError or an error about an invalid path."""
+        """Raise a DiskError if the block raised an OSError or an error about an invalid path."""
         if isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "null" in str(error)):
             raise DiskError(
                 f"Could not {self.doing}: the path is not a valid file name.", where=repr(str(self.path)), kind="disk"
@@ -51,7 +51,10 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
 
 
 def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
-    """Return the error for a failed file operation on ``path``."""
+    """Return the DiskError for a file operation on ``path`` that failed with ``error``.
+
+    ``doing`` describes the action for the message, such as ``"write the journal"``.
+    """
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return DiskError(
             f"Could not {doing}: too many files are open.",
@@ -75,7 +78,10 @@ _RESUME_HINT: Final = "free disk space or make the directory writable, then resu
 
 @contextlib.contextmanager
 def before_first_record() -> Iterator[None]:
-    """Context manager that replaces the hint of a disk error, because a cast without records cannot be resumed."""
+    """Replace the hint of a disk error that occurs before the first event is recorded.
+
+    The default hint advises the user to resume the cast, which is not possible yet.
+    """
     try:
         yield
     except DiskError as error:
@@ -85,10 +91,10 @@ def before_first_record() -> Iterator[None]:
 
 
 def to_bytes(text: str) -> bytes:
-    """Return text as UTF-8. Lone surrogates, which UTF-8 cannot encode, become U+FFFD.
+    """Encode a string as UTF-8, and replace lone surrogates, which UTF-8 cannot encode, with U+FFFD.
 
     Raises:
-        MateriaError: the value from a notebook is not text (``usage``).
+        MateriaError: the value is not a string (``usage``).
     """
     if not isinstance(text, str):
         raise MateriaError(f"{text!r:.40} is not a string.", hint="pass a string", kind="usage")
@@ -104,7 +110,7 @@ _LITERALS: Final = {None: "null", True: "true", False: "false"}
 
 
 def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
-    """Return a JSON value as UTF-8. Characters that UTF-8 cannot encode are written as escapes."""
+    """Serialize a JSON value to UTF-8, and escape characters that UTF-8 cannot encode."""
     try:
         return (_indented(value, "\n") if indented else _on_one_line(value)).encode()
     except UnicodeEncodeError:
@@ -112,12 +118,15 @@ def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
         return json.dumps(value, indent=indent, separators=separators).encode()
     except RecursionError as error:
         if indented:
-            return json_bytes(value)  # what is written on one line may be nested deeper
+            return json_bytes(value)  # the compact encoder supports deeper nesting
         raise nested_too_deeply() from error
 
 
 def _indented(value: JSON, line: str) -> str:
-    """Return a JSON value as text, like ``json.dumps`` with an indent of 2, but faster."""
+    """Serialize a JSON value like ``json.dumps`` with ``indent=2``, but faster.
+
+    ``line`` is a line break followed by the indentation of the current line.
+    """
     if isinstance(value, str):
         return _quoted(value)
     if value is None or isinstance(value, bool):
@@ -135,17 +144,24 @@ def _indented(value: JSON, line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnFormat:
-    """A file format of this package: its name, the value of its field ``format``, and a hint about its origin."""
+    """A JSON file format that is defined by this package.
+
+    Attributes:
+        what: the noun for a file of this format in messages, such as ``recording``.
+        word: the value of the field ``format``, which identifies the format.
+        hint: a hint that names the command that creates such a file.
+    """
 
     what: str
     word: str
     hint: str
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Return the JSON object in a file of this format.
+        """Read a file of this format and return its JSON object.
 
         Raises:
-            MateriaError: the file cannot be read (``no_recording``, ``no_case``), or has another format (``bad_...``).
+            MateriaError: the file cannot be read (``no_recording`` or ``no_case``), or the file has another format
+                (``bad_recording`` or ``bad_case``).
         """
         try:
             content = read_plain(path, follow=True)
@@ -163,38 +179,39 @@ class OwnFormat:
         return self.checked(value, path)
 
     def checked(self, value: JSON, where: Path | str) -> dict[str, Any]:
-        """Return ``value`` if it is a document of this format; raise MateriaError otherwise."""
+        """Return ``value`` if it is a document of this format; otherwise, raise MateriaError."""
         if not isinstance(value, dict) or value.get("format") != self.word:
             raise self.bad(where, f"its format is not {self.word!r}")
         return value
 
     def bad(self, where: Path | str, why: str) -> MateriaError:
-        """Return the error for a file of another format."""
+        """Return the error for a file that does not have this format."""
         return MateriaError(
             f"This is not a {self.what}: {why}.", where=str(where), hint=self.hint, kind=f"bad_{self.what}"
         )
 
 
 FileStamps: TypeAlias = Mapping[str, tuple[int, int, int]]
-"""Files of a project by relative path, each with the times of its last content and inode changes, and its size."""
+"""Maps the relative path of each file to its modification time, its inode change time and its size."""
 
 MAX_PROJECT_FILES: Final = 20_000
-"""Maximum number of files and folders of a project for which changes are detected."""
+"""Maximum number of files and folders in a project; changes in a larger project are not detected."""
 MAX_CHANGED_FILES: Final = 200
-"""Maximum number of changed files that are listed."""
+"""Maximum number of changed files that are reported."""
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
 _TICK_NS: Final = 10_000_000
-"""Maximum interval within which a kernel assigns the same timestamp to two writes, in nanoseconds."""
+"""Resolution of the file system's timestamps, in nanoseconds: two writes within this time may get equal timestamps."""
 
 
 def take_snapshot(project: Path, skip: Path) -> FileStamps | None:
-    """Return the files of a project, or None if there are more than :data:`MAX_PROJECT_FILES`.
+    """Return the timestamps and sizes of a project's files, or None if the project is too large.
 
-    No program is started, because the settings of a git repository can name programs that git runs.
+    The limit is :data:`MAX_PROJECT_FILES`. Git is not used, because the settings of a repository can make Git run
+    programs.
 
     Args:
-        project: the directory. Links, hidden folders and folders of installed packages are not searched.
-        skip: a folder to skip, such as the directory of the casts.
+        project: the project directory. Links, hidden folders and folders of installed packages are skipped.
+        skip: another folder to skip, usually the directory of the casts.
     """
     files: dict[str, tuple[int, int, int]] = {}
     root, skipped = str(project.absolute()), str(skip.absolute())
@@ -216,14 +233,17 @@ def take_snapshot(project: Path, skip: Path) -> FileStamps | None:
                         files[entry.path[base:]] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
                         newest = max(newest, status.st_ctime_ns)
         except OSError:
-            continue  # it was removed meanwhile, or cannot be read
-    if 0 <= (since := time.time_ns() - newest) < _TICK_NS:  # else the next write could have the same time
+            continue  # the folder was removed in the meantime, or it cannot be read
+    if 0 <= (since := time.time_ns() - newest) < _TICK_NS:  # otherwise, the next write could have the same timestamp
         time.sleep((_TICK_NS - since) / 1e9)
     return files
 
 
 def changed_files(before: FileStamps | None, after: FileStamps | None) -> tuple[str, ...]:
-    """Return the paths of files created or written between two snapshots, sorted; empty if a snapshot is missing."""
+    """Return the sorted paths of the files that were created or changed between two snapshots.
+
+    At most :data:`MAX_CHANGED_FILES` paths are returned. The result is empty if either snapshot is None.
+    """
     if before is None or after is None:
         return ()
     changed = sorted(name for name, status in after.items() if before.get(name) != status)
@@ -232,23 +252,23 @@ def changed_files(before: FileStamps | None, after: FileStamps | None) -> tuple[
 
 _LOCK_NAME: Final = "cast.lock"
 _OPEN: Final = os.O_RDWR | os.O_CREAT
-_TRIES: Final = 10  # whoever lists the casts looks at a lock for an instant, see lock_owner
+_TRIES: Final = 10  # another process that calls lock_owner holds the lock for an instant
 _PAUSE_S: Final = 0.002
 
 
 NO_FILE: Final = -1
-"""Placeholder for a missing file descriptor."""
+"""Value of a file descriptor attribute while the file is not open."""
 
 
 class CastLock:
-    """Holds ``cast.lock`` of a run directory until it is released or the process ends."""
+    """An exclusive lock on the file ``cast.lock`` of a run directory, held until it is released or the process ends."""
 
     def __init__(self, run_dir: Path) -> None:
-        """Acquire the lock; if it is held, raise MateriaError (kind ``locked``) that names the owner."""
+        """Acquire the lock, or raise MateriaError (``locked``), which names the owner, if another process holds it."""
         self.path = run_dir / _LOCK_NAME
         self._process = os.getpid()
         self._handle = NO_FILE
-        try:  # around the interrupts that are held as well, since one of them arrives when they are let go
+        try:  # outside HeldInterrupts, because a delayed interrupt is raised when that block ends
             with HeldInterrupts():
                 with disk(self.path, "open the lock of the cast"):
                     self._handle = open_plain(self.path, _OPEN)
@@ -265,14 +285,14 @@ class CastLock:
         self.release()
 
     def release(self) -> None:
-        """Release the lock. The lock file stays, since removing it would race with the next owner."""
+        """Release the lock. The lock file is not removed, because removing it would race with the next owner."""
         if self._handle == NO_FILE:
             return
         with HeldInterrupts():
             handle, self._handle = self._handle, NO_FILE
             if os.getpid() == self._process:
-                # Closing is not enough while a forked child holds a copy of the handle; and a child
-                # that lets go of its copy must not unlock what its parent still writes.
+                # Closing the file does not release the lock while a forked child has a copy of the descriptor.
+                # A child that closes its copy must not release the lock of its parent.
                 with contextlib.suppress(OSError):
                     unlock_file(handle)
             os.close(handle)
@@ -280,9 +300,9 @@ class CastLock:
 
 @contextlib.contextmanager
 def locked(path: Path, doing: str) -> Iterator[None]:
-    """Wait for the lock file ``path`` and hold the lock while the block runs.
+    """Wait until the lock file ``path`` can be locked, and hold the lock while the block runs.
 
-    ``doing`` describes the action for error messages.
+    ``doing`` describes the action for error messages, such as ``"lock the quest board"``.
     """
     with disk(path, doing):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -297,7 +317,7 @@ def locked(path: Path, doing: str) -> Iterator[None]:
 
 
 def lock_owner(run_dir: Path) -> str | None:
-    """Return a description of the process that holds the lock of a cast, or None. The lock is not acquired."""
+    """Return a description of the process that holds the lock of a cast, or None if the lock is free."""
     path = run_dir / _LOCK_NAME
     with HeldInterrupts(), contextlib.suppress(OSError):
         handle = open_plain(path, os.O_RDONLY)
@@ -313,7 +333,7 @@ def _acquire(handle: int, path: Path, run_dir: Path) -> None:
     while tries:
         if lock_file(handle, path):
             return
-        tries -= file_is_locked(handle, path)  # a reader that only looks has it for a moment, which is no try
+        tries -= file_is_locked(handle, path)  # a process that only checks the lock releases it at once
         time.sleep(_PAUSE_S)
     raise MateriaError(
         f"This cast is being written by {_owner(handle)}.",

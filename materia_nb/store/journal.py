@@ -1,7 +1,8 @@
-"""The journal of a cast: ``events.jsonl``, one JSON object per line, appended and flushed at every step (R29).
+"""Reads and writes the journal of a cast, ``events.jsonl``, which contains one event per line as JSON (R29).
 
-Each line ends with a ``link``: a digest of the line and of the previous link. The links show up to which line the
-journal is unchanged and complete. A link is not a signature: anyone who can write the file can write valid links.
+Events are appended and flushed after every step. Each line ends with a ``link``, a digest of the line and of the
+previous link. The links show up to which line the journal is complete and unchanged. A link is not a signature: anyone
+who can write to the file can also write valid links.
 """
 
 from __future__ import annotations
@@ -35,26 +36,26 @@ from materia_nb.store.files import (
 from materia_nb.store.rundir import Mark, RunDir, artifact_content
 
 _MAX_JOURNAL_BYTES: Final = 2**30
-"""Maximum size of a journal that is read, in bytes."""
+"""Maximum size of a journal, in bytes."""
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND
 _link_digest = partial(blake2b, digest_size=8)
-"""The hash function for links: it hashes a line up to its link, with the link of the previous line as the key."""
+"""Hash function for links. It hashes a line without its link, and its key is the link of the previous line."""
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
 class JournalLine(NamedTuple):
-    """One event of a journal.
+    """A line of a journal, which contains one event.
 
     Attributes:
-        ts: the time in milliseconds since the epoch.
+        ts: the time of the event, in milliseconds since the epoch.
         type: the type of the event.
         data: the fields of the event.
-        version: the version of the event's format; 0 in a line without a version, as in journals of the reference engine.
-        status: the status of the cast after all events of the same write; None in a line of the reference engine.
-        steps: the number of steps of the cast at that time.
-        label: the labels of the cast at that time, such as its name and tags, for the list of casts; None if the cast
-            has no labels.
+        version: the version of the event format; 0 if the line was written by the reference engine.
+        status: the status of the cast after the event; None if the line was written by the reference engine. All events
+            of one write have the same status.
+        steps: the number of steps of the cast after the event; None if the line was written by the reference engine.
+        label: the labels of the cast, such as its name and its tags, for the list of casts; None if there are none.
     """
 
     ts: int
@@ -67,18 +68,17 @@ class JournalLine(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """The contents of a journal.
+    """The contents of a journal file.
 
     Attributes:
         lines: the events. To save memory, the last function that needs the events empties the list.
-        end: the length of the complete lines that were read, in bytes.
-        torn: the content of an incomplete last line; empty if the last line is complete.
+        end: the total length of the complete lines that were read, in bytes.
+        torn: the content of the last line if it is incomplete; otherwise empty.
         lacks_line_break: True if the last line is complete except for its line break.
         link: the link of the last line, from which the link of the next line is computed.
-        reached: True if the journal contains the line that was the last line when the manifest was written, or if there
-            is no manifest.
-        linked: True if any line has a link; journals of other engines have no links.
-        broken: the index of the first line whose link is wrong, or that is not an event; None if there is no such line.
+        reached: False if the journal no longer contains the line that was the last one when the manifest was written.
+        broken: the index of the first line that has a wrong link or is not an event; None if there is no such line.
+        linked: True if any line has a link. The reference engine does not write links.
     """
 
     lines: list[JournalLine]
@@ -92,7 +92,7 @@ class Contents(NamedTuple):
 
 
 class Journal:
-    """A journal that is open for appending. Between writes, the file and the lock can be released (see :meth:`rest`).
+    """A journal that is open for appending. Between writes, :meth:`rest` releases the file and the lock of the cast.
 
     Attributes:
         mark: the current end of the journal.
@@ -106,14 +106,14 @@ class Journal:
         sync: bool = False,
         contents: Contents | None = None,
     ) -> None:
-        """Open ``path`` for appending.
+        """Open a journal for appending.
 
         Args:
-            path: the file, which is created if it is missing.
-            lock: the lock of the cast, which is released with the journal.
-            sync: True to force each append to the disk.
-            contents: the contents read from an existing file; None for a new journal. Call :meth:`repair_end` before the
-                first append.
+            path: the journal file, which is created if it does not exist.
+            lock: the lock of the cast, which the journal releases when it is closed.
+            sync: call fsync after each append.
+            contents: the contents of an existing journal; None for a new journal. For an existing journal, call
+                :meth:`repair_end` before the first append.
         """
         self.path = path
         self.sync = sync
@@ -133,10 +133,15 @@ class Journal:
             raise
 
     def repair_end(self, contents: Contents) -> Path | None:
-        """Repair the end of the journal before the first append, from the contents that were just read.
+        """Repair the end of a journal that was damaged by a crash, so that events can be appended.
 
-        An incomplete last line is moved to a separate file next to the journal; the path of that file is returned. A
-        last line without a line break gets its line break.
+        A missing line break is added. An incomplete last line is moved to a separate file next to the journal.
+
+        Args:
+            contents: the contents of the journal, which must have just been read.
+
+        Returns:
+            The path of the separate file, or None if the last line is complete.
         """
         if contents.lacks_line_break:
             with disk(self.path, "add the missing line break at the end of the journal"):
@@ -156,13 +161,13 @@ class Journal:
         return torn_file
 
     def append(self, lines: Sequence[JournalLine]) -> None:
-        """Append events in one write, after checking that the file still exists and no other process wrote to it.
+        """Append events in a single write, after checking that no other process removed or changed the file.
 
         Raises:
-            DiskError: the write failed, and the file was truncated to its previous length. If truncating failed too,
-                the next append first truncates the file.
-            MateriaError: this process is a copy of the process that writes the cast (``locked``), or another process
-                acquired the released lock.
+            DiskError: the write failed, and the file was truncated to its previous length. If the file could not be
+                truncated, the next append truncates it first.
+            MateriaError: another process holds the lock of the cast, or this process is a fork of the process that
+                writes the cast (``locked``).
         """
         block, link = encode_lines(lines, self.mark.link)
         with HeldInterrupts():
@@ -176,7 +181,7 @@ class Journal:
                 write_all(self._handle, block)
                 if self.sync:
                     os.fsync(self._handle)
-                self.mark = Mark(self.mark.size + len(block), link)  # at once, so that an interrupt leaves a true mark
+                self.mark = Mark(self.mark.size + len(block), link)  # one assignment, which an interrupt cannot split
                 self._is_partial = False
             except BaseException as error:
                 if self._is_partial:
@@ -187,12 +192,12 @@ class Journal:
                 raise
 
     def settle(self) -> None:
-        """Remove the lines of an interrupted append, which the next append would also remove."""
+        """Truncate the file to the lines before an interrupted append, as the next append would do."""
         if self._is_partial:
             self._truncate()
 
     def _check_unchanged(self) -> None:
-        """Raise DiskError if the journal was removed, replaced, or changed by another process."""
+        """Raise DiskError if another process removed, replaced or changed the journal file."""
         try:
             status = os.stat(self.path)  # noqa: PTH116 - at each step
         except FileNotFoundError:
@@ -218,16 +223,17 @@ class Journal:
         return self._handle == NO_FILE
 
     def rest(self) -> None:
-        """Release the file and the lock until the next append, unless the file must still be truncated."""
+        """Release the file and the lock until the next append, unless the file still has to be truncated."""
         if not self._is_partial:
             self._release()
 
     def wake(self) -> None:
-        """Acquire the lock and open the file again.
+        """Acquire the lock and reopen the file after :meth:`rest`.
 
         Raises:
-            DiskError: the journal was removed, replaced or changed meanwhile, or cannot be opened.
-            MateriaError: another process writes the cast now (``locked``), or this process is a copy of the writer.
+            DiskError: the journal was removed, replaced or changed in the meantime, or it cannot be opened.
+            MateriaError: another process holds the lock of the cast, or this process is a fork of the process that
+                writes the cast (``locked``).
         """
         if os.getpid() != self._process:
             raise MateriaError(
@@ -268,7 +274,7 @@ class Journal:
                 lock.release()
 
     def close(self) -> None:
-        """Release the file and the lock permanently. Appending afterwards is an error."""
+        """Close the file and release the lock. No more events can be appended afterwards."""
         self._closed = True
         self._release()
 
@@ -279,18 +285,17 @@ class Journal:
 
 @without_collecting()
 def read_journal(path: Path, until: str | None = None, *, known: Mark | None = None, lenient: bool = False) -> Contents:
-    """Read every event, or the events up to the first one of the type ``until``.
-
-    An incomplete last line is returned as ``torn``; blank lines are skipped.
+    """Read the events of a journal and verify their links. Blank lines are skipped.
 
     Args:
-        path: the file.
-        until: the type of the event at which reading stops.
-        known: an earlier end of the journal, such as the end that the manifest records.
-        lenient: True to stop at an invalid line before the last line and mark it as broken; False to raise an error.
+        path: the journal file.
+        until: stop after the first event of this type; None to read all events.
+        known: an earlier end of the journal, which ``reached`` looks for, such as the end recorded in the manifest.
+        lenient: stop at an invalid line and report it in ``broken`` instead of raising an error. An incomplete last
+            line is never an error; it is reported in ``torn``.
 
     Raises:
-        MateriaError: there is no readable journal (``no_journal``), or the journal is damaged (``damaged_journal``).
+        MateriaError: the journal is missing or cannot be read (``no_journal``), or it is damaged (``damaged_journal``).
     """
     try:
         content = read_plain(path, _MAX_JOURNAL_BYTES)
@@ -341,17 +346,14 @@ _LINK_CHARS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
 
 
 def _split_link(raw: bytes) -> tuple[bytes, str]:
-    """Split a line into its body and its link.
-
-    The link is "" if the line has no link, as in journals of other engines.
-    """
+    """Split a line into its body and its link; the link is empty if the line has no link."""
     if raw[-_LINK_CHARS:-18] != _LINK:
         return raw, ""
     return raw[:-_LINK_CHARS], raw[-18:-2].decode("ascii", "replace")
 
 
 def parse_line(raw: bytes) -> JournalLine | None:
-    """Return the event in a journal line, or None if the line is not an event. Fields of a wrong type are ignored."""
+    """Parse a line of a journal; return None if the line is not an event. Values of a wrong type are ignored."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -363,7 +365,7 @@ def parse_line(raw: bytes) -> JournalLine | None:
     fields: dict[str, JSON] = {}
     if isinstance(data, dict):
         for name, field in data.items():
-            # Names and short texts are the same from line to line, so there is one object for each of them.
+            # Names and short strings recur in many lines, so they are interned to save memory.
             fields[intern(name)] = intern(field) if type(field) is str and len(field) <= _MAX_SHARED_CHARS else field
     return JournalLine(
         ts if isinstance(ts, int) else 0,
@@ -377,9 +379,9 @@ def parse_line(raw: bytes) -> JournalLine | None:
 
 
 def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
-    """Return lines as bytes, and the link of the last line.
+    """Encode lines for a journal, and return the bytes and the link of the last line.
 
-    ``link`` is the link of the line before the first of ``lines``.
+    ``link`` is the link of the line that precedes ``lines``; it is empty at the beginning of a journal.
     """
     parts = []
     for line in lines:
@@ -395,7 +397,7 @@ def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, s
             form["label"] = line.label
         try:
             body = _encode(form).encode()[:-1]
-        except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
+        except UnicodeEncodeError:  # a lone surrogate has to be escaped
             body = json_bytes(form)[:-1]
         except RecursionError as error:
             raise nested_too_deeply() from error
@@ -409,9 +411,12 @@ def encode_lines(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, s
 
 
 def journal_lines(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
-    """Return events as journal lines; ``session`` is the session after the events.
+    """Convert events to journal lines. A long output is written to an artifact, and its line has the digest (R43).
 
-    A long output is first written as an artifact; the line then contains its digest (R43).
+    Args:
+        events: the events of one write.
+        session: the session after the events, whose status, steps and labels the lines record.
+        files: the run directory in which artifacts are written.
     """
     status, steps = session.state.status, session.state.steps
     label = label_of(session).listed() if session.labels else None

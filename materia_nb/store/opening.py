@@ -1,7 +1,7 @@
-"""Opens and copies run directories of this engine and of the reference engine (R29).
+"""Opens, copies and verifies run directories written by this engine or by the reference engine (R29).
 
-A cast that this engine cannot run is opened as a recording (R41). The links of a journal and the digests of long
-outputs show up to which step a cast is unchanged.
+If this engine cannot run a cast, it opens the cast as a read-only recording (R41). A cast is verified with the hash
+links between the lines of its journal, and with the digests of its long outputs.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ from materia_nb.store.rundir import RunDir, location_of, new_run_dir, written_ma
 
 
 def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
-    """Return the recorded steps with their items, outputs, tool calls and tokens, and the recorded end.
+    """Return a recording of a cast that this engine cannot run, with all recorded steps and the end of the cast.
 
-    Outputs are not parsed, and assignments are not made. So no differences are found, and the state of the cast remains
-    the initial state. The target of each step is the socket that was started next.
+    Each step has its item, its outputs, its tool calls and its token usage. Outputs are not parsed, and assignments are
+    not executed, so the recording reports no differences and the cast's values keep their initial state. Each step is
+    routed to the socket that the journal started next.
 
     Args:
         rules: the rules of a substitute loadout that contains every visited socket.
-        lines: the events.
-        read: returns the text of an artifact by name; raises MateriaError if it cannot.
+        lines: the events of the journal.
+        read: a function that returns the content of an artifact by name, and raises MateriaError if it cannot.
     """
     done = Recording(begin_at(begin_session(rules, start_event(lines)).state._replace(next=None)))
     for line, target in zip(lines, _recorded_targets(lines), strict=True):
@@ -75,7 +76,11 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
 
 
 def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
-    """Return, for each event, the socket that starts next, ``end`` if the cast ends, or None if neither is recorded."""
+    """Return for each event the socket that was started next.
+
+    The value is ``end`` if the cast completed next, or None if the journal records neither a start nor a completed
+    cast.
+    """
     target: str | None = None
     targets = []
     for line in reversed(lines):
@@ -89,7 +94,7 @@ def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
 
 
 def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
-    """Return the started sockets of a journal, each with its materia if the materia is recorded."""
+    """Return the sockets that were started, mapped to the id of their materia, or to None if it was not recorded."""
     visited: dict[str, str | None] = {}
     for data in (line.data for line in lines if line.type == "socket_start"):
         socket, materia = data.get("socket"), data.get("materia")
@@ -99,7 +104,7 @@ def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
 
 
 def _apply(done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None) -> None:
-    """Apply a recorded event, whose result is ``state``, even if this engine would continue differently."""
+    """Apply a recorded event and set the resulting state to ``state``, even if this engine would behave differently."""
     transition = Transition(state, (), decision, before=done.session.state, forced=True)
     done.session = evolve(rules, done.session, event.replace(transition=transition))
 
@@ -111,7 +116,7 @@ def _add_start(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
     last = done.session.steps[-1].socket if done.session.steps else None
     visit = event.visit if event.visit and event.visit > 0 else before.visits.get(socket, 0) + 1
     if before.at is not None and (before.at.socket, before.at.visit) == (socket, visit):
-        return  # the same visit once more
+        return  # the event repeats the start of the current visit
     traversal = {f"{last}->{socket}": before.traversals.get(f"{last}->{socket}", 0) + 1} if last else {}
     state = before._replace(visits={**before.visits, socket: visit - 1}, traversals={**before.traversals, **traversal})
     state = visit_recorded(rules, state, socket, event)
@@ -162,29 +167,29 @@ def _ended_state(state: CastState, status: JSON) -> CastState:
 
 
 _MAX_CONFIG_BYTES: Final = 50_000_000
-"""Maximum size of a cast's config that is read, in bytes."""
+"""Maximum size of a cast's config file, in bytes."""
 
 CONFIG: Final = "config.resolved.json"
 
 CONTINUE_HINT: Final = "continue in a copy of the cast: cast.fork()"
-"""A hint with the command that continues an open cast that another program or engine writes."""
+"""Hint for an open cast that cannot be continued in place, because another program or engine writes its journal."""
 
 ENGINE = "materia_nb"
-"""The name of this engine in journals."""
+"""The name that identifies this engine in journals."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContents:
-    """The contents of a run directory.
+    """The parsed contents of a run directory.
 
     Attributes:
-        rules: the rules of the cast. If ``problems`` is not empty, the rules belong to a substitute loadout.
-        document: the config of the cast.
+        rules: the rules of the cast; if ``problems`` is not empty, the rules of a substitute loadout.
+        document: the resolved config of the cast.
         contents: the contents of the journal.
         ours: True if this engine wrote the cast.
-        project: the directory in which the cast worked.
-        problems: the reasons why this engine cannot run the loadout.
-        redefined: True if definitions of materia were changed during the cast; the config file may lack these changes.
+        project: the working directory of the cast.
+        problems: the reasons why this engine cannot run the loadout; empty if it can.
+        redefined: True if materia were redefined during the cast. The config file may not contain these changes.
     """
 
     rules: Rules
@@ -197,7 +202,7 @@ class RunContents:
 
 
 def _read_contents(files: RunDir, until: str | None = None) -> Contents:
-    """Read the journal of a run directory, at most up to the first event of the type ``until``.
+    """Read the journal of a run directory, and stop after the first event whose type is ``until``.
 
     Raises MateriaError if the run directory or its journal is missing, or if the journal is damaged.
     """
@@ -214,16 +219,16 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
 
 
 def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
-    """Return the fields of the cast's start event, or None if the journal does not have this event."""
+    """Return the fields of the ``cast_start`` event, or None if the journal does not contain such an event."""
     return next((line.data for line in contents.lines if line.type == "cast_start"), None)
 
 
 def check_resumable(files: RunDir) -> None:
-    """Raise MateriaError if a cast can never be continued. Called before a lock file is created in its directory.
+    """Check that a cast can be continued in its own run directory, without writing to the directory.
 
     Raises:
-        MateriaError: the cast has no recorded start (``not_begun``), another engine wrote it (``not_ours``), or
-            :func:`_read_contents` failed.
+        MateriaError: the journal does not record the start of the cast (``not_begun``), another engine wrote the cast
+            (``not_ours``), or the journal cannot be read.
     """
     start = cast_start(_read_contents(files, "cast_start"))
     if start is None:
@@ -243,14 +248,15 @@ def check_resumable(files: RunDir) -> None:
 
 
 def read_recorded(files: RunDir, *, view_only: bool = False) -> RunContents:
-    """Return the contents of a run directory.
-
-    Raises MateriaError if the config or the journal is missing or unreadable.
+    """Read the config and the journal of a run directory.
 
     Args:
         files: the run directory.
-        view_only: True to list the problems of a loadout that this engine cannot run in ``problems``; False to raise an
-            error (R41).
+        view_only: if this engine cannot run the loadout, return the reasons in ``problems`` instead of raising an error
+            (R41).
+
+    Raises:
+        MateriaError: the config or the journal is missing or unreadable.
     """
     contents = _read_contents(files)
     start = cast_start(contents) or {}
@@ -292,9 +298,10 @@ def read_recorded(files: RunDir, *, view_only: bool = False) -> RunContents:
 
 
 def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
-    """Return the usage report of a cast of the reference engine, from its end event or a file.
+    """Return the usage report of a reference-engine cast.
 
-    The result is None if there is no report.
+    The report is read from the ``cast_end`` event or, if the event has no report, from ``usage.json``. Return None if
+    the cast has no readable report.
     """
     ends = [line.data for line in contents.lines if line.type == "cast_end"]
     report = ends[-1].get("usage") if ends else None
@@ -307,15 +314,15 @@ def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
 
 
 def with_definition(document: JSON, materia: JSON, definition: JSON) -> JSON:
-    """Return a config with the definition of one materia replaced."""
+    """Return a copy of a config with a new definition of one materia; an unknown materia is ignored."""
     known = as_object(as_object(document).get("materia"))
     return {**as_object(document), "materia": {**known, str(materia): definition}} if materia in known else document
 
 
 def _without_resolved_scripts(document: JSON) -> JSON:
-    """Return a config in which a utility with both a script and a command has only the command.
+    """Remove the script of each utility that also has a command, and return the resulting config.
 
-    The reference engine records the command to which it resolved a script, and ran that command (R72).
+    The reference engine resolves a script to a command, and records both; it runs the command (R72).
     """
     materia = as_object(as_object(document).get("materia"))
     resolved = {
@@ -327,9 +334,10 @@ def _without_resolved_scripts(document: JSON) -> JSON:
 
 
 def _with_loadout(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
-    """Return the config; if it has no loadout, add the loadout from the start event.
+    """Return the config and the name of the recorded loadout.
 
-    The reference engine stores both.
+    If the config does not contain the loadout, it is added from the start event, in which the reference engine also
+    records it.
     """
     name, pipeline = start.get("loadout"), start.get("pipeline")
     name = name if isinstance(name, str) else None
@@ -357,14 +365,20 @@ _APPROVALS: Final = ("tools_allowed", "tool_decided")
 
 
 def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None, *, now: bool = False) -> Path:
-    """Copy a cast to a new directory, and return the new directory. The first event of the copy names the source.
+    """Fork a cast: copy its run directory, return to an earlier step, and return the new directory (R55).
 
-    The copy contains the cast as it was after ``step``, without later edits, or as it is ``now`` (R55). The new
-    directory is created in ``root``, or next to the source. Approvals of tools and unused approvals of commands are not
-    copied, so a fork asks again. Labels of the cast, such as its name and tags, are not copied, but labels of steps
-    are.
+    The first event of the copy names the source. Approvals of tools and unused approvals of commands are not copied, so
+    a fork asks for approval again. Labels of steps are copied, but labels of the cast, such as its name and its tags,
+    are not.
 
-    The journal is written last and in one operation, because a directory with a journal counts as a cast.
+    The journal is written last and in a single write, because any directory that has a journal is listed as a cast.
+
+    Args:
+        files: the run directory of the source.
+        rules: the rules of the cast.
+        step: the number of the step after which the fork continues. Later edits of its output are discarded.
+        root: the directory in which the copy is created; defaults to the parent directory of the source.
+        now: continue from the current state of the cast instead of from ``step``.
     """
     lines = [line for line in read_journal(files.journal).lines if not _is_left_out(line)]
     path = new_run_dir(root or files.path.parent)
@@ -379,15 +393,18 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None,
         back += _check_out_files(copy, rules, [*lines, *back], None if now else step)
         copy.write("events.jsonl", encode_lines([*lines, *back])[0])
     except BaseException:
-        shutil.rmtree(path, ignore_errors=True)  # an incomplete copy is not a cast
+        shutil.rmtree(path, ignore_errors=True)  # an incomplete copy must not be listed as a cast
         raise
     return path
 
 
 def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence[ev.Event], *, sync: bool) -> Path:
-    """Write events and the config of a cast to a new directory in ``root``. The cast can then be resumed.
+    """Create a run directory in ``root`` from a sequence of events, so that the cast can be resumed.
 
-    The journal is written last and in one operation, because a directory with a journal counts as a cast.
+    The journal is written last and in a single write, because any directory that has a journal is listed as a cast.
+
+    Returns:
+        The path of the new run directory.
     """
     path = new_run_dir(root)
     try:
@@ -407,14 +424,14 @@ def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence
 
 
 def _is_left_out(line: JournalLine) -> bool:
-    """Return True if an event is not copied to a fork: an approval of a tool, or a label of the cast."""
+    """Return True if a fork does not copy the event, which is an approval of a tool or a label of the whole cast."""
     return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
 
 
 def _artifacts(files: RunDir) -> Iterator[str]:
-    """Yield the file names of outputs, utility inputs and utility outputs in a run directory.
+    """Yield the names of the artifacts in a run directory: outputs, and the inputs and outputs of utilities.
 
-    Only plain files are included.
+    Links and temporary files are skipped.
     """
     if not files.is_inside("sockets"):
         return
@@ -429,16 +446,17 @@ def _artifacts(files: RunDir) -> Iterator[str]:
 def _copied_line(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLine:
     data: dict[str, JSON] = dict(line.data)
     if line.type == "approval_answered":
-        data.pop("expires", None)  # the copy does not grant an approval
+        data.pop("expires", None)  # an approval is not valid in a copy
     if line.type == "cast_start":
         data |= {"forkedFrom": {"cast": cast_id, "step": step}, "place": location_of(path)}
     return line._replace(data=data, label=None)
 
 
 def _check_out_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int | None) -> list[JournalLine]:
-    """Write the files of a step to a folder of the copy, and return the journal line about them.
+    """Write the file snapshot of a step to a folder of the copy, and return the journal line that records the folder.
 
-    Without snapshots, nothing is written, and the result is empty.
+    If the cast does not save file snapshots, write nothing and return an empty list. If ``step`` is None, use the
+    latest snapshot.
     """
     if not lines[0].data.get("files"):
         return []
@@ -455,7 +473,7 @@ def _check_out_files(files: RunDir, rules: Rules, lines: list[JournalLine], step
 
 
 def not_kept(step: int) -> MateriaError:
-    """Return the error for requesting files that have no snapshot."""
+    """Return the error for a step whose files have no snapshot."""
     return MateriaError(
         f"The files after step {step} were not saved.",
         hint="the step worked in another directory, or saving failed; show files displays the reason",
@@ -464,9 +482,9 @@ def not_kept(step: int) -> MateriaError:
 
 
 def _return_to_step(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
-    """Return the journal line that returns a cast to ``step``.
+    """Return the journal lines that make a cast continue after ``step``.
 
-    The result is empty if ``step`` is the latest step and not finished.
+    The list is empty if ``step`` is the latest step and is still running.
     """
     session = read_session(rules, lines, files.text_of).session
     last = session.steps.latest
@@ -485,14 +503,14 @@ _NO_LINKS_MESSAGE: Final = "The journal was written by another engine and has no
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification:
-    """The result of verifying a journal; its ``repr`` is readable text.
+    """The result of verifying a journal; its ``repr`` is a readable report.
 
     Attributes:
-        steps: the number of unchanged steps at the beginning.
-        lines: the number of unchanged lines at the beginning of the journal.
-        problems: descriptions of the changes, one sentence each; empty if nothing was changed.
-        torn: True if the last line is incomplete because of a crash. No finished step is lost in this case.
-        linked: True if the journal has links.
+        steps: the number of steps before the first change.
+        lines: the number of journal lines before the first change.
+        problems: a sentence about each detected change; empty if the cast is intact.
+        torn: True if a crash left the last line incomplete. No finished step is lost in this case.
+        linked: True if the lines of the journal have hash links.
     """
 
     steps: int
@@ -503,7 +521,7 @@ class Verification:
 
     @property
     def good(self) -> bool:
-        """True if nothing was changed."""
+        """True if the journal and the outputs are intact."""
         return not self.problems
 
     def __repr__(self) -> str:
@@ -514,10 +532,10 @@ class Verification:
 
 
 def verify(files: RunDir) -> Verification:
-    """Check the journal and the long outputs of a run directory for changes. Writes nothing.
+    """Check whether the journal and the long outputs of a cast were changed; this never writes to the run directory.
 
     Raises:
-        MateriaError: there is no readable journal (``no_journal``).
+        MateriaError: the journal is missing or cannot be read (``no_journal``).
     """
     contents = read_journal(files.journal, known=written_mark(files.path), lenient=True)
     problems, good = damage_messages(contents), len(contents.lines) if contents.broken is None else contents.broken
@@ -535,7 +553,7 @@ def verify(files: RunDir) -> Verification:
 
 
 def damage_messages(contents: Contents) -> list[str]:
-    """Return messages about the damage to a journal: its first changed line, or a missing end."""
+    """Return messages that describe the damage to a journal: its first changed line, or a missing end."""
     if contents.broken is not None:
         steps = _intact_steps(contents.lines, contents.broken)
         upto = f"up to step {steps}" if steps else "before the first step"
@@ -545,7 +563,7 @@ def damage_messages(contents: Contents) -> list[str]:
 
 
 def require_intact(files: RunDir, contents: Contents) -> None:
-    """Raise MateriaError (``damaged_journal``) if the links do not confirm every line."""
+    """Raise MateriaError (``damaged_journal``) if the hash links show that a line of the journal was changed."""
     if contents.broken is not None:
         raise MateriaError(
             damage_messages(contents)[0],
@@ -556,9 +574,9 @@ def require_intact(files: RunDir, contents: Contents) -> None:
 
 
 def _intact_steps(lines: Sequence[JournalLine], count: int, *, is_whole: bool = False) -> int:
-    """Return the number of steps that end in the first ``count`` lines.
+    """Return the number of steps that were completed within the first ``count`` lines.
 
-    If ``is_whole`` is True, an unfinished last step is counted too.
+    If ``is_whole`` is True, an unfinished last step is also counted.
     """
     starts = [index for index, line in enumerate(lines[:count]) if line.type == "socket_start"]
     if not starts:

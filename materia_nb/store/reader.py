@@ -1,9 +1,9 @@
-"""Rebuilds a session from a journal of this engine or of the reference engine.
+"""Rebuilds a session from a journal that this engine or the reference engine wrote.
 
-:func:`~materia_nb.engine.evolve.evolve` applies the events, like the events of a running cast. Events that this engine
-would not accept, because the reference engine wrote them or the config was changed, are translated first. If the
-recorded route differs from the route that this engine would take, the session follows the recorded route. The
-difference is stored, with the reason for this engine's route.
+The events are applied by :func:`~materia_nb.engine.evolve.evolve`, which also applies the events of a running cast.
+Events that this engine would not accept are translated first; the reference engine wrote them, or the config was
+changed. If the recorded route differs from the route that this engine would take, the session follows the recorded
+route, and the difference is reported with the reason for this engine's route.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from materia_nb.store.rundir import is_item_key
 
 
 def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
-    """Return the transition into ``socket`` with the recorded item and visit number.
+    """Return a transition into ``socket`` with the recorded item and visit number.
 
-    The transition is made even if this engine would not enter the socket.
+    The transition is returned even if this engine would not enter the socket now.
     """
     state = state._replace(status="ready", next=socket, failure=None, unrouted=None)
     visit, key = recorded.visit, recorded.about.get("itemKey")
@@ -66,7 +66,7 @@ def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketS
 
 
 def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
-    """Return the transition into a recorded visit that this engine would not make, or whose item does not exist."""
+    """Return a transition into a recorded visit that this engine would not enter, or whose item does not exist."""
     state = visit_recorded(rules, state, socket, recorded)
     item = state.at.item if state.at else None
     if item is not None:  # mark the item as entered, so that it does not count as skipped
@@ -76,7 +76,7 @@ def _recorded_entry(rules: Rules, state: CastState, socket: str, recorded: Socke
 
 
 def visit_recorded(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> CastState:
-    """Return the state in which ``socket`` waits for an output, with the recorded item."""
+    """Return the state in which ``socket`` is waiting for an output for the recorded item."""
     node, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
     item = None
@@ -103,9 +103,9 @@ def visit_recorded(rules: Rules, state: CastState, socket: str, recorded: Socket
 
 
 def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
-    """Return the transition to the final handoff of a socket whose visit starts with a draft or with work.
+    """Return the transition with which a socket that has written a draft, or done work, is asked for its final handoff.
 
-    The draft or the work need not be recorded.
+    The transition is returned even if no draft or work is recorded.
     """
     visit = state.at
     if visit is not None and not visit.drafts:
@@ -114,10 +114,10 @@ def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Tran
 
 
 def _turn_failed(event: Event | None) -> bool:
-    """Return True if a turn of the reference engine failed without an answer (R59).
+    """Return True if a turn of the reference engine failed before the agent answered (R59).
 
-    The possible causes are a failed provider, a time limit and a full context. A refused answer does not count: its
-    event names the failed validation.
+    The possible causes are a provider error, a timeout and a full context window. A refused answer is not a failed
+    turn; its event names the validation that failed.
     """
     if not isinstance(event, RECOVERY):
         return False
@@ -127,7 +127,7 @@ def _turn_failed(event: Event | None) -> bool:
 
 
 def missing_answer(event: RecoveryStart) -> str:
-    """Return a description of a turn whose answer the recording does not contain."""
+    """Describe a turn whose answer is not in the recording."""
     error = (event.error or "no reason given")[:300]
     if _turn_failed(event):
         return f"a turn failed, and the agent was asked again ({error})"
@@ -136,7 +136,7 @@ def missing_answer(event: RecoveryStart) -> str:
 
 
 def _quest_of(lines: Sequence[JournalLine]) -> str | None:
-    """Return the quest id of a cast of the reference engine. Outside loops, the quest id is the item key (R59)."""
+    """Return the quest id of a reference-engine cast, which that engine uses as the item key outside loops (R59)."""
     start = next((line.data for line in lines if line.type == "cast_start"), {})
     quest = start.get("quest")
     quest_id = quest.get("id") if isinstance(quest, dict) else quest
@@ -144,7 +144,7 @@ def _quest_of(lines: Sequence[JournalLine]) -> str | None:
 
 
 def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
-    """Return the index of the item with a key (R13), or None if the iterator has no such key."""
+    """Return the index of the work item with the key ``key`` (R13), or None if the key is invalid."""
     if iterator is None or not isinstance(key, str):
         return None
     digits = key.removeprefix("WI-") if iterator.numbered_as_work_items else key
@@ -155,12 +155,18 @@ def _item_index(iterator: Iterator | None, key: JSON) -> int | None:
 
 
 _RENAMED: Final = {"budget_updated": "budget_set"}
-"""Event types of this engine, by the different names that the reference engine uses."""
+"""Maps event types of the reference engine to this engine's names for the same events."""
 
 
 @dataclass(slots=True)
 class Recording:
-    """A cast read from a journal: the session, differences from the recorded route, and messages about damage."""
+    """A cast that was read from a journal.
+
+    Attributes:
+        session: the session after the last event.
+        differences: the points at which this engine would have taken another route than the recorded one.
+        messages: messages about events and artifacts that could not be read.
+    """
 
     session: Session
     differences: list[Difference] = field(default_factory=list)
@@ -176,17 +182,17 @@ def read_session(
     strict: bool = False,
     empty: bool = False,
 ) -> Recording:
-    """Return the cast that the events of a journal describe.
+    """Rebuild a cast from the events of its journal.
 
     Args:
         rules: the rules of the recorded loadout.
-        lines: the events.
-        read: returns the text of an artifact by name; raises MateriaError if it cannot.
-        strict: True to raise an error for an unreadable event or artifact; False to add a message.
-        empty: True to remove each event from the list when it is applied, which saves memory.
+        lines: the events of the journal.
+        read: a function that returns the content of an artifact by name, and raises MateriaError if it cannot.
+        strict: raise an error for an unreadable event or artifact instead of adding a message to the recording.
+        empty: remove each event from ``lines`` before it is applied, to save memory.
 
     Raises:
-        MateriaError: the journal is damaged (``damaged_journal``), or, if ``strict``, an error from ``read``.
+        MateriaError: the journal is damaged (``damaged_journal``) or, with ``strict``, an artifact cannot be read.
     """
     reader = _Reader(rules, lines, read, strict=strict)
     for line in _pop_lines(lines) if empty else lines:
@@ -204,15 +210,15 @@ _OUTPUT_TYPES: Final = frozenset(event.type for event in ev.OUTPUTS)
 
 
 def with_recorded_usage(lines: Sequence[JournalLine], report: JSON) -> list[JournalLine]:
-    """Return the events of a reference cast, with the usage of each turn added to the event of its output.
+    """Return the events of a reference-engine cast, with the usage of each turn added to the event of its output.
 
-    The reference engine records the usage of turns only in its usage report, in order. The usage of a turn without a
-    stored answer is added to the next output of its socket. The usage of all remaining turns is added to the last
-    output.
+    The reference engine records the usage of the turns only in its usage report, in order. The usage of a turn whose
+    answer was not stored is added to the next output of the same socket. The usage of the remaining turns is added to
+    the last output of the socket.
 
     Args:
-        lines: the events as recorded.
-        report: the usage report in the end event of the cast or in the file ``usage.json``.
+        lines: the recorded events.
+        report: the usage report, from the end event of the cast or from ``usage.json``.
     """
     turns: dict[str, list[Usage]] = {}
     for turn in as_list(as_object(report).get("turns")):
@@ -244,7 +250,7 @@ def _with_usage(line: JournalLine, used: Sequence[Usage]) -> JournalLine:
 
 
 def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
-    """Return the usage of a turn of the reference engine, which counts cached input tokens separately."""
+    """Convert the usage of a turn of the reference engine, which counts cached input tokens separately."""
     tokens, cost = as_object(turn.get("tokens")), as_object(turn.get("cost")).get("total")
     fresh, read, stored, output = (
         count if count is None or count >= 0 else None
@@ -255,13 +261,13 @@ def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
 
 
 class _WrongConfig(MateriaError):
-    """Raised if the journal does not belong to its config, so that the cast cannot be shown."""
+    """Raised if the config does not match the journal, so that the cast cannot be displayed."""
 
 
 class _Reader:
-    """Applies events, and translates events that this engine would not accept.
+    """Applies the events of a journal to a session, and translates events that this engine would not accept.
 
-    If this engine would have continued differently, the translated events contain the recorded transition.
+    If this engine would have continued differently, a translated event carries the recorded transition.
     """
 
     def __init__(self, rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str], *, strict: bool) -> None:
@@ -274,7 +280,7 @@ class _Reader:
         self.command: ev.UtilityCommand | None = None
         self.recovery: ev.Event | None = None
         self.budget = False
-        self.may_differ = False  # the next start need not be where the engine would go: a retry, or a lost output
+        self.may_differ = False  # True after a retry or a lost output: any socket may start next
         self.translators: Mapping[type[ev.Event], Callable[[Any], None]] = {
             ev.SocketStart: self._apply_start,
             ev.RefinementFinal: self._finalize,
@@ -292,7 +298,7 @@ class _Reader:
         try:
             kind = _RENAMED.get(line.type, line.type)
             event = from_json(kind, line.data, line.ts, lenient=not self.strict)
-            if event is not None and not isinstance(event, ev.CastStart):  # which was read first of all
+            if event is not None and not isinstance(event, ev.CastStart):  # the start event was read by __init__
                 self._apply_translated(event)
         except MateriaError as error:
             if self.strict or isinstance(error, _WrongConfig):
@@ -312,9 +318,9 @@ class _Reader:
                 self._add_message(error)
                 self._skip_output(event)
                 return
-        translate = None if event.lane else self.translators.get(type(event))  # only we write of lanes
+        translate = None if event.lane else self.translators.get(type(event))  # only this engine has lanes
         if isinstance(event, ev.CastEnd) and event.usage:
-            self._apply_end(event)  # its totals may be all that is recorded of the usage
+            self._apply_end(event)  # the totals in this event may be the only record of the usage
         else:
             try:
                 self._fold(event)
@@ -328,13 +334,13 @@ class _Reader:
         self.done.session = evolve(self.rules, self.session, event)
 
     def _apply_forced(self, event: ev.Event, transition: Transition) -> None:
-        """Apply an event with a transition that this engine would not make."""
+        """Apply an event with the recorded transition, which this engine would not make itself."""
         self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _remember(self, event: ev.Event) -> None:
-        """Store events that can explain a later failure.
+        """Remember events that can explain a later failure or a later change of route.
 
-        ``may_differ`` is set if the recording may continue at another socket than this engine would choose.
+        ``may_differ`` becomes True if the recording may continue at another socket than this engine would choose.
         """
         match event:
             case ev.SocketStart():
@@ -367,7 +373,7 @@ class _Reader:
             )
         state = self.session.state
         if state.at and state.status == "waiting" and (state.at.socket, state.at.visit) == (recorded, event.visit):
-            return  # the same visit once more
+            return  # the event repeats the start of the current visit
         step = entering.enter(self.rules, state) if state.status == "ready" else None
         at = step.state.waiting_at if step else None
         if step is None or at is None or at.socket != recorded:
@@ -394,13 +400,13 @@ class _Reader:
             self._add_message(f"the recorded output of {socket} is skipped, because the cast waited for {visit.socket}")
             return
         if isinstance(event, ev.SocketComplete):
-            self._finalize(event)  # whoever recorded it asked for no more
+            self._finalize(event)  # the recording engine accepted this output as final
         self._apply_forced(event, output_of(self.rules, self.session, event))
 
     def _text_of(self, event: ev.Output | ev.OutputEdited) -> str:
-        """Return the output in an artifact.
+        """Return the output that is stored in an artifact.
 
-        Raises MateriaError if its digest differs from the recorded digest (R43).
+        Raises MateriaError if the digest of the output differs from the recorded digest (R43).
         """
         text = self._read(event.artifact or "")
         if event.sha256 is not None and sha256(to_bytes(text)).hexdigest() != event.sha256:
@@ -413,9 +419,9 @@ class _Reader:
         return text
 
     def _skip_output(self, event: ev.Output) -> None:
-        """Continue without an unreadable output.
+        """Continue after an output that cannot be read.
 
-        The step is shown with an empty output, and its effects are unknown.
+        The step gets an empty output, and its effects on the state are unknown.
         """
         event, at = event.replace(text=""), self.session.state.waiting_at
         if not isinstance(event, ev.SocketComplete) or at is None:
@@ -427,7 +433,7 @@ class _Reader:
             self.may_differ = True
 
     def _add_missing(self, event: ev.Output) -> None:
-        """Add a message about a turn whose answer the reference engine overwrote with the next answer of the visit."""
+        """Add a message about a turn whose answer was not kept, because the visit's next answer overwrote the file."""
         if isinstance(event, ev.RecoveryStart):
             self._add_message(missing_answer(event))
             self.recovery = event
@@ -487,9 +493,9 @@ class _Reader:
             self._fail_between_visits(event, state, message)
 
     def _fail_visit(self, event: ev.CastEnd, state: CastState, message: str) -> None:
-        """End the cast as failed in a visit that waits for an output.
+        """Apply the failure of a cast that was waiting for an output.
 
-        The refused output is included if it is recorded.
+        If the refused output is recorded, it is applied first.
         """
         if event.kind is None and self._apply_refused(event, state):
             state = self.session.state
@@ -510,7 +516,7 @@ class _Reader:
         """Apply the refused output that made a recorded cast fail; return False if the output is not recorded.
 
         The reference engine stores only the last output of a visit. If another event names the file, the file contains
-        the output of a retry.
+        the output of a later retry instead.
         """
         visit = state.at
         if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:
@@ -527,7 +533,7 @@ class _Reader:
         last = visit._replace(repairs=self.rules.graph.limits.repair_attempts)
         step = outputs.output(self.rules, state._replace(at=last), text, None, self.session.prompt, artifact=name)
         first = step.events[0]
-        assert isinstance(first, ev.Output)  # noqa: S101 - what an output leads to begins with it
+        assert isinstance(first, ev.Output)  # noqa: S101 - the transition of an output starts with the output event
         self._apply_forced(first.replace(text=text, artifact=name, ts=event.ts), step)
         return True
 
@@ -566,8 +572,8 @@ class _Reader:
 
 
 def start_event(lines: Sequence[JournalLine]) -> ev.CastStart:
-    """Return the start event of a journal, or a start event without fields if the journal has no start event."""
+    """Return the start event of a journal, or an empty start event if the journal does not contain one."""
     data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
     event = from_json("cast_start", data, lenient=True)
-    assert isinstance(event, ev.CastStart)  # noqa: S101 - of that type
+    assert isinstance(event, ev.CastStart)  # noqa: S101 - for the type checker
     return event

@@ -1,7 +1,7 @@
-"""The run directory of a cast: its layout (R29), and the files that are derived from the journal (R29, R30, R43).
+"""Writes the run directory of a cast (R29) and the files in it that are derived from the journal (R30, R43).
 
-The module also finds files that outputs name as evidence, and writes envelopes for other tools and a project's context
-document.
+The module also checks files that outputs name as evidence, writes envelopes for other tools, and updates the context
+document of a project.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ _ITEM_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
 
 
 class RunDir:
-    """A run directory, with its paths and write operations.
+    """The run directory of a cast, with methods that read and write its artifacts.
 
-    Artifact names are relative to this directory and use ``/``.
+    The name of an artifact is its path relative to this directory, with ``/`` as the separator.
     """
 
     def __init__(self, path: Path, *, sync: bool = False) -> None:
-        """Use the directory ``path``; if ``sync`` is True, call fsync for every artifact."""
+        """Initialize the object for the directory ``path``; with ``sync``, call fsync for every artifact."""
         self.path = path
         self.sync = sync
         self._root = str(path)
@@ -76,11 +76,11 @@ class RunDir:
 
     @property
     def journal(self) -> Path:
-        """The path of the journal."""
+        """The path of the journal file."""
         return self.path / "events.jsonl"
 
     def write(self, name: str, content: bytes | Iterable[bytes]) -> str:
-        """Write the file ``name`` atomically and return its name."""
+        """Write the artifact ``name`` atomically, create its folder if necessary, and return ``name``."""
         folder = name.rpartition("/")[0]
         with disk(f"{self._root}/{name}", f"write {name}"):
             if folder not in self._made:
@@ -98,7 +98,7 @@ class RunDir:
         self._made.add(folder)
 
     def check_inside(self, folder: str) -> None:
-        """Raise MateriaError if a folder for artifacts, with links resolved, is outside the run directory."""
+        """Raise MateriaError if a folder for artifacts is outside the run directory after links are resolved."""
         if not self.is_inside(folder):
             raise MateriaError(
                 "The cast would write outside its run directory, or through a link inside the directory.",
@@ -108,35 +108,35 @@ class RunDir:
             )
 
     def is_inside(self, folder: str) -> bool:
-        """Return True if a folder for artifacts, with links resolved, is inside the run directory."""
+        """Return True if a folder for artifacts is inside the run directory and its path contains no links."""
         path = self._resolved / folder
         return ".." not in folder.split("/") and path.resolve() == path
 
     def write_json(self, name: str, value: JSON) -> str:
-        """Write a JSON file with indentation."""
+        """Write a value as an indented JSON file, and return ``name``."""
         return self.write(name, json_bytes(value, indented=True))
 
     def sweep(self) -> None:
-        """Remove temporary files that a killed process left behind. The caller must hold the lock."""
+        """Remove temporary files that were left by a process that was killed. The caller must hold the cast's lock."""
         for folder, _, files in os.walk(self.path):
             for name in filter(TEMPORARY_NAME.fullmatch, files):
                 with suppress(OSError):
                     os.unlink(f"{folder}/{name}")  # noqa: PTH108 - of a folder as text
 
     def has(self, name: str) -> bool:
-        """Return True if the artifact exists."""
+        """Return True if the artifact ``name`` exists."""
         return os.path.isfile(f"{self._root}/{name}")  # noqa: PTH113 - asked for each output of a cast
 
     def text_of(self, name: str) -> str:
-        """Return the text of an artifact.
+        """Return the content of an artifact.
 
-        Raises MateriaError if it is missing, or if its path leads out of the directory.
+        Raises MateriaError if the artifact cannot be read, or if its path leads out of the run directory.
         """
         path = self.path / name
         try:
             path = path.resolve()
             inside = path.is_relative_to(self._resolved)
-        except (OSError, ValueError, RuntimeError):  # names that no file can have, loops of links
+        except (OSError, ValueError, RuntimeError):  # the name is not a valid file name, or links form a loop
             inside = False
         if not inside:
             raise MateriaError(
@@ -161,20 +161,20 @@ class RunDir:
 
 
 def is_item_key(key: str) -> bool:
-    """Return True if ``key`` is a valid item key (R13), so that artifact names stay in the run directory."""
+    """Return True if ``key`` is a valid item key (R13), which is safe as part of a file name."""
     return bool(_ITEM_KEY.fullmatch(key)) and ".." not in key
 
 
 def location_of(path: Path) -> dict[str, JSON]:
-    """Return the resolved path of a run directory as text; approvals are valid only at this path."""
+    """Return the host, the user and the resolved path of a run directory. Approvals are valid only in this location."""
     return {"host": socket.gethostname(), "user": os.getuid(), "directory": str(path.resolve())}
 
 
 @before_first_record()
 def new_run_dir(root: Path) -> Path:
-    """Create the run directory of a new cast. Its name is the cast id, which is the UTC time (R29).
+    """Create the run directory of a new cast, whose name is the cast id: the current UTC time in milliseconds (R29).
 
-    If the name for the current millisecond exists, the next free name is used.
+    If a directory with this name exists, the next free millisecond is used.
     """
     with disk(root, "create the directory of the cast"):
         root.mkdir(parents=True, exist_ok=True)
@@ -185,28 +185,28 @@ def new_run_dir(root: Path) -> Path:
                 path.mkdir()
                 try:
                     record_latest(path)  # before the journal, so that every cast is recorded
-                except BaseException:  # an interrupt as well: no empty directory stays
+                except BaseException:  # also after an interrupt, an empty directory must be removed
                     path.rmdir()
                     raise
                 return path
-    raise AssertionError  # milliseconds do not end
+    raise AssertionError  # count() never ends
 
 
 _ORDER: Final = "order.txt"
-"""Name of the file that lists cast ids in the order in which the casts were started or continued, one per line."""
+"""The file that lists cast ids, one per line, in the order in which the casts were started or continued."""
 
 
 def record_latest(run_dir: Path) -> None:
-    """Record that a cast is the latest of its project, independently of the clock (R69).
+    """Record that a cast is now the latest in its project, so that the order does not depend on the clock (R69).
 
     Raises:
-        OSError: the record cannot be written.
+        OSError: the order file cannot be written.
     """
     append_line(run_dir.parent / _ORDER, os.fsencode(run_dir.name))
 
 
 def recorded_order(root: Path) -> Mapping[str, int]:
-    """Return a number for each cast that was started or continued in ``root``; the latest has the highest number."""
+    """Return a rank for each cast that was started or continued in ``root``; the latest cast has the highest rank."""
     try:
         lines = read_plain(root / _ORDER).split(b"\n")
     except OSError:
@@ -215,7 +215,7 @@ def recorded_order(root: Path) -> Mapping[str, int]:
 
 
 def creation_time(cast_id: str) -> int:
-    """Return the creation time of a cast in milliseconds since the epoch, or 0 if the id is not a time."""
+    """Return the creation time in a cast id, in milliseconds since the epoch, or 0 if the id contains no time."""
     with suppress(ValueError, OverflowError):
         then = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
         return round(then.timestamp() * 1000)
@@ -223,7 +223,7 @@ def creation_time(cast_id: str) -> int:
 
 
 def is_cast_id(name: str) -> bool:
-    """Return True if ``name`` is a valid cast id, which cannot lead out of the artifact directory."""
+    """Return True if ``name`` is a valid cast id, which is safe as a directory name."""
     return bool(_CAST_ID.fullmatch(name)) and ".." not in name
 
 
@@ -233,13 +233,13 @@ _HEAD: Final = re.compile(
 _MAX_HEAD_BYTES: Final = 1 << 20
 _WRITE_DELAY_S: Final = 0.5
 _ENTRIES_AT_ONCE: Final = 500
-"""Number of manifest entries per write."""
+"""Number of manifest entries that are encoded per write."""
 
 
 class ArtifactWriter:
-    """Writes the artifacts of a cast: files of finished steps within a second, other files when the cast pauses.
+    """Writes the artifacts of a cast: the files of a step within a second, and all other files when the cast pauses.
 
-    A session is immutable, so a separate thread can write its files while the cast continues.
+    A session is immutable, so a background thread can write its files while the cast continues.
     """
 
     def __init__(self, files: RunDir, rules: Rules) -> None:
@@ -251,56 +251,65 @@ class ArtifactWriter:
         self._timer: Handle | None = None
 
     def soon(self, session: Session) -> None:
-        """Write the steps of ``session`` within a second."""
+        """Schedule a background write of the steps of ``session`` within a second."""
         self._session = session
         if self._timer is None:
             self._timer = call_later(_WRITE_DELAY_S, self._write_steps)
 
     def has_written(self, session: Session) -> bool:
-        """Return True if all files of ``session`` were written."""
+        """Return True if all files of ``session`` have been written."""
         return self._written is session
 
     def mark_written(self, session: Session) -> None:
-        """Mark all files of ``session`` as written."""
+        """Record that all files of ``session`` exist already, so that they are not written again."""
         self._since, self._written = _next_steps(session), session
 
     def now(self, session: Session, mark: Mark) -> None:
-        """Write all files of ``session``, including manifest and usage; ``mark`` is the end of its journal."""
+        """Write all files of ``session``, including the usage report and the manifest.
+
+        ``mark`` is the end of the journal, which the manifest records.
+        """
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
         with self._lock:
             self._since = write_steps(self._files, self._rules, session, self._since)
             self._files.write_json("usage.json", usage_report(self._rules, session))
-            # Last, since the manifest confirms that all files exist.
+            # The manifest is written last, because it confirms that all other files exist.
             self._files.write("manifest.json", manifest(self._files.path.name, self._rules, session, mark))
             self._written = session
 
     def _write_steps(self) -> None:
         self._timer, session = None, self._session
         if session is not None:
-            # A disk error is reported when the cast pauses, because all files are written then.
+            # A disk error is reported when the cast pauses, because all files are then written again.
             with computing(), self._lock, suppress(DiskError):
                 self._since = write_steps(self._files, self._rules, session, self._since)
 
     def stop(self) -> None:
-        """Cancel a pending write."""
+        """Cancel the scheduled background write, if any."""
         if self._timer is not None:
             self._timer.cancel()
 
 
 class Mark(NamedTuple):
-    """A position at the end of a journal: its length in bytes, and the link of the last line."""
+    """The end of a journal: the length of the file in bytes, and the hash link of its last line."""
 
     size: int = 0
     link: str = ""
 
 
 def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[str, int]) -> Mapping[str, int]:
-    """Write the files of the steps, starting at the indexes ``since``.
+    """Write the files of the steps that may have changed since the previous call.
+
+    Args:
+        files: the run directory.
+        rules: the rules of the cast.
+        session: the session whose steps are written.
+        since: the result of the previous call; empty for the first call.
 
     Returns:
-        The index of the first step that may still change, by folder: the folder of the cast, and of each lane.
+        The index of the first step that may still change, for the folder of the cast and for the folder of each lane.
     """
     prompts = _writes_prompts(rules)
     for part in parts_of(session):
@@ -316,15 +325,15 @@ def _next_steps(session: Session) -> Mapping[str, int]:
 
 
 def _writes_prompts(rules: Rules) -> bool:
-    """Return True if the config asks for prompts as files (R63)."""
+    """Return True if the config requests that prompts are written as artifacts (R63)."""
     return rules.graph.document.get("artifacts") == "all"
 
 
 def manifest_head(path: Path) -> dict[str, str]:
-    """Return fields of a manifest as text.
+    """Read the fields at the beginning of a manifest, and return their values as strings.
 
     The fields are ``status``, ``steps``, ``journalBytes``, ``journalLink``, ``cost`` and ``unpriced``. Missing fields
-    are left out; the result is empty if the manifest cannot be read.
+    are omitted. The result is empty if the manifest cannot be read.
     """
     try:
         with open_for_reading(path / "manifest.json") as handle:
@@ -335,7 +344,7 @@ def manifest_head(path: Path) -> dict[str, str]:
 
 
 def written_mark(path: Path) -> Mark | None:
-    """Return the end of the journal when the manifest was written, or None if the manifest does not contain it."""
+    """Return the end of the journal at the time when the manifest was written, or None if it is not recorded."""
     head = manifest_head(path)
     if "journalLink" not in head or not head.get("journalBytes", "").isdecimal():
         return None
@@ -343,14 +352,14 @@ def written_mark(path: Path) -> Mark | None:
 
 
 def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
-    """Return True if the manifest was written when the journal ended at ``mark`` and no output file is missing."""
+    """Return True if the manifest was written when the journal ended at ``mark``, and no output file is missing."""
     steps = (step for part in parts_of(session) for step in part.steps)
     outputs = (turn.artifact for step in steps for turn in step.turns if turn.artifact)
     return written_mark(files.path) == mark and all(files.has(name) for name in outputs)
 
 
 def artifact_content(text: str) -> bytes | None:
-    """Return the bytes of an output that is too long for its event and becomes an artifact (R43), otherwise None."""
+    """Encode an output that must be stored as an artifact; return None if it is short enough for the journal (R43)."""
     if len(text) * 3 <= OUTPUT_INLINE_BYTES:
         return None
     content = to_bytes(text)
@@ -358,7 +367,10 @@ def artifact_content(text: str) -> bytes | None:
 
 
 def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = "") -> None:
-    """Write the parts of a step's prompt to the folder of its lane; a utility has no prompt."""
+    """Write the prompt of a step as an artifact; do nothing for a step without a prompt, such as a utility's step.
+
+    ``folder`` is the folder of the step's lane; it is empty for a step outside lanes.
+    """
     if step.prompt is None:
         return
     head = [
@@ -377,7 +389,7 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = ""
 
 def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> None:
     for turn in step.turns:
-        # A long output was written before its event, which has its digest: the file is the only copy.
+        # A long output was written before its event was recorded, and must not be written again.
         if turn.artifact is not None and artifact_content(turn.text) is None:
             files.write(turn.artifact, to_bytes(turn.text))
     reading = step.reading
@@ -389,7 +401,10 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> N
 
 
 def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterator[bytes]:
-    """Yield the manifest: the state of the cast when its journal ended at ``mark``, then one artifact per line."""
+    """Yield the content of the manifest, in blocks.
+
+    The manifest contains the state of the cast when its journal ended at ``mark``, and lists one artifact per line.
+    """
     state = session.state
     head: dict[str, JSON] = {
         "castId": cast_id,
@@ -440,9 +455,10 @@ def _artifact_kind(socket_rules: SocketRules, mode: str) -> str:
 
 
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
-    """Return tokens and cost in total, by socket, by materia and by item; None means unknown.
+    """Return the usage report of a cast: tokens and cost in total, by socket, by materia and by work item.
 
-    Turns with unknown tokens or price are counted as ``uncounted`` or ``unpriced`` (R56).
+    A value is None if it is unknown. The fields ``uncounted`` and ``unpriced`` contain the number of turns whose tokens
+    or whose price is unknown (R56).
     """
     groups: dict[str, dict[str, list[Usage]]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
     for step in (step for part in parts_of(session) for step in part.steps):
@@ -468,7 +484,7 @@ def _usage(usage: Usage) -> Mapping[str, JSON]:
 
 
 def _missing_counts(usage: Usage) -> dict[str, JSON]:
-    """Return the numbers of turns with unknown usage and of turns with unknown price, if they are not 0 (R56)."""
+    """Return the number of turns with unknown tokens, and of turns with an unknown price; a zero is omitted (R56)."""
     missing = {"uncounted": usage.uncounted, "unpriced": usage.unpriced}
     return {name: count for name, count in missing.items() if count}
 
@@ -477,14 +493,14 @@ _MAX_CONTEXT_BYTES: Final = 1_000
 
 
 def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
-    """Return the file or folder named by ``text`` in the first of ``folders`` that contains it.
+    """Find the file or folder that an output names as evidence.
 
     Args:
-        text: a path, relative to one of the folders or absolute.
-        folders: the folders to search.
+        text: an absolute path, or a path relative to one of the folders.
+        folders: the folders to search, in order.
 
     Returns:
-        The path with links resolved, or None if it does not exist or is outside the folder.
+        The resolved path, or None if none of the folders contains it.
     """
     if not text.strip() or len(text) > _MAX_CONTEXT_BYTES:
         return None
@@ -495,15 +511,21 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
             if path.is_relative_to(root) and path.exists():
                 return path
         except (OSError, ValueError, RuntimeError):
-            continue  # an invalid path: a null character, a name too long, a loop of links
+            continue  # the path is invalid, for example because it contains a null character
     return None
 
 
 def missing_evidence(naming: HandoffProtocol, reading: Reading | None, project: Path, run_dir: Path) -> list[str]:
-    """Return the files that an accepted output lists as created but that do not exist (envelope rules, section 3).
+    """Return the files that an accepted output claims to have created but that do not exist.
 
-    Files outside the project and the run directory are checked only if the output names an absolute path.
-    URLs are not files.
+    See section 3 of the envelope rules. A relative path is searched in the project and in the run directory. URLs are
+    not checked.
+
+    Args:
+        naming: the protocol that defines which fields of an output name files.
+        reading: the parsed output; None if the output was not parsed.
+        project: the project directory.
+        run_dir: the run directory of the cast.
     """
     if reading is None or not reading.accepted or not isinstance(reading.value, dict):
         return []
@@ -521,9 +543,10 @@ def _evidence_exists(text: str, project: Path, run_dir: Path) -> bool:
 
 
 def file_within(text: str, project: Path, run_dir: Path) -> str | None:
-    """Return the path, relative to the project, of the file named by ``text`` in the project or the run directory.
+    """Return the path, relative to the project, of a file that an output names.
 
-    The result is None if the path is not a file, or if the file is outside the project.
+    A relative path is searched in the project and in the run directory. The result is None if no such file exists, or
+    if the file is outside the project.
     """
     path = find_evidence(text, (project, run_dir))
     root = project.resolve()
@@ -533,13 +556,13 @@ def file_within(text: str, project: Path, run_dir: Path) -> str | None:
 
 
 def write_side_files(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
-    """Write the envelope of the latest output, and add its project knowledge to the context document.
+    """Write the envelope of the latest output, and add the project knowledge in the output to the context document.
 
     Args:
         run_dir: the run directory of the cast.
         rules: the rules of the cast.
-        session: the session with the output.
-        visit: the visit with the output.
+        session: the session after the output.
+        visit: the visit that produced the output.
         before: the state before the output.
 
     Raises:
@@ -560,10 +583,10 @@ def _reading_of(session: Session, before: CastState) -> Reading | None:
 
 
 def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
-    """Write the envelope of the latest output, as a draft until its socket is completed.
+    """Write the envelope of the latest output to a file, which remains a draft until the socket is completed.
 
     Nothing is written if the protocol does not use envelopes, or if the output does not contain a JSON object. The
-    arguments are the same as for :func:`write_side_files`.
+    parameters are described at :func:`write_side_files`.
     """
     socket_rules = rules.sockets[visit.socket]
     reading = _reading_of(session, before)
@@ -588,10 +611,9 @@ def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, 
 def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
     """Return a unique name for each socket, for use in file names.
 
-    A name has no hyphens, because in a file name a hyphen separates it from the agent.
-
-    Each character that is not an ASCII letter, a digit or ``_`` becomes ``_``, and a name has at most 100 characters.
-    Names are also unique without regard to case; a number is appended if necessary.
+    Each character that is not an ASCII letter, a digit or ``_`` is replaced by ``_``, because a hyphen separates the
+    socket from the agent in a file name. A name has at most 100 characters. If two names would be equal or differ only
+    in case, a number is appended.
     """
     step_of: dict[str, str] = {}
     used_names: set[str] = set()
@@ -602,7 +624,7 @@ def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
         while name.casefold() in used_names:
             name = next(more)
         step_of[at] = name
-        used_names.add(name.casefold())  # some file systems do not tell A from a
+        used_names.add(name.casefold())  # some file systems ignore case
     return step_of
 
 
@@ -619,13 +641,13 @@ _CONTEXT_FILE: Final = "project-context.json"
 
 
 def read_context(root: Path) -> dict[str, JSON]:
-    """Return the sections of a project's context document by name; empty if the project has no document.
+    """Return the sections of a project's context document by name, or an empty dict if the document does not exist.
 
     Args:
-        root: the directory of the run directories.
+        root: the directory that contains the run directories.
 
     Raises:
-        MateriaError: the document is not a JSON object (``bad_context``), or cannot be read.
+        MateriaError: the document is not a JSON object (``bad_context``), or the document cannot be read.
     """
     path = root / _CONTEXT_FILE
     with disk(path, "read the project context"):
@@ -648,10 +670,14 @@ def read_context(root: Path) -> dict[str, JSON]:
 
 
 def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]]) -> None:
-    """Read, change and write the context document in one transaction, which excludes other processes.
+    """Update the context document while other processes are locked out.
+
+    Args:
+        root: the directory that contains the run directories.
+        change: a function that receives the current sections and returns the new sections.
 
     Raises:
-        MateriaError: from :func:`read_context`, or because the document cannot be written and stays unchanged.
+        MateriaError: the document cannot be read (see :func:`read_context`) or cannot be written; it is not changed.
     """
     path = root / _CONTEXT_FILE
     with locked(path.with_suffix(".lock"), "lock the project context"):
