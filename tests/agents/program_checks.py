@@ -1,7 +1,7 @@
-"""Checks of the real programs of the command presets, with a stub instead of the models.
+"""Test the command presets with the real programs and a stub server instead of models.
 
-``make agents-test`` installs the programs and runs these checks. ``make test`` does not run this file because of its
-name.
+``make agents-test`` installs the programs and runs these tests. Pytest does not collect this file by default, because
+its name does not begin with ``test_``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def stub():
 
 @pytest.fixture(params=PRESETS)
 def name(request):
-    """Return the name of a preset whose program is installed."""
+    """Return the name of a preset, or skip the test if its program is not installed."""
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
     return request.param
@@ -48,7 +48,7 @@ def name(request):
 def turn(stub, tmp_path, monkeypatch):
     """Return a function that creates a turn in a new Git repository.
 
-    The settings of every program contain the address of the stub.
+    The settings of every program point to the address of the stub server.
     """
     home, project = tmp_path / "home", tmp_path / "project"
     project.mkdir()
@@ -125,7 +125,7 @@ def agent(name):
 
 
 def files(turn):
-    """Return the content of each file of the project by name, without the files that aider adds."""
+    """Return the contents of the project files by name, without the files that aider creates."""
     return {
         path.name: path.read_text()
         for path in sorted(turn.project.iterdir())

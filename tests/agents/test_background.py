@@ -1,4 +1,4 @@
-"""Events reported on an event loop reach the waiting thread completely and in order."""
+"""Test that events reported on an event loop reach the waiting thread completely and in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs as agents, with the guarantees of the utility runner (R23)."""
+"""Test command agents, which must handle processes as the utility runner does (R23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions and coroutines as agents."""
+"""Test agents that are Python functions or coroutines."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class TestCoroutineAgents:
         assert ask(slow_echo) == "again"
 
     def test_coroutine_agent_works_inside_a_running_loop(self):
-        """A notebook also has a running event loop during a cell."""
+        """Jupyter runs every cell inside a running event loop."""
 
         async def cell():
             return ask(slow_echo)
@@ -196,7 +196,7 @@ class TestCoroutineAgents:
         assert ask(lambda prompt: slow_echo(prompt + "!")) == "again!"
 
     def test_event_loop_is_reused_for_the_next_turn(self):
-        """A client that belongs to an event loop can be reused in later turns."""
+        """A client that is bound to an event loop can therefore be reused in later turns."""
         loops = []
 
         async def note():
@@ -276,7 +276,7 @@ class TestCoroutineAgents:
 
 
 class TestAbandonedFunctionCalls:
-    """The call of a function that does not return can be abandoned, for example after a click on a button."""
+    """Test that a user can abandon a call to a function that does not return."""
 
     def ask_in_a_thread(self, function, turn):
         came = []

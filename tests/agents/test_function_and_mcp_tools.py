@@ -1,4 +1,4 @@
-"""Tools of a model agent: Python functions, and MCP servers over stdio and HTTP."""
+"""Test Python functions and MCP servers, over stdio and HTTP, as tools of a model agent."""
 
 from __future__ import annotations
 

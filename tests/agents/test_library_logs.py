@@ -1,4 +1,4 @@
-"""Logs and warnings of the libraries for models and servers: one line each, without keys."""
+"""Test that library logs and warnings are shown as single lines from which keys are redacted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def key(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def nothing_is_installed(monkeypatch):
-    """Remove the redaction of logs, so that each test starts as in a new process."""
+    """Remove the log redaction, so that each test starts as a new process does."""
     before = logging.getLogRecordFactory()
     logging.setLogRecordFactory(logging.LogRecord)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
@@ -38,7 +38,7 @@ def nothing_is_installed(monkeypatch):
 
 @pytest.fixture
 def stream():
-    """Capture everything that handlers of all levels show."""
+    """Capture the output of log handlers at every level."""
     handler = logging.StreamHandler(io.StringIO())
     handler.setFormatter(logging.Formatter("%(name)s %(message)s"))
     root, level = logging.getLogger(), logging.getLogger().level

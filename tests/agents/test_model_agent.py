@@ -1,4 +1,4 @@
-"""A language model as an agent: replies, streams, tools, approval, structured output, interrupts."""
+"""Test model agents: replies, streaming, tools, approvals, structured output and interrupts."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_answer_that_reaches_the_token_limit_is_reported_as_truncated():
 
 
 def test_turn_resumed_after_tool_calls_does_not_need_stored_thinking(monkeypatch, tmp_path):
-    """Anthropic accepts tool calls of an earlier turn only with their thinking, or without thinking."""
+    """Anthropic refuses tool calls of an earlier turn if their thinking is missing while thinking is enabled."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-your-business")
     fields = {"tools": "readOnly", "thinking": "high", "project": tmp_path}
     with serving(refuses(400, "so far"), refuses(400, "so far")) as server:
@@ -601,7 +601,7 @@ def test_schema_is_sent_to_a_provider_that_supports_schemas(tmp_path):
 
 
 def test_structured_output_is_the_reply():
-    """The library does not validate the answer; the rules of the handoff do (R5 to R9)."""
+    """The client library does not validate the answer; the handoff rules do (R5 to R9)."""
     with serving(says("no JSON at all")) as server:
         assert agent(server).answer(turn(schema=SCHEMA)).text == "no JSON at all"
 

@@ -1,4 +1,4 @@
-"""Failures of model requests: each has a kind and a hint, and no message contains a key."""
+"""Test that every failed model request has a failure kind and a hint, and that no message contains a key."""
 
 from __future__ import annotations
 

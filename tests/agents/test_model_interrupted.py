@@ -1,4 +1,4 @@
-"""A long cast that is often interrupted and killed pays only the interrupted turns twice."""
+"""Test that a long cast repeats only the interrupted turns if it is often interrupted and killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASTER = Path(model_caster.__file__)
 
 
 class CountingServer(ModelServer):
-    """A model server that counts requests; at chosen requests it kills or interrupts the client during the stream."""
+    """A model server that counts its requests and kills or interrupts the client while it streams chosen answers."""
 
     def __init__(self, hits: dict[int, signal.Signals]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A real, small local model: each of its handoffs is accepted, repaired, or refused as the rules require."""
+"""Test a small local model: each of its handoffs is accepted, repaired or refused according to the rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [
 
 
 BOUNDS = {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted"}
-"""The kinds of failures that a cast may have if its model gives useless answers (R18, R19)."""
+"""The failure kinds that a cast may have if its model gives useless answers (R18, R19)."""
 
 
 def test_cast_with_a_local_model_has_a_documented_outcome_and_stops_its_server(tmp_path):

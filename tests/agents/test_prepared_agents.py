@@ -1,4 +1,4 @@
-"""Agents for persons, scripts and recordings, and the table that chooses an agent."""
+"""Test agents for people, scripts and recordings, and the table that selects an agent."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class TestScriptedAgent:
     @settings(max_examples=30)
     @given(st.lists(st.text(max_size=5), min_size=1, max_size=5), st.data())
     def test_scripted_reply_depends_only_on_the_index_of_the_turn(self, replies, data):
-        """A resumed cast asks a new agent and gets the same answer."""
+        """A resumed cast creates a new agent, which must give the same answer."""
         index = data.draw(st.integers(0, len(replies) - 1))
         used = ScriptedAgent({"Socket-1": replies})
         for other in range(index):

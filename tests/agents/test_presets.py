@@ -1,4 +1,4 @@
-"""Command presets, tested with stand-ins for the known programs that print their arguments."""
+"""Test the command presets with stand-ins for the known programs; each stand-in prints its arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRINT_ARGUMENTS = "import json, sys; print(json.dumps({'args': sys.argv[1:], 'st
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Put only the stand-ins for all known programs on PATH."""
+    """Put stand-ins for all known programs on PATH, and remove all other directories from it."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for preset in PRESETS.values():
@@ -37,7 +37,7 @@ def turn(tmp_path):
 
 
 def ask_stand_in(text, turn):
-    """Ask a stand-in and return the arguments that it prints."""
+    """Send a turn to a stand-in and return the arguments that it prints."""
     agent = agent_from(text)
     agent.reads = None
     return json.loads(agent.answer(turn).text)
@@ -84,7 +84,7 @@ def test_reply_records_the_program_and_its_number_of_arguments(programs, turn):
 
 @pytest.mark.parametrize("model", ["--dangerously-skip-permissions", "-x", "a b", "a\nb", "", "a" * 201, "$(x)"])
 def test_model_name_that_looks_like_an_option_is_refused(programs, turn, model):
-    """A loadout from an untrusted source must not add options to the command of a program."""
+    """A loadout from an untrusted source must not be able to add options to a command."""
     asked = dataclasses.replace(turn, model=model or "\t")
     with pytest.raises(AgentError, match="not the name of a model") as caught:
         agent_from("command:claude").answer(asked)

@@ -1,6 +1,6 @@
-"""The output of programs: answers, tokens, cost and sessions.
+"""Test reading answers, token counts, cost and sessions from the output of programs.
 
-The files in ``tests/data/programs`` have the format of real outputs. ``make agents-test`` checks that.
+The files in ``tests/data/programs`` have the format of real outputs, which ``make agents-test`` verifies.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def printed(name):
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    """Put a program on PATH that prints a text and records its arguments."""
+    """Put a program on PATH that prints the specified text and records its arguments."""
 
     def make(name, text, code=0, stderr=""):
         folder = tmp_path / "bin"

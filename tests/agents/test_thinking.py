@@ -1,4 +1,4 @@
-"""Thinking is not an answer (R49), and a truncated answer is reported as such (R52)."""
+"""Test that thinking is separated from the answer (R49), and that truncated answers are reported (R52)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHUNKINGS = {
 
 
 def judged_loadout(materia=None, **more):
-    """Return a loadout with a judge, whose verdict decides whether the cast continues with another round."""
+    """Return a loadout with a judge whose verdict determines whether another round begins."""
     sockets = {
         "Judge": {
             "materia": "judge",
@@ -209,7 +209,7 @@ def test_separated_answer_and_thinking_occur_in_the_original_text(text):
 
 @pytest.mark.parametrize("unit", ["</think", "`", "```\n", "<think>", "~~~\n```\n", "</think>", "{", "`</think>`"])
 def test_long_text_is_separated_quickly(unit):
-    """A quadratic search would exceed the time limit of a test."""
+    """A search that takes quadratic time would exceed the time limit of the test."""
     split_thinking(unit * (400_000 // len(unit)) + "</think>x")
 
 

@@ -1,4 +1,4 @@
-"""File tools: limits, binary files, line endings, ambiguous edits, and atomic writes."""
+"""Test the file tools: limits, binary files, line endings, ambiguous edits and atomic writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def box(project):
 
 
 def sparse(path, start: bytes, size: int) -> None:
-    """Create a sparse file that is far larger than its space on disk."""
+    """Create a sparse file, whose size is far larger than the disk space that it uses."""
     path.write_bytes(start)
     os.truncate(path, size)
 
@@ -349,7 +349,7 @@ def test_edit_of_a_missing_file_creates_neither_file_nor_folder(box, project):
 
 
 def test_stop_request_ends_a_file_read(project):
-    """The read ends between two lines, not at the end of the file."""
+    """The file is read line by line, so the read ends before the end of the file."""
 
     class Soon(threading.Event):
         looks = 0

@@ -1,4 +1,4 @@
-"""File tools never access a file outside the project, even if files are replaced during the access."""
+"""Test that file tools cannot access files outside the project, even if paths are replaced during the access."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ESCAPES = {
 
 
 def make(folder: Path) -> tuple[Path, Path]:
-    """Create a project with links to the outside, and files outside it."""
+    """Create a project that contains links to the outside, and the files outside it."""
     project, outside = folder / "project", folder / "outside"
     (project / "a").mkdir(parents=True)
     (project / "a" / "x.txt").write_text("inside")
@@ -122,7 +122,7 @@ def test_absolute_paths_must_be_in_the_project(places, tool):
 
 
 def test_error_does_not_reveal_whether_an_outside_file_exists(places):
-    """The error is the same for existing and missing files."""
+    """The error message is the same for existing and missing files."""
     box = Toolbox(places[0])
     assert [box.call("read", {"path": f"../{name}"}).text for name in ("outside", "gone")] == [
         "../outside leads out of the project; the file tools work only inside it.",
@@ -169,7 +169,7 @@ def test_searches_do_not_follow_links_out_of_the_project(places):
 
 
 def replace_before_open(monkeypatch, name: str, path: Path, new: Path | None) -> list[str]:
-    """Replace ``path`` by a link to ``new`` (or a pipe) just before ``name`` is opened."""
+    """Replace ``path`` with a link to ``new``, or with a pipe, just before ``name`` is opened."""
     opened, really = [], os.open
 
     def late(file, *args, **more):
@@ -402,7 +402,9 @@ def test_no_search_tool_can_access_a_file_outside_the_project(shared, tool, path
 @pytest.mark.parametrize("path", [".pi/pi-materia.json", ".PI/x/y.md", "casts/notebook-utilities/count.py", "in/x.py"])
 @pytest.mark.parametrize("tool", ["write", "edit"])
 def test_files_that_programs_run_automatically_are_not_writable(tmp_path, tool, path):
-    """A config contains commands, and utilities run scripts, so changing these files would be like running a shell."""
+    """Configs contain commands and utilities run scripts, so writing these files would be equivalent to running a
+    shell.
+    """
     (tmp_path / ".pi").mkdir()
     (tmp_path / ".pi" / "x").mkdir()
     (tmp_path / "in").symlink_to(".pi/x")

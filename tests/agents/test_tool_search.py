@@ -1,4 +1,4 @@
-"""Find and grep: results, their order, and bounded time for any pattern and tree."""
+"""Test the find and grep tools: results, order of results, and bounded time for any pattern and directory tree."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_search_runs_no_code_of_the_project(box, project, monkeypatch):
 
 
 def test_search_program_needs_only_the_standard_library():
-    """It runs without the installed packages."""
+    """The search program runs without access to the installed packages."""
     code = f"import runpy, sys; runpy.run_path({search.__file__!r}); print('materia_nb' in sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -1,4 +1,4 @@
-"""Commands of models, run as real processes: their output, their end, and no remaining processes."""
+"""Test shell commands of models as real processes: their output, their end, and that no process remains."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_process_tree_is_killed_when_the_cast_is_stopped(project):
 
 
 def test_background_processes_end_with_the_command(box, project):
-    """The command waits until it knows the id of the background process, so this process exists."""
+    """The command waits for the id of the background process, which proves that the process was started."""
     ok, _ = run(box, "sh -c 'echo $$ > pids; exec sleep 60' & while [ ! -s pids ]; do :; done")
     assert ok
     assert_gone(*pids_in(project / "pids"))

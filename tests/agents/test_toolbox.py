@@ -1,4 +1,4 @@
-"""The tools as a model uses them: scopes, arguments, limits, and errors, which are always returned as results."""
+"""Test the tools as a model uses them: scopes, arguments, limits, and errors, which are always returned as results."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ COMMANDS = st.sampled_from(["", "\0", "\ud800", "true " + "x" * 200_000, "exit 3
 
 @st.composite
 def calls(draw):
-    """Draw the arguments of a tool: usually with valid names, with values of any type, and with fixed commands."""
+    """Draw arguments for a tool: usually valid names, values of any type, and commands from a fixed list."""
     name = draw(st.sampled_from([*TOOLS, "other"]))
     known = TOOLS[name].parameters["properties"] if name in TOOLS else {}
     keys = draw(st.lists(st.sampled_from([*known, "other"]), unique=True))

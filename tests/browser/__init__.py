@@ -1,1 +1,1 @@
-"""Tests that use a real JupyterLab through a headless Chromium."""
+"""Browser tests that use a real JupyterLab in a headless Chromium."""

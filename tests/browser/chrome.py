@@ -1,4 +1,4 @@
-"""A headless Chromium for the tests and the benchmark."""
+"""Launch a headless Chromium for the browser tests and the benchmark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FLAGS: Final = [
 
 @contextlib.contextmanager
 def launched(path: str) -> Iterator[Browser]:
-    """Run the Chromium at ``path`` while the context is open."""
+    """Launch the Chromium at ``path`` and close it at the end of the context."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser

@@ -1,4 +1,4 @@
-"""Start one JupyterLab and one Chromium for all browser tests; each test gets a page and a folder."""
+"""Fixtures that start one JupyterLab and one Chromium for all browser tests; each test gets its own folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item):
-    """Store the report for the ``lab`` fixture."""
+    """Store the test report, so that the ``lab`` fixture can read it."""
     report = yield
     if report.when == "call":
         item.stash[REPORT] = report
@@ -69,14 +69,14 @@ def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
 
 
 class Pages:
-    """The page that loads JupyterLab once and opens the notebooks of all tests."""
+    """Provides the page that loads JupyterLab once and opens the notebooks of all tests."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._page: Page | None = None
 
     def page(self) -> Page:
-        """Return the page in its original size, with the mouse in the corner."""
+        """Return the page at its original size and with the mouse in its corner."""
         if self._page is None:
             context = self._browser.new_context(viewport=VIEWPORT)
             context.set_default_timeout(60_000)
@@ -86,7 +86,7 @@ class Pages:
         return self._page
 
     def close(self) -> None:
-        """Close the page; the next test gets a new one."""
+        """Close the page, so that the next test gets a new one."""
         if self._page is not None:
             self._page.context.close()
         self._page = None
@@ -101,7 +101,7 @@ def pages(chromium: Browser) -> Iterator[Pages]:
 
 @pytest.fixture
 def kernel(request: pytest.FixtureRequest) -> str:
-    """Return the name of the kernel for the test's notebooks: the newest, unless the test runs on both."""
+    """Return the kernel name for the notebooks of a test: the newest kernel, unless the test is parametrized with both."""
     name: str = getattr(request, "param", NEWEST)
     if name == OLDEST and oldest_kernel.python() is None:
         _skip_or_fail("the environment with the oldest kernel is missing; `make test` creates it")
@@ -110,9 +110,9 @@ def kernel(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def lab(request: pytest.FixtureRequest, kernel: str, pages: Pages, lab_server: LabServer) -> Iterator[Lab]:
-    """Yield JupyterLab without a notebook; ``lab.folder`` is the test's own folder under the server's root.
+    """Yield JupyterLab without an open notebook; ``lab.folder`` is the folder of the test below the server root.
 
-    An uncaught exception in the page fails the test. After a failure, a screenshot and the server's log are in
+    An uncaught exception in the page fails the test. After a failure, a screenshot and the server log are stored in
     build/browser-failures/, and the next test gets a new page.
     """
     name = re.sub(r"[^A-Za-z0-9_]+", "-", request.node.name)
@@ -132,7 +132,7 @@ def lab(request: pytest.FixtureRequest, kernel: str, pages: Pages, lab_server: L
 
 
 def _skip_or_fail(what: str) -> NoReturn:
-    """Skip the test because a program is missing; in CI, fail the test, since nobody would notice a skip."""
+    """Skip the test because a program is missing, or fail it in CI, where nobody would notice a skipped test."""
     (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
 
 

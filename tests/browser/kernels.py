@@ -1,4 +1,4 @@
-"""The kernels for the notebooks: the kernel of this environment, and the oldest supported kernel."""
+"""The kernels that run the notebooks: the kernel of this environment and the oldest supported kernel."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ NEWEST: Final = "python3"
 OLDEST: Final = "oldest"
 
 both_kernels = pytest.mark.parametrize("kernel", [NEWEST, OLDEST], indirect=True)
-"""Runs a browser test on the newest and the oldest kernel, since the timing and threads of widgets depend on it."""
+"""Decorator that runs a browser test on the newest and the oldest kernel, because widget timing and threads differ."""

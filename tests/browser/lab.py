@@ -1,4 +1,4 @@
-"""A page of JupyterLab, with a method for each action of a user: open, run, read, complete, switch the theme."""
+"""Drive a JupyterLab page with one method for each user action, such as opening, running or reading a cell."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ CLOSING_ERRORS: Final = (
     # What JupyterLab put off looks for the cells of a notebook that was closed.
     "Cannot read properties of null (reading 'widgets')",
 )
-"""Texts of errors that JupyterLab itself raises when a notebook and its kernel are closed."""
+"""Messages of errors that JupyterLab itself raises when a notebook and its kernel are closed."""
 
 WIDGET_MANAGER: Final = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
     return panel.content.rendermime.createRenderer('application/vnd.jupyter.widget-view+json')._manager.promise;
 }"""
-"""JavaScript function that returns the manager of the notebook's widget models."""
+"""JavaScript function that returns the widget manager of the notebook."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of a cell in the notebook's model."""
+    """A cell output as stored in the notebook model."""
 
     kind: str
     """``stream``, ``display_data``, ``execute_result`` or ``error``."""
     data: dict[str, Any] = field(default_factory=dict)
     """Values by MIME type; the text of a stream has the type ``text/plain``."""
     error: str = ""
-    """``NameError: ...`` for an error, else empty."""
+    """The error name and message, such as ``NameError: ...``; empty for other outputs."""
     traceback: str = ""
-    """The lines in the error box without their colours."""
+    """The lines of the traceback in the error box, without colour codes."""
 
     @property
     def text(self) -> str:
@@ -76,10 +76,10 @@ class Output:
 
 
 class Lab:
-    """A page of JupyterLab with one open notebook.
+    """A JupyterLab page with one open notebook.
 
-    The page is reused from earlier tests, with JupyterLab loaded. The first notebook of a test opens in this page;
-    before each further notebook, the page is loaded again.
+    The page is shared by all tests, so that JupyterLab is loaded only once. The first notebook of a test opens in this
+    page. The page is reloaded before each further notebook.
     """
 
     def __init__(self, page: Page, server: LabServer, folder: Path, kernel: str = "python3") -> None:
@@ -96,7 +96,10 @@ class Lab:
             page.on(event, heard)
 
     def notebook(self, *cells: str, name: str = "test.ipynb") -> Path:
-        """Write a notebook with these code cells to the test's folder; ``"md:# Title"`` makes a markdown cell."""
+        """Write a notebook with the specified code cells to the folder of the test.
+
+        A cell that begins with ``md:``, such as ``"md:# Title"``, becomes a Markdown cell.
+        """
         book = nbformat.v4.new_notebook(
             cells=[
                 nbformat.v4.new_markdown_cell(cell[3:]) if cell.startswith("md:") else nbformat.v4.new_code_cell(cell)
@@ -124,12 +127,12 @@ class Lab:
         self.page.wait_for_function(f"async () => (await ({WIDGET_MANAGER})()).restoredStatus")
 
     def run_all(self) -> None:
-        """Run the cells in order up to the first error, and wait for the end."""
+        """Run the cells in order until one raises an error, and wait until the kernel is idle."""
         self._command("notebook:run-all-cells")
         self.wait_idle()
 
     def run_cell(self, index: int) -> None:
-        """Run one cell and wait for its end."""
+        """Run one cell and wait until it has finished."""
         # A panel that is still redrawn gives the focus back to its own control, and JupyterLab then selects its cell.
         self.page.evaluate("() => document.activeElement?.blur?.()")
         self._select(index)
@@ -137,7 +140,9 @@ class Lab:
         self.wait_idle()
 
     def save(self) -> None:
-        """Save the notebook until nothing is unsaved; a panel may store its output shortly after it is drawn."""
+        """Save the notebook until it has no unsaved changes, because a panel may store its output shortly after it is
+        drawn.
+        """
         self.page.wait_for_function(
             """async () => {
                 await window.jupyterapp.commands.execute('docmanager:save');
@@ -146,49 +151,50 @@ class Lab:
         )
 
     def start_cell(self, index: int) -> None:
-        """Run one cell without waiting for its end."""
+        """Start a cell without waiting for it to finish."""
         self._select(index)
         self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell'); }")
 
     def interrupt(self) -> None:
-        """Interrupt the kernel, as the square button does, and wait until it runs requests again.
+        """Interrupt the kernel, as the square button does, and wait until it accepts requests again.
 
-        After an error the kernel aborts the requests that it has already received, so a cell that is started at once
-        might never run.
+        After an error, the kernel aborts the requests that it has already received. A cell that is started immediately
+        might therefore never run.
         """
         self._command("notebook:interrupt-kernel")
         self.page.wait_for_function(_RUNS_REQUESTS)
 
     def set_source(self, index: int, text: str) -> None:
-        """Replace the text of a cell."""
+        """Replace the source of a cell."""
         self.page.evaluate(
             "([i, text]) => window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.setSource(text)",
             [index, text],
         )
 
     def wait_idle(self) -> None:
-        """Wait until the kernel is idle and no cell shows an asterisk."""
+        """Wait until the kernel is idle and no cell prompt shows an asterisk."""
         self.page.wait_for_function(_IDLE)
 
     def outputs(self, index: int) -> list[Output]:
-        """Return the outputs of a code cell in order, as the notebook's model has them."""
+        """Return the outputs of a code cell from the notebook model, in order."""
         found = self.page.evaluate(
             "(i) => window.jupyterapp.shell.currentWidget.content.widgets[i].model.outputs.toJSON()", index
         )
         return [_output(one) for one in found]
 
     def cell(self, index: int) -> Locator:
-        """Return the element of a cell: its input and its output area."""
+        """Return the page element of a cell, which contains its input and its outputs."""
         return self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell").nth(index)
 
     def cell_text(self, index: int) -> str:
-        """Return the visible text of a cell's outputs, without prompts such as ``[1]:``."""
+        """Return the visible text of the outputs of a cell, without prompts such as ``[1]:``."""
         return "\n".join(self.cell(index).locator(".jp-OutputArea-output").all_inner_texts())
 
     def complete(self, index: int, text: str) -> list[str]:
-        """Type this text into an empty cell, press Tab, and return the completions.
+        """Type text into an empty cell, press Tab, and return the completions.
 
-        JupyterLab inserts a single candidate without asking; the list then contains the whole text of the cell.
+        JupyterLab inserts a single candidate without showing a menu. The result is then a list with the complete text
+        of the cell.
         """
         self.set_source(index, "")
         self._select(index)
@@ -224,20 +230,20 @@ class Lab:
         self.page.wait_for_function("() => !document.getElementById('jupyterlab-splash')")
 
     def seen(self, *, dark: bool = False, cell: int | None = None) -> bytes:
-        """Return a PNG of the notebook, or of one cell, in one theme."""
+        """Return a PNG of the notebook, or of one cell, in the light or the dark theme."""
         self.set_theme(DARK if dark else LIGHT)
         target = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)") if cell is None else self.cell(cell)
         return target.screenshot()
 
     def screenshot(self, name: str, *, dark: bool = False, cell: int | None = None) -> None:
-        """Save a screenshot for people to look at if ``MATERIA_SCREENSHOTS`` is set; no test needs it."""
+        """Save a screenshot for manual review if ``MATERIA_SCREENSHOTS`` is set."""
         if "MATERIA_SCREENSHOTS" in os.environ:
             SCREENSHOTS.mkdir(parents=True, exist_ok=True)
             path = SCREENSHOTS / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}{'-dark' if dark else ''}.png"
             path.write_bytes(self.seen(dark=dark, cell=cell))
 
     def close(self) -> None:
-        """Close the notebook and shut down its kernel, so that the next test starts on an idle machine."""
+        """Close the notebook and shut down its kernel, so that it does not slow down the next test."""
         self._kernel_ends = True
         if self.page.evaluate("() => Boolean(window.jupyterapp)"):
             self.page.evaluate(
@@ -252,7 +258,7 @@ class Lab:
                 self.set_theme(LIGHT)
 
     def leave(self) -> None:
-        """Remove the listeners of this test from the page, which the next test reuses."""
+        """Remove the event listeners of this test from the page, which the next test reuses."""
         for event, heard in self._listeners.items():
             self.page.remove_listener(event, heard)
 
@@ -292,5 +298,5 @@ def _output(raw: dict[str, Any]) -> Output:
 
 
 def _joined(value: str | Sequence[str] | dict[str, Any]) -> Any:
-    """Return a text of the notebook format, which may be a list of lines, as one string."""
+    """Return a text in notebook format, which may be a list of lines, as one string."""
     return "".join(value) if isinstance(value, list) and all(isinstance(x, str) for x in value) else value

@@ -31,7 +31,7 @@ _LABEL: Final = "const told = cy.getElementById(%s).scratch('_mnb'); return told
 
 
 def wait_until_still(lab: Lab, selector: str) -> None:
-    """Wait until an element of the page has stopped moving; showing a selection can move the elements below."""
+    """Wait until an element of the page has stopped moving; a new selection can shift the elements below it."""
     lab.page.evaluate("() => void (window.mnbRest = {})")
     lab.page.wait_for_function(
         """(selector) => {
@@ -45,12 +45,12 @@ def wait_until_still(lab: Lab, selector: str) -> None:
 
 
 class Picture:
-    """A canvas of a graph, inspected through its cytoscape object.
+    """The canvas of a graph, inspected through its cytoscape object.
 
     Args:
         lab: the page.
-        number: the index of the canvas in the page or the cell, from 0.
-        cell: the cell whose outputs contain the canvas; None searches the whole page.
+        number: the index of the canvas in the page or in the cell, from 0.
+        cell: the cell whose outputs contain the canvas; None searches the entire page.
     """
 
     def __init__(self, lab: Lab, number: int = 0, cell: int | None = None) -> None:
@@ -65,9 +65,10 @@ class Picture:
         return self.lab.page.evaluate(f"() => {{ const cy = {self.cy}; return {code}; }}")
 
     def press(self, button: Locator, condition: str) -> None:
-        """Press a button until a JavaScript condition about ``cy`` is true, as a user does if nothing happens.
+        """Press a button until a JavaScript condition about ``cy`` is true, as a user does when nothing happens.
 
-        On a slow machine, the page may still move while it is drawn, and a press on a moving button has no effect.
+        On a slow machine, the button may still be moving while the page is drawn, and a press on a moving button is
+        ignored.
         """
         for _ in range(2):
             button.click()
@@ -83,7 +84,7 @@ class Picture:
         self.lab.page.wait_for_function(f"() => {{ const cy = {self.cy}; return {condition}; }}", timeout=timeout)
 
     def wait_until(self, condition: str) -> None:
-        """Wait until a JavaScript condition about ``cy`` is true; on a timeout, report the canvas and its model."""
+        """Wait until a JavaScript condition about ``cy`` is true; a timeout error describes the canvas and its model."""
         try:
             self._wait(condition)
         except TimeoutError:
@@ -99,11 +100,11 @@ class Picture:
         )
 
     def label(self, element: str) -> str:
-        """Return the tooltip of an element."""
+        """Return the tooltip text of an element."""
         return str(self.ask(f"(() => {{ {_LABEL % json.dumps(element)} }})()"))
 
     def wait_for_label(self, element: str, ending: str) -> None:
-        """Wait until the label of an element ends with this text."""
+        """Wait until the label of an element ends with the specified text."""
         self.lab.page.wait_for_function(
             f"(ending) => {{ const cy = {self.cy}; const words = (() => {{ {_LABEL % json.dumps(element)} }})();"
             " return words?.endsWith(ending); }",
@@ -111,7 +112,7 @@ class Picture:
         )
 
     def position_of(self, element: str) -> tuple[float, float]:
-        """Return the position on the page of an element's centre, or of an edge's label."""
+        """Return the page position of the centre of an element, or of the label of an edge."""
         self.at.scroll_into_view_if_needed()
         x, y = self.ask(
             f"""(() => {{
@@ -125,7 +126,7 @@ class Picture:
         return x, y
 
     def wait_until_still(self) -> None:
-        """Wait until the graph has stopped moving; a new graph is laid out again for the size of the page."""
+        """Wait until the graph has stopped moving, because a new graph is laid out again when its size is known."""
         self.ask("void (window.mnbRest = {})")
         stands = "JSON.stringify([cy.zoom(), cy.pan(), cy.nodes().map((one) => one.position())])"
         self._wait(
@@ -135,7 +136,7 @@ class Picture:
         )
 
     def click(self, element: str, button: Literal["left", "right"] = "left") -> None:
-        """Click the centre of an element; click again if the graph moved under the mouse."""
+        """Click the centre of an element, and repeat the click if the graph moved during it."""
         for _ in range(3):
             x, y = self.position_of(element)
             self.ask(

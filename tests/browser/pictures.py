@@ -1,8 +1,8 @@
-"""``make pictures``: takes the pictures of panels for the documentation. Not part of the test suite.
+"""Take the screenshots of panels for the documentation (``make pictures``); not part of the test suite.
 
-Each picture shows a panel and nothing around it, light and dark, in a window of 1280 x 800; those in ``WIDE`` also in
-one of 1600 x 1000. They are written with a palette of colours, which halves their size. Paths in the panel look like
-paths of a reader, so that a picture shows no path, port or name of this machine.
+Each screenshot shows only a panel, in the light and the dark theme, in a window of 1280 x 800. The screenshots in
+``WIDE`` are also taken in a window of 1600 x 1000. They are stored with a colour palette, which halves their size.
+Paths in a panel are replaced by neutral paths, so that no screenshot shows a path, port or name of this machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PROJECT: Final = Path(__file__).resolve().parents[2]
 PICTURES: Final = PROJECT / "docs" / "pictures"
 WINDOWS: Final = {PICTURES: (1280, 800), PICTURES / "wide": (1600, 1000)}
-"""Window sizes, by the folder for their pictures."""
+"""Window sizes in pixels, by the folder that stores their screenshots."""
 WIDE: Final = frozenset(
     {
         "fresh",
@@ -75,7 +75,9 @@ PARTS: Final = {
     ".mnb-inspector": (0.5, 0.75),
     ".mnb-dock": (0.5, 0.85),
 }
-"""The numbered parts of the annotated picture, in order, and the location of the number within each: right and down, as a share."""
+"""The numbered parts of the annotated screenshot in order, with the position of each number as horizontal and vertical
+fractions of the part.
+"""
 NO_NUMBERS: Final[Mapping[str, object]] = {}
 NUMBER: Final = """(panel, parts) => {
     panel.querySelectorAll(".mark-of-a-part").forEach((mark) => mark.remove());
@@ -191,7 +193,7 @@ def define(name: str, loadout: object) -> str:
 
 
 def opened(lab: Lab, *cells: str) -> int:
-    """Open and run a notebook; return the index of its last cell, which shows the panel."""
+    """Open and run a notebook, and return the index of its last cell, which displays the panel."""
     widen(lab, *next(iter(WINDOWS.values())))
     lab.open(lab.notebook(*cells))
     lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
@@ -206,7 +208,7 @@ def widen(lab: Lab, width: int, height: int) -> None:
 
 
 def with_palette(lab: Lab, picture: bytes) -> bytes:
-    """Rewrite a PNG with a palette of 255 colours."""
+    """Convert a PNG to a palette of 255 colours."""
     told = lab.page.evaluate(PALETTE_SCRIPT, base64.b64encode(picture).decode())
     width, height, indices = told["width"], told["height"], base64.b64decode(told["indices"])
     rows = b"".join(b"\0" + indices[at : at + width] for at in range(0, width * height, width))
@@ -224,7 +226,7 @@ def with_palette(lab: Lab, picture: bytes) -> bytes:
 
 
 def keep(lab: Lab, cell: int, name: str, what: str = ".mnb-panel", numbers: Mapping[str, object] = NO_NUMBERS) -> None:
-    """Save the pictures of the panel in a cell, without hover or focus, and with ``numbers`` such as ``PARTS``."""
+    """Save screenshots of the panel in a cell without hover or focus effects, and with numbers such as ``PARTS``."""
     panel = lab.cell(cell).locator(what).first
     for folder, window in WINDOWS.items():
         if folder != PICTURES and name not in WIDE:

@@ -1,4 +1,4 @@
-"""A JupyterLab server for the tests: no user settings, no news, no extension manager."""
+"""Start a JupyterLab server for the tests without user settings, news and extension manager."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class LabServer:
     """A JupyterLab server on a free port.
 
     Args:
-        folder: the folder for the server's root (``work``), settings and log.
-        kernels: name of a kernel -> its Python. Each kernel is forked from a prepared process. If empty, the server
-            offers only the kernel of this Python, started when a notebook is opened.
+        folder: the folder for the server root (``work``), the settings and the log.
+        kernels: the Python interpreter of each kernel, by kernel name. Each kernel is forked from a prepared process.
+        If it is empty, the server offers only the kernel of this interpreter, which starts when a notebook is opened.
     """
 
     def __init__(self, folder: Path, kernels: Mapping[str, Path] = MappingProxyType({})) -> None:
@@ -60,7 +60,7 @@ class LabServer:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Start the server and wait until it listens; raise RuntimeError with its log if it does not."""
+        """Start the server and wait until it listens; raise RuntimeError with the server log if it does not."""
         self.root.mkdir(parents=True)
         settings = self._folder / "settings"
         for plugin, values in SETTINGS.items():
@@ -133,7 +133,7 @@ class LabServer:
         return {**os.environ, **places, **profile, "JUPYTER_TOKEN": self.token, "PYTHONUNBUFFERED": "1"}
 
     def _read_log(self) -> None:
-        """Copy the log to its file until the line with the address appears."""
+        """Copy the server output to the log file until it contains the address of the server."""
         assert self._process is not None
         assert self._process.stdout is not None
         with self.log.open("w") as copy:

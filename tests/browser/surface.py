@@ -1,4 +1,4 @@
-"""The panel of a cast in a cell, with a method for each action of a user."""
+"""Drive the panel of a cast in a cell with one method for each user action."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def violations(lab: Lab, where: str, *rules: str) -> list[tuple[str, str, str, str]]:
-    """Return the accessibility violations that axe finds: location, rule, element, advice."""
+    """Return the accessibility violations that axe reports: location, rule, element and advice."""
     options = {"resultTypes": ["violations"], **({"runOnly": [*rules]} if rules else {})}
     results = Axe().run(lab.page, context=".mnb-surface", options=options)
     return [
@@ -28,7 +28,7 @@ def violations(lab: Lab, where: str, *rules: str) -> list[tuple[str, str, str, s
 
 IS_CLICKABLE = """(node) => node.ariaDisabled !== "true" && (!node.dataset.acts
     || !(node.dataset.acts === "often" ? node.dataset.settling : node.closest("[data-settling]")))"""
-"""JavaScript function: true if a click on a control would take effect, since it is enabled and has not just changed."""
+"""JavaScript function that returns true if a control accepts a click: it is enabled and has not just changed."""
 _NOTE_PRESS = f"""() => {{
     const live = {IS_CLICKABLE}, control = (event) => event.target.closest("button, [role=menuitem]");
     const begin = (event) => (window.mnbPress = control(event) && live(control(event)));
@@ -40,7 +40,7 @@ PRESSES = 10
 
 
 def press_button(button: Locator) -> None:
-    """Click a button; click again if it ignored the click because it had just been redrawn."""
+    """Click a button, and repeat the click if the button ignored it because it had just been redrawn."""
     page = button.page
     for _ in range(PRESSES):
         button.wait_for()
@@ -62,15 +62,15 @@ class Surface:
         self.picture = Picture(lab, cell=cell) if self.at.locator(".mnb-canvas").count() else None
 
     def button(self, name: str) -> Locator:
-        """Return the first visible button with this name."""
+        """Return the first visible button with the specified name."""
         return self.at.get_by_role("button", name=name, exact=True).locator("visible=true").first
 
     def press(self, name: str) -> None:
-        """Press a button as soon as it is enabled and has been readable long enough."""
+        """Press a button when it is enabled and has been visible long enough to accept a click."""
         press_button(self.button(name))
 
     def settled(self, button: Locator) -> Locator:
-        """Wait until a click on a button would take effect, and return the button."""
+        """Wait until a button accepts a click, and return it."""
         button.wait_for()
         self.lab.page.wait_for_function(IS_CLICKABLE, arg=button.element_handle())
         return button
@@ -80,19 +80,19 @@ class Surface:
         self.at.get_by_role("tab", name=name).first.click()
 
     def wait_for_status(self, words: str) -> None:
-        """Wait until the status in the bar of the panel has this text."""
+        """Wait until the status bar of the panel shows the specified status."""
         self.at.locator(".mnb-pill", has_text=words).wait_for()
 
     def wait_for_text(self, words: str) -> None:
-        """Wait until this text is visible in the panel."""
+        """Wait until the specified text is visible in the panel."""
         self.at.get_by_text(words).locator("visible=true").first.wait_for()
 
     def field(self, label: str) -> Locator:
-        """Return the visible field with this label."""
+        """Return the visible input field with the specified label."""
         return self.at.get_by_label(label, exact=True).locator("visible=true").first
 
     def reply(self, answer: str) -> None:
-        """Answer with a text, as soon as the panel shows that the answer is valid."""
+        """Submit an answer as soon as the panel reports that it is valid."""
         if not self.at.get_by_label("the answer", exact=True).is_visible():
             self.press("JSON")
         self.field("the answer").fill(answer)
@@ -100,7 +100,7 @@ class Surface:
         self.press("Send")
 
     def parts_out_of_reach(self) -> list[str]:
-        """Return the parts of the open dock tab beyond its edge, where no click reaches them."""
+        """Return the parts of the open dock tab that lie beyond its edge and therefore cannot be clicked."""
         found: list[str] = self.at.locator(".mnb-dock").evaluate(
             """(dock) => [...dock.querySelectorAll("button, input, select, .mnb-gridhead > span")]
                 .filter((one) => one.checkVisibility({visibilityProperty: true}) && one.getBoundingClientRect().right > dock.getBoundingClientRect().right)

@@ -1,4 +1,4 @@
-"""Tests in JupyterLab of agents at work: streamed text, tools, and approval."""
+"""Test working agents in JupyterLab: streamed text, tool calls and approvals."""
 
 from __future__ import annotations
 

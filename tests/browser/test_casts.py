@@ -1,4 +1,4 @@
-"""Tests in JupyterLab of the list of casts, and of comparisons of two casts or two steps."""
+"""Test the list of casts and the comparison of casts and steps in JupyterLab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the designer in JupyterLab: by mouse alone, by keyboard alone, and with hostile text."""
+"""Test the designer in JupyterLab with the mouse only, with the keyboard only, and with hostile text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CANVAS: Final = "document.querySelector('.mnb-canvas')"
 
 
 class Designer:
-    """The designer, with a method for each action of a user; ``actions`` counts clicks, drags and typed words."""
+    """The designer, with one method for each user action; ``actions`` counts clicks, drags and typed words."""
 
     def __init__(self, lab: Lab, cell: int) -> None:
         self.lab, self.page, self.panel = lab, lab.page, lab.cell(cell)
@@ -37,21 +37,21 @@ class Designer:
         self.page.wait_for_function(f"() => {CANVAS}?._cyreg?.cy")
 
     def wait_for_text(self, text: str) -> None:
-        """Wait until the bar of the designer has this text."""
+        """Wait until the bar of the designer shows the specified text."""
         self.panel.locator(".mnb-d-said, .mnb-d-ask").get_by_text(text).first.wait_for()
 
     def press(self, name: str, role: Any = "button") -> None:
-        """Click a control by its name."""
+        """Click the control with the specified name."""
         press_button(self.panel.get_by_role(role, name=name, exact=True).locator("visible=true").first)
         self.actions += 1
 
     def choose(self, name: str) -> None:
-        """Click one of the choices in the inspector."""
+        """Click the choice with the specified name in the inspector."""
         self.panel.locator(".mnb-d-body .mnb-d-radios label").get_by_text(name, exact=True).click()
         self.actions += 1
 
     def select_part(self, **option: Any) -> None:
-        """Choose a part of the design in the list above the form, and wait for its form."""
+        """Select a part of the design in the list above the form, and wait for its form."""
         [value] = self.panel.locator(".mnb-d-seek").select_option(**option)
         self.page.wait_for_function(
             "(of) => document.querySelector('.mnb-d-inspector').dataset.of === JSON.stringify(JSON.parse(of))",
@@ -73,7 +73,7 @@ class Designer:
         )
 
     def at(self, socket: str) -> tuple[float, float, float]:
-        """Return the centre of a socket on the screen and half its width, once the graph has stopped moving."""
+        """Wait until the graph has stopped moving; return the screen position of a socket's centre and half its width."""
         self.wait_for_socket(socket)
         x, y, half = self.page.evaluate(
             f"""(id) => {{
@@ -87,12 +87,12 @@ class Designer:
         return x, y, half
 
     def connect(self, source: str, to: str, words: str) -> None:
-        """Drag from the handle of a socket to another socket, and wait for a text in the bar."""
+        """Drag an edge from the handle of a socket to another socket, and wait for a text in the bar."""
         self.drag(source, lambda: self.at(to)[:2])
         self.wait_for_text(words)
 
     def drag(self, source: str, to: Callable[[], tuple[float, float]]) -> None:
-        """Drag from the handle of a socket to a position that is determined after the drag has begun."""
+        """Drag from the handle of a socket to a position that is computed after the drag has begun."""
         x, y, _ = self.at(source)
         self.page.mouse.move(0, 0)
         self.page.mouse.move(x - 4, y)
@@ -111,7 +111,7 @@ class Designer:
         self.actions += 1
 
     def frame(self, *sockets: str) -> None:
-        """Draw a selection frame around some sockets with Shift."""
+        """Drag a selection frame around the specified sockets while Shift is held."""
         spots = [self.at(one) for one in sockets]
         self.page.keyboard.down("Shift")
         self.page.mouse.move(min(x - half for x, _, half in spots) - 12, min(y for _, y, _ in spots) - 34)
@@ -122,7 +122,7 @@ class Designer:
         self.actions += 1
 
     def document(self, cell: int) -> dict[str, Any]:
-        """Return the document of the design in the kernel."""
+        """Return the document of the design from the kernel."""
         self.lab.run_cell(cell)
         found: dict[str, Any] = json.loads(self.lab.outputs(cell)[-1].text)
         return found
@@ -130,7 +130,7 @@ class Designer:
 
 @pytest.fixture
 def designer(lab: Lab) -> Designer:
-    """Return a new design in the second cell; the third cell prints its document."""
+    """Return a new design in the second cell of a notebook whose third cell prints its document."""
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
     lab.page.set_default_timeout(30_000)
     lab.open(
@@ -148,7 +148,7 @@ MATERIA: Final = ("Plan", "Build", "Eval", "Maintain", "Auto-Plan", "Draft", "Cr
 
 
 def assert_expected_loadout(document: dict[str, Any]) -> None:
-    """Assert eight sockets, eight edges, and two loops with one exit each."""
+    """Assert that the loadout has eight sockets, eight edges, and two loops with one exit each."""
     sockets, loops = document["sockets"], document["loops"]
     assert [one["materia"] for one in sockets.values()] == [*MATERIA]
     assert [len(one.get("edges", ())) for one in sockets.values()] == [1, 1, 2, 1, 1, 1, 1, 0]
@@ -166,10 +166,7 @@ def assert_expected_loadout(document: dict[str, Any]) -> None:
 
 
 def test_loadout_with_two_loops_can_be_built_by_mouse_alone(designer: Designer):
-    """In a cell 848 pixels wide, all sockets are visible at once.
-
-    Dropping an edge on an empty spot creates a socket.
-    """
+    """The cell is 848 pixels wide, and all sockets must be visible. Dropping an edge on an empty area creates a socket."""
     designer.page.set_viewport_size({"width": 1280, "height": 800})
     for number, materia in enumerate(MATERIA, 1):
         designer.add(materia, f"Socket-{number}")
@@ -201,7 +198,7 @@ def test_loadout_with_two_loops_can_be_built_by_mouse_alone(designer: Designer):
 
 
 def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
-    """In a cell 848 pixels wide; edges avoid cards at once, and questions fit a narrow page as well."""
+    """The cell is 848 pixels wide; edges must avoid cards immediately, and questions must also fit a narrow page."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.page.set_default_timeout(30_000)
     show = "panel = get_ipython().run_line_magic('materia', 'design --new Five'); panel"
@@ -241,7 +238,7 @@ def test_new_cards_are_placed_in_view_without_overlap(lab: Lab):
 
 
 def _by_finger_and_by_keys_in_a_narrow_surface(designer: Designer) -> None:
-    """In a panel 400 pixels wide, controls are large enough, and edges and menus can be used by touch."""
+    """Check touch and keyboard use in a panel 400 pixels wide: control sizes, drawing edges, and menus."""
     lab = designer.lab
     fingers = lab.page.context.new_cdp_session(lab.page)
     fingers.send("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 1})
@@ -294,7 +291,7 @@ SMALL_CONTROLS: Final = """(part) => [...part.querySelectorAll("button, input:no
     .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest(".mnb-c-find"))
     .map((one) => { const { width, height } = one.getBoundingClientRect(), least = one.type === "checkbox" ? 24 : 44; return [one.className, one.textContent, width, height, least]; })
     .filter(([, , width, height, least]) => width < least || height < least)"""
-"""JavaScript function that returns the controls that are too small for a finger."""
+"""JavaScript function that returns the controls that are too small to be touched reliably."""
 
 # -- by keyboard alone ---------------------------------------------------------------------
 
@@ -309,7 +306,9 @@ class KeyboardDesigner(Designer):
             self.page.keyboard.press(one)
 
     def to(self, target: Locator) -> None:
-        """Move to a control with Tab or Shift+Tab, whichever is nearer; it must be reachable."""
+        """Move the focus to a control with Tab or Shift+Tab, whichever is shorter; fail if the control cannot be
+        reached.
+        """
         target.wait_for()
         onward = self.page.evaluate(
             "(one) => !!(document.activeElement.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)",
@@ -330,13 +329,13 @@ class KeyboardDesigner(Designer):
         self.key("Enter")
 
     def select(self, words: str) -> None:
-        """Choose a part of the design in the list above the form."""
+        """Select a part of the design in the list above the form."""
         self.to(self.panel.locator(".mnb-d-seek"))
         self.page.keyboard.type(words)
         self.panel.locator(".mnb-d-names").get_by_text(words, exact=True).first.wait_for()
 
     def connect_by_form(self, source: str, to: str, words: str) -> None:
-        """Connect two sockets in the form, and wait for a text in the bar."""
+        """Connect two sockets through the form, and wait for a text in the bar."""
         self.select(source)
         self.to(self.panel.locator(".mnb-d-inspector [role=tab][aria-selected=true]"))
         while self.page.evaluate("() => document.activeElement.dataset.tab") != "ways":
@@ -455,7 +454,7 @@ print([result.text for name, given in steps if not (result := robot.call(name, g
 
 
 def continue_draft(designer: Designer, steps: int, picture: str) -> None:
-    """Continue with an offered draft of ``steps`` steps, after checks and screenshots of the offer."""
+    """Accept an offered draft with ``steps`` steps after checking the offer and taking screenshots of it."""
     designer.wait_for_text(f"({steps} steps).")
     designer.lab.screenshot(picture)
     designer.lab.screenshot(f"{picture}-dark", dark=True)

@@ -1,4 +1,4 @@
-"""Tests in JupyterLab that a double click never acts on a button that appeared between the clicks."""
+"""Test in JupyterLab that a double click never activates a button that appeared between the two clicks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from browser.lab import Lab
 
 GAPS = (80, 150, 250, 400, 500)
-"""Milliseconds between the two presses of a double click."""
+"""Intervals between the two presses of a double click, in milliseconds."""
 JUDGING_NOTEBOOK = """
 items = lambda *names: {"workItems": [{"title": name, "context": f"about {name}"} for name in names]}
 wb = __import__("materia_nb").Workbench(".")
@@ -51,7 +51,7 @@ RAN = "print(ran)"
 
 
 SETTLING = 600
-"""Milliseconds for which a button must have stood still before a press counts."""
+"""Time for which a button must have been unchanged before it accepts a press, in milliseconds."""
 HOLD_TIMERS = """(shortest) => {
     const { setTimeout: start, clearTimeout: stop } = window, held = new Map(), started = new Map();
     window.setTimeout = (act, wait, ...args) => {
@@ -67,14 +67,15 @@ HOLD_TIMERS = """(shortest) => {
         held.clear();
     };
 }"""
-"""JavaScript function that holds all timers of at least a given length until ``startHeldTimers()`` is called."""
+"""JavaScript function that delays all timers of at least the specified duration until ``startHeldTimers()`` is called.
+"""
 
 
 def double_click(lab: Lab, button: Locator, gap: int) -> None:
-    """Press twice at the same position of the page, even if another control is there the second time.
+    """Press twice at the same page position, even if another control is there at the second press.
 
     The settling time of buttons begins after the second press, even on a slow machine. A settling time shorter than
-    :data:`SETTLING` is not held, so it fails the test.
+    :data:`SETTLING` is not delayed and therefore fails the test.
     """
     button.hover()
     lab.page.evaluate(HOLD_TIMERS, SETTLING)

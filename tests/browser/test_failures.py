@@ -1,4 +1,4 @@
-"""Tests in JupyterLab that each kind of failure can be fixed in the panel, in few clicks and without a cell."""
+"""Test in JupyterLab that each kind of failure can be fixed in the panel with few clicks and without a cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the Files tab of a panel: it shows the changes of each step, and can restore the files of a step."""
+"""Test the Files tab of a panel, which shows the file changes of each step and can restore files."""
 
 from __future__ import annotations
 

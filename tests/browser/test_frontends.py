@@ -1,4 +1,4 @@
-"""Tests that Notebook 7 and Voila show the panel of a cast, and that its Step button works."""
+"""Test that the panel of a cast and its Step button work in Notebook 7 and Voila."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CELLS: Final = (
 
 
 def answering(url: str) -> None:
-    """Wait until the server accepts connections; it may print its address before that."""
+    """Wait until the server accepts connections, because it may print its address earlier."""
     host, port = url.removeprefix("http://").split(":")
     until, again = time.monotonic() + START_SECONDS, threading.Event()
     while True:
@@ -133,7 +133,7 @@ def notebook(tmp_path: Path) -> Path:
 
 
 def step(page: Page) -> None:
-    """Click Step in the panel, and wait until the kernel reports the step."""
+    """Click Step in the panel and wait until the kernel reports the step."""
     expect(page.get_by_text("Socket-1").first).to_be_attached(timeout=90_000)
     press_button(page.locator("[data-act=step]:visible").first)
     expect(page.get_by_text("1 step made")).to_be_visible(timeout=60_000)

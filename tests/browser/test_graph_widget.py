@@ -1,4 +1,4 @@
-"""Tests of the graph panel in JupyterLab: drawing, clicking, following a cast, reloading, and hostile text."""
+"""Test the graph panel in JupyterLab: drawing, clicks, updates during a cast, reloads and hostile text."""
 
 from __future__ import annotations
 
@@ -126,11 +126,11 @@ IS_COMPLETE = (
     " && e.x2 <= cy.width() + 2 && e.y2 <= cy.height() + 2; })()"
 )
 IS_VISIBLE = f"({IS_COMPLETE} || cy.zoom() >= 0.81)"
-"""JavaScript condition: the whole graph is visible, or the zoom is still large enough to read the labels."""
+"""JavaScript condition: the complete graph is visible, or the zoom level keeps the labels readable."""
 
 
 def selected_in_kernel(cast: Lab) -> str:
-    """Return the selection in the kernel, which receives a click later than the page shows it."""
+    """Wait for the kernel to receive a click, and return the element that is selected there."""
     cast.run_cell(5)
     return cast.outputs(5)[0].text
 
@@ -141,7 +141,7 @@ def no_error(lab: Lab, *cells: int) -> None:
 
 @pytest.fixture
 def cast(lab: Lab) -> Lab:
-    """Open a notebook whose third cell shows the panel of a cast; later cells continue the cast."""
+    """Open a notebook whose third cell displays the panel of a cast; later cells continue the cast."""
     lab.open(
         lab.notebook(
             SETUP,
@@ -413,7 +413,7 @@ def test_mouse_and_keyboard_gestures_are_reported(lab: Lab):
     picture, mouse = Picture(lab, cell=2), lab.page.mouse
 
     def heard(last: str) -> list[dict[str, Any]]:
-        """Return the gestures since the last call, up to one of kind ``last``, which may arrive late."""
+        """Return the gestures reported since the last call, up to one of kind ``last``, which may arrive late."""
         found: list[dict[str, Any]] = []
         for _ in range(50):
             lab.run_cell(3)

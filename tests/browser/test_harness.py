@@ -1,4 +1,4 @@
-"""Tests of the test harness: it runs a notebook in JupyterLab, and reads what a user sees."""
+"""Test the browser test harness, which runs a notebook in JupyterLab and reads what is visible to a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the table of work items in a browser (R46): drag, paste, remove and reopen items."""
+"""Test the work item table in a browser (R46): dragging, pasting, removing and reopening items."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BEGUN = (
 
 @pytest.fixture
 def panel(lab: Lab) -> Surface:
-    """Return a panel in which Outline and Draft are done and Links is next."""
+    """Return a panel in which the items Outline and Draft are done and Links is next."""
     lab.open(lab.notebook(*BEGUN))
     lab.run_all()
     panel = Surface(lab, 3)
@@ -48,7 +48,7 @@ def states(panel: Surface) -> list[str]:
 
 
 def blue(panel: Surface) -> list[str]:
-    """Return the names of the highlighted buttons, which a user should press next."""
+    """Return the names of the highlighted buttons, which suggest the next action to the user."""
     accent = panel.at.evaluate("(one) => getComputedStyle(one).getPropertyValue('--mnb-accent').trim()")
     red, green, blue = (int(accent[at : at + 2], 16) for at in (1, 3, 5))
     grounds = "(all) => all.map((one) => [one.innerText, getComputedStyle(one).backgroundColor])"

@@ -1,4 +1,4 @@
-"""Tests of lanes in the panel: on the graph, on the time axis, and answered by a person."""
+"""Test lanes in the panel: in the graph, on the time axis, and with a person who answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of lessons as a learner uses them: a wrong guess and its correction, Run All, and buttons."""
+"""Test lessons as a learner uses them: a wrong guess and its correction, Run All, and buttons."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.browser
 
 
 def places(lesson: Path) -> dict[str, int]:
-    """Return the position of every cell by its id."""
+    """Return the index of each cell by its id."""
     cells = nbformat.read(lesson, as_version=4).cells
     return {cell.id: place for place, cell in enumerate(cells)}
 
 
 def test_verdict_on_a_guess_is_stored_in_the_saved_notebook(lab: Lab):
-    """A wrong guess, a right guess and a double click change neither the question nor later cells nor stored output."""
+    """Wrong guesses, correct guesses and double clicks leave the question, later cells and stored outputs unchanged."""
     lesson = NOTEBOOKS / "03-loops.ipynb"
     at = places(lesson)
     lab.open(lesson)
@@ -93,7 +93,7 @@ def test_wrong_answer_is_diagnosed_and_unanswered_questions_have_no_check_mark(l
 
 
 def test_using_a_panel_does_not_break_later_cells(lab: Lab):
-    """The test goes back in the timeline before it runs the cells of the lesson that go back."""
+    """The timeline is used to go back before the cells of the lesson that go back are run."""
     lesson = NOTEBOOKS / "07-debugging.ipynb"
     at = places(lesson)
     lab.open(lesson)

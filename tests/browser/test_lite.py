@@ -1,6 +1,6 @@
-"""Tests of the site that runs notebooks in the browser alone, with all other addresses blocked.
+"""Test the site that runs notebooks entirely in the browser; requests to all other addresses are blocked.
 
-``make lite-test`` builds the site and runs these tests; other targets skip them.
+``make lite-test`` builds the site and runs these tests. Other targets skip them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Lite(Lab):
     """A page of the site; ``asked`` lists the blocked addresses that the page requested."""
 
     last = 0
-    """The element of the cell that was run last."""
+    """The element of the cell that was run most recently."""
 
     def __init__(self, browser: Browser, url: str) -> None:
         context = browser.new_context(viewport={"width": 1280, "height": 1000})
@@ -68,7 +68,7 @@ class Lite(Lab):
         )
 
     def run(self, text: str) -> str:
-        """Add a cell at the end, run the cell, and return its output."""
+        """Append a cell to the notebook, run it, and return its output."""
         place = self.page.evaluate(
             """async (text) => {
                 const book = window.jupyterapp.shell.currentWidget.content;
@@ -91,7 +91,7 @@ def offline(chromium: Browser) -> Iterator[tuple[Browser, str]]:
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
-            """Log nothing."""
+            """Discard the log message."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=SITE))
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Tests of the panel of a cast in JupyterLab: mouse, keyboard, going back, forks, and accessibility."""
+"""Test the cast panel in JupyterLab: mouse, keyboard, going back, forks and accessibility."""
 
 from __future__ import annotations
 
@@ -406,7 +406,7 @@ def test_several_panels_have_no_accessibility_violations(lab: Lab):
 
 
 def heard(panel: Surface) -> list[str]:
-    """Return the role and name of each part, in the order of a screen reader."""
+    """Return the role and name of each part of the panel in the order in which a screen reader announces them."""
     lines = panel.at.aria_snapshot().splitlines()
     roles = ("toolbar", "application", "region", "listbox", "separator")
     return [
@@ -431,7 +431,7 @@ HEARD = [
 
 
 def reached(panel: Surface) -> list[str]:
-    """Return the parts of the panel that the Tab key reaches, in order, each once."""
+    """Return the parts of the panel that receive the focus through the Tab key, in order and without repetition."""
     panel.at.locator(".mnb-bar button").first.focus()
     parts: list[str] = []
     where = """(surface) => {

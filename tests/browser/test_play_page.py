@@ -1,4 +1,4 @@
-"""Tests of a page that plays a loadout, on a phone without a network: taps, keys, links, dark mode, screen reader."""
+"""Test the page that plays a loadout on a phone without a network: taps, keys, links, dark mode and screen reader."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def answer(page: Page, text: str) -> None:
 
 
 def shoot(page: Page, name: str) -> None:
-    """Save a screenshot for people to look at if ``MATERIA_SCREENSHOTS`` is set; no test needs it."""
+    """Save a screenshot for manual review if ``MATERIA_SCREENSHOTS`` is set."""
     if os.environ.get("MATERIA_SCREENSHOTS"):
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)

@@ -1,4 +1,4 @@
-"""Tests of the progress bar: visible during a long run, and removed at its end."""
+"""Test that the progress bar is visible during a long run and is removed when the run ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the quickstart notebook in JupyterLab with a real kernel."""
+"""Test the quickstart notebook in JupyterLab with a real kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def quickstart(lab: Lab) -> Path:
-    """Return the notebook without outputs, with its loadouts, in a folder of the server."""
+    """Return a copy of the notebook without outputs, next to its loadouts, in a folder of the server."""
     book = nbformat.read(NOTEBOOKS / "00-quickstart.ipynb", as_version=4)
     book.cells = [cell for cell in book.cells if cell.cell_type == "code"]
     for cell in book.cells:

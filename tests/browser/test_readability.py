@@ -1,4 +1,4 @@
-"""Tests that new graphs are readable in a JupyterLab window of 1280 x 800 with the file browser open."""
+"""Test that new graphs are readable in a JupyterLab window of 1280 x 800 with the file browser open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MIN_TEXT = 9.0
 SMALL_TEXT = {"1": 13.0, "2": 11.0, "3": 11.0}
-"""Size of the smallest text on a card, a chip or a heading at zoom 1, by the level of detail of the cards."""
+"""Size of the smallest text on a card, edge label or heading at zoom level 1, by level of detail."""
 ALL = """
 from materia_nb import Workbench
 from materia_nb.cast.gallery import gallery
@@ -43,7 +43,7 @@ CANVAS_STATES = """() => [...document.querySelectorAll(".mnb-canvas")].filter((o
 
 
 def settled(lab: Lab) -> list[dict[str, Any]]:
-    """Return the state of every canvas once it no longer changes."""
+    """Return the state of every canvas when it no longer changes."""
     lab.page.wait_for_function(
         """() => {
             const all = [...document.querySelectorAll(".mnb-canvas")].filter((one) => one.offsetWidth); // a closed notebook may still be there
@@ -58,7 +58,7 @@ def settled(lab: Lab) -> list[dict[str, Any]]:
 
 
 def test_every_loadout_is_readable_when_first_displayed(lab: Lab):
-    """No text is too small, cut off, or under the buttons."""
+    """Text must not be too small, cut off, or covered by buttons."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook(ALL))
     lab.run_all()
@@ -88,7 +88,9 @@ def test_bundled_loadout_fits_the_designer_when_first_displayed(lab: Lab):
 
 
 def test_graph_stays_in_position_when_the_theme_or_bottom_panel_changes(lab: Lab):
-    """Opening the dock does not move the graph, at the first step or while the inspector has the full height."""
+    """Opening the bottom panel must not move the graph, either at the first step or when the inspector has its full
+    height.
+    """
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     names = ("Hello-Utility", "Plan-Build-Eval", "Parallel-Build")
     answer = "{'satisfied': True, 'workItems': [], 'state': {}}"
@@ -133,7 +135,7 @@ SIZES = {
     "lines of code": ("pre, code", "line-height", {16}),
     "quoted material": ("pre", "border-left-width", {0}),
 }
-"""Measures of a panel: the CSS selector, the property, and the allowed values in pixels."""
+"""Measures of a panel: a CSS selector, a property, and the allowed values in pixels."""
 MEASURE = """(surface, [where, what]) => [...surface.querySelectorAll(where)].filter((one) => one.checkVisibility()).map((one) =>
     what === "height" ? one.getBoundingClientRect().height : parseFloat(getComputedStyle(one)[what]))"""
 TEXTS = """(surface) => {

@@ -1,4 +1,4 @@
-"""Tests that a saved notebook shows the end of the run: live, reopened, untrusted, and after a restart."""
+"""Test that a saved notebook shows the end of the run while live, reopened, untrusted, or after a kernel restart."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def steps_recorded(lab: Lab, words: str) -> None:
 
 
 def reopen(lab: Lab, saved: str, *, trusted: bool) -> None:
-    """Open a saved notebook again without its kernel."""
+    """Reopen a saved notebook without its kernel."""
     book = json.loads(saved)
     if not trusted:
         book["metadata"]["from"] = "elsewhere"  # its signature is another one then
